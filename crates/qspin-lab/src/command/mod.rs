@@ -1,0 +1,1 @@
+//! The subcommands of `qspin`, one file each.

@@ -1,0 +1,9 @@
+//! The laboratory of qspin: measures locks, and shows what was measured.
+//!
+//! One file a subcommand (`command`), one file an output format (`report`).
+
+pub mod bench;
+pub mod command;
+pub mod report;
+pub mod row;
+pub mod verdict;

@@ -1,0 +1,3 @@
+//! The command `qspin`.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! The sentence at the end: which lock is best here, and how sure that is.
