@@ -1,3 +1,56 @@
 //! The command `qspin`.
 
-fn main() {}
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+use qspin_lab::command::{self, Command};
+use qspin_lab::failure::Failure;
+
+/// Measure locks, and show what was measured.
+#[derive(Parser)]
+#[command(name = "qspin", version, disable_help_subcommand = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error),
+    };
+    match command::run(&cli.command) {
+        Ok(code) => code,
+        Err(failure) => complain(&failure),
+    }
+}
+
+/// Says in one line what is wrong with the command line; help and version are not errors.
+fn refuse(error: &clap::Error) -> ExitCode {
+    match error.kind() {
+        ErrorKind::DisplayHelp
+        | ErrorKind::DisplayVersion
+        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            // Help asked for goes to stdout; nothing can be done where that is closed.
+            let _ = error.print();
+            ExitCode::from(u8::from(error.use_stderr()) * 2)
+        }
+        _ => {
+            let text = error.to_string();
+            let said: Vec<&str> = text
+                .lines()
+                .map(str::trim)
+                .filter(|line| !line.is_empty() && !line.starts_with("For more information"))
+                .collect();
+            let line = said.join("; ");
+            let line = line.strip_prefix("error: ").unwrap_or(&line);
+            complain(&Failure::usage(line))
+        }
+    }
+}
+
+fn complain(failure: &Failure) -> ExitCode {
+    eprintln!("qspin: {}", failure.line());
+    ExitCode::from(failure.exit_code())
+}

@@ -36,6 +36,12 @@ pub struct WaitNs {
     pub max: f64,
     /// The 99.9th percentile of the thread for which it is largest.
     pub worst_thread_p999: f64,
+    /// Waits behind these figures.
+    #[serde(default)]
+    pub samples: u64,
+    /// How many of them had not ended when the measurement did; they count with their age.
+    #[serde(default)]
+    pub unfinished: u64,
 }
 
 /// How evenly the lock was shared among the threads.
@@ -92,6 +98,12 @@ pub struct Row {
     pub cpu_ns_per_op: Option<f64>,
     /// Wall time an operation, net of the work itself (critical and outside), ns.
     pub overhead_ns_per_op: Option<f64>,
+    /// A lock and an unlock by one thread in a tight loop, ns; in rows of one thread.
+    #[serde(default)]
+    pub uncontended_ns: Option<Interval>,
+    /// `uncontended_ns` over the same of `cmpxchg32` and a 32-bit store, round by round.
+    #[serde(default)]
+    pub floor_ratio: Option<Interval>,
     /// Event counters, where the lock counts.
     #[serde(default)]
     pub events: BTreeMap<String, u64>,
@@ -134,6 +146,9 @@ pub struct Machine {
     /// Uncontended floor: `cmpxchg32` and a 32-bit store, ns a pair, where it was measured.
     #[serde(default)]
     pub floor_ns: Option<f64>,
+    /// In which order each round measured: `lock@threads`, separated by blanks, a round a string.
+    #[serde(default)]
+    pub order: Vec<String>,
 }
 
 /// The part of a row that tells it from every other row of a run.

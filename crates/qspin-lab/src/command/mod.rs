@@ -1,1 +1,24 @@
 //! The subcommands of `qspin`, one file each.
+//!
+//! A subcommand is `#[derive(clap::Args)] pub struct Args` and
+//! `pub fn run(args: &Args) -> Result<ExitCode, Failure>`; adding one is a `mod`, a variant of
+//! [`Command`] and an arm of [`run`].
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+use crate::failure::Failure;
+
+/// What `qspin` can be asked to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {}
+
+/// Does what was asked.
+///
+/// # Errors
+///
+/// What the subcommand says: wrong input or a failed operation.
+pub fn run(command: &Command) -> Result<ExitCode, Failure> {
+    match *command {}
+}
