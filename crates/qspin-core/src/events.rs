@@ -1,0 +1,85 @@
+//! Every event counter, in one list.
+//!
+//! Counting is a type parameter of the platform: with [`NoEvents`] not one instruction of it
+//! is left in a lock. Names are those of the kernel (`lock_*` of `kernel/locking/lock_events`).
+
+/// Something worth counting on a slow path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Event {
+    /// An acquisition left the fast path of the queued lock.
+    LockSlowpath,
+    /// It got the lock as the pending waiter, without a node.
+    LockPending,
+    /// It queued from the second nesting level.
+    LockUseNode2,
+    /// It queued from the third nesting level.
+    LockUseNode3,
+    /// It queued from the fourth nesting level.
+    LockUseNode4,
+    /// It had no node (deeper nesting, or a context without a number) and competed without.
+    LockNoNode,
+}
+
+impl Event {
+    /// Every event, in the order of the list.
+    pub const ALL: [Event; 6] = [
+        Event::LockSlowpath,
+        Event::LockPending,
+        Event::LockUseNode2,
+        Event::LockUseNode3,
+        Event::LockUseNode4,
+        Event::LockNoNode,
+    ];
+
+    /// The name under which it is shown.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Event::LockSlowpath => "lock_slowpath",
+            Event::LockPending => "lock_pending",
+            Event::LockUseNode2 => "lock_use_node2",
+            Event::LockUseNode3 => "lock_use_node3",
+            Event::LockUseNode4 => "lock_use_node4",
+            Event::LockNoNode => "lock_no_node",
+        }
+    }
+}
+
+/// Where a platform counts events.
+pub trait Events {
+    /// Whether counting does anything: lets a lock skip the work that only a counter needs,
+    /// such as reading the clock.
+    const ENABLED: bool;
+
+    /// Adds one to `event`. Called from any context, interrupts included.
+    fn count(&self, event: Event);
+}
+
+/// Counts nothing, at no cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct NoEvents;
+
+impl Events for NoEvents {
+    const ENABLED: bool = false;
+    #[inline(always)]
+    fn count(&self, _: Event) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use super::*;
+
+    #[test]
+    fn the_list_is_complete_and_in_order() {
+        for (index, event) in Event::ALL.into_iter().enumerate() {
+            assert_eq!(event as usize, index, "{}", event.name());
+        }
+        let mut names: Vec<_> = Event::ALL.iter().map(|event| event.name()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), Event::ALL.len());
+    }
+}

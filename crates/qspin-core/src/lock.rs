@@ -1,0 +1,122 @@
+//! What every lock of the family offers, whatever the platform.
+
+use crate::platform::Platform;
+
+/// A lock that excludes.
+///
+/// # Safety
+///
+/// Between a return of [`acquire`](RawLock::acquire) (or a successful
+/// [`try_acquire`](RawLock::try_acquire)) and the matching [`release`](RawLock::release), no
+/// other context's acquisition returns; and everything before a release happens before
+/// everything after the next acquisition.
+pub unsafe trait RawLock<P: Platform> {
+    /// A free lock.
+    fn new() -> Self
+    where
+        Self: Sized;
+
+    /// Acquires the lock; waits as long as that takes. Acquire ordering.
+    fn acquire(&self, p: &P);
+
+    /// Acquires the lock if that takes no waiting. Acquire ordering on success, none on failure.
+    fn try_acquire(&self, p: &P) -> bool;
+
+    /// Releases the lock. Release ordering.
+    ///
+    /// # Safety
+    /// This context holds the lock by an acquisition that has not been released.
+    unsafe fn release(&self, p: &P);
+
+    /// Whether somebody holds the lock at this moment.
+    ///
+    /// A relaxed load: it orders nothing. A caller that must have its earlier stores visible
+    /// before it looks writes a full fence in between (document 004 removes that fence from
+    /// inside, as arm64 did before).
+    fn is_locked(&self, p: &P) -> bool;
+}
+
+/// A lock that excludes writers from each other and from readers, and admits many readers.
+///
+/// # Safety
+///
+/// As [`RawLock`], where the exclusive side excludes all and the shared side excludes the
+/// exclusive one; a reader's release happens before the next writer's acquisition.
+pub unsafe trait RawSharedLock<P: Platform> {
+    /// A free lock.
+    fn new() -> Self
+    where
+        Self: Sized;
+
+    /// Acquires the lock for reading. Acquire ordering.
+    fn acquire_shared(&self, p: &P);
+
+    /// Acquires the lock for reading if that takes no waiting.
+    fn try_acquire_shared(&self, p: &P) -> bool;
+
+    /// Ends a reading acquisition. Release ordering.
+    ///
+    /// # Safety
+    /// This context holds the lock for reading.
+    unsafe fn release_shared(&self, p: &P);
+
+    /// Acquires the lock for writing. Acquire ordering.
+    fn acquire_exclusive(&self, p: &P);
+
+    /// Acquires the lock for writing if that takes no waiting.
+    fn try_acquire_exclusive(&self, p: &P) -> bool;
+
+    /// Ends a writing acquisition. Release ordering.
+    ///
+    /// # Safety
+    /// This context holds the lock for writing.
+    unsafe fn release_exclusive(&self, p: &P);
+
+    /// Whether anybody holds the lock at this moment. Relaxed, as [`RawLock::is_locked`].
+    fn is_locked(&self, p: &P) -> bool;
+
+    /// Whether a writer holds the lock at this moment. Relaxed, as [`RawLock::is_locked`].
+    fn is_locked_exclusive(&self, p: &P) -> bool;
+}
+
+/// A lock that can stand in a `static`.
+pub trait ConstLock {
+    /// A free lock.
+    // The constant is a template: every use makes a new lock.
+    #[allow(clippy::declare_interior_mutable_const)]
+    const UNLOCKED: Self;
+
+    /// Whether a guard may be sent to another thread, which then releases the lock:
+    /// [`lock_api::GuardSend`], or [`lock_api::GuardNoSend`] where the lock knows its owner.
+    type Guard: Guard;
+}
+
+/// The two markers of `lock_api`, as one thing that can be made.
+pub trait Guard {
+    /// The marker.
+    fn marker() -> Self;
+}
+
+impl Guard for lock_api::GuardSend {
+    #[inline]
+    fn marker() -> Self {
+        Self::new()
+    }
+}
+
+impl Guard for lock_api::GuardNoSend {
+    #[inline]
+    fn marker() -> Self {
+        Self::new()
+    }
+}
+
+/// What follows an acquisition as a full barrier: `smp_mb__after_spinlock` of the kernel.
+///
+/// An acquisition alone orders only what comes after it. Code that needs its stores from
+/// before the acquisition visible before its loads inside the critical section (a wake-up that
+/// checks a task's state, for instance) calls this right after acquiring.
+#[inline]
+pub fn full_barrier_after_acquire<P: Platform>(p: &P) {
+    p.fence(core::sync::atomic::Ordering::SeqCst);
+}

@@ -1,0 +1,167 @@
+//! The MCS lock, with the interface of every other lock: the holder keeps no node.
+//!
+//! # Problem
+//! The classic MCS lock is fair and spins locally, but its holder must carry a queue node from
+//! acquisition to release; a lock that is released by a guard, in any order, has none to carry.
+//!
+//! # Source
+//! Mellor-Crummey and Scott, TOCS 1991; the variant without a node for the holder is K42's
+//! (Auslander, Edelsohn, Krieger, Rosenburg, Wisniewski), in Scott, "Shared-Memory
+//! Synchronization", 2013, section 4.3. The lock itself is the holder's node: it holds the
+//! successor's link.
+//!
+//! # States
+//! ```text
+//!  tail = 0           free
+//!  tail = HELD        held, nobody waits
+//!  tail = a node      held, that node is the last waiter; the first one is linked behind
+//!                     `successor`, the others behind their predecessors
+//! ```
+//!
+//! # Invariants
+//! * **K1** One context holds the lock; it becomes the holder by a swap or compare-exchange
+//!   from 0, or by the hand-over of the last one.
+//! * **K2** A new holder that queued leaves the queue before it returns: it moves the link to
+//!   its successor into the lock, or replaces itself as the tail by `HELD`. So nobody refers
+//!   to its node any more (N2).
+//! * **K3** `successor` is 0 whenever the lock is free, and when `HELD` becomes the tail.
+//!
+//! # Limits
+//! Eight bytes. Collapses when threads outnumber CPUs. A context without a node competes by
+//! test-and-set, and gets the lock only when nobody queues.
+
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+
+use crate::lock::{ConstLock, RawLock};
+use crate::node::{NodeId, TURN, with_node};
+use crate::platform::{AtomicWord, Budget, ConstWord, Platform, Until};
+use crate::site::Site;
+
+const FREE: u32 = 0;
+/// The tail while the holder is alone; smaller than every node's number.
+const HELD: u32 = 1;
+
+const _: () = assert!(HELD < NodeId::FIRST as u32);
+
+/// An MCS lock. See the [module](self) documentation.
+#[derive(Debug)]
+#[repr(C)]
+pub struct McsLock<W> {
+    tail: W,
+    successor: W,
+}
+
+impl<W: AtomicWord> McsLock<W> {
+    #[inline]
+    fn take<P: Platform<Word = W>>(&self, p: &P) -> bool {
+        // ORDERING: Acquire pairs with the Release of `McsRelease`.
+        let order = p.ordering(Site::McsTry, Acquire);
+        self.tail.compare_exchange(FREE, HELD, order).is_ok()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn acquire_slow<P: Platform<Word = W>>(&self, p: &P) {
+        if with_node(p, |me| self.queue(p, me)).is_none() {
+            loop {
+                p.wait_until(&self.tail, Until::is(FREE), Budget::Unbounded, Relaxed);
+                if self.take(p) {
+                    return;
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn queue<P: Platform<Word = W>>(&self, p: &P, me: NodeId) {
+        let node = p.node(me);
+        let mine = u32::from(me.number());
+        node.begin();
+
+        // ORDERING: Release publishes this node's life to its successor. Acquire pairs with it,
+        // with `McsRelease` if the lock was free, and with `McsLeave` if it was held (K3).
+        let prev = self.tail.swap(mine, p.ordering(Site::McsTail, AcqRel));
+        if prev != FREE {
+            let link = match NodeId::from_number(prev as u16) {
+                Some(prev) if u32::from(prev.number()) != HELD => &p.node(prev).next,
+                _ => &self.successor,
+            };
+            // ORDERING: Release pairs with the Acquire of `McsNext` or `McsSuccessor`.
+            link.store(mine, p.ordering(Site::McsLink, Release));
+            // ORDERING: Acquire pairs with the Release of `McsHandOver`.
+            let order = p.ordering(Site::McsTurn, Acquire);
+            p.wait_until(&node.locked, Until::is(TURN), Budget::Unbounded, order);
+        }
+
+        // K2: this context holds the lock and leaves the queue.
+        // ORDERING: Acquire pairs with the Release of `McsLink`.
+        let order = p.ordering(Site::McsNext, Acquire);
+        let mut next = node.next.load(order);
+        if next == 0 {
+            // K3, before the tail says so. Relaxed: only the holder reads it, or whoever finds
+            // `HELD` below stores over it.
+            self.successor.store(0, Relaxed);
+            // ORDERING: Release pairs with the Acquire of `McsTail`: the store above happens
+            // before the link of whoever finds `HELD`.
+            let leave = p.ordering(Site::McsLeave, Release);
+            if self.tail.compare_exchange(mine, HELD, leave).is_ok() {
+                return;
+            }
+            next = p.wait_until(&node.next, Until::is_not(0), Budget::Unbounded, order);
+        }
+        self.successor.store(next, Relaxed);
+    }
+}
+
+// SAFETY: K1 gives exclusion; `McsHandOver` and `McsRelease` release what `McsTurn`, `McsTry`
+// and `McsTail` acquire.
+unsafe impl<P: Platform> RawLock<P> for McsLock<P::Word> {
+    #[inline]
+    fn new() -> Self {
+        Self { tail: P::Word::new(FREE), successor: P::Word::new(0) }
+    }
+
+    #[inline]
+    fn acquire(&self, p: &P) {
+        if !self.take(p) {
+            self.acquire_slow(p);
+        }
+    }
+
+    #[inline]
+    fn try_acquire(&self, p: &P) -> bool {
+        self.tail.load(Relaxed) == FREE && self.take(p)
+    }
+
+    #[inline]
+    unsafe fn release(&self, p: &P) {
+        // ORDERING: Acquire pairs with the Release of `McsLink`: the successor's node has begun
+        // its life.
+        let order = p.ordering(Site::McsSuccessor, Acquire);
+        let mut next = self.successor.load(order);
+        if next == 0 {
+            // ORDERING: Release pairs with the Acquire of `McsTry`, or of `McsTail` if it finds
+            // the lock free.
+            let free = p.ordering(Site::McsRelease, Release);
+            if self.tail.compare_exchange(HELD, FREE, free).is_ok() {
+                return;
+            }
+            next = p.wait_until(&self.successor, Until::is_not(0), Budget::Unbounded, order);
+        }
+        if let Some(next) = NodeId::from_number(next as u16) {
+            // ORDERING: Release pairs with the Acquire of `McsTurn`.
+            p.node(next).locked.store(TURN, p.ordering(Site::McsHandOver, Release));
+        }
+    }
+
+    #[inline]
+    fn is_locked(&self, _: &P) -> bool {
+        self.tail.load(Relaxed) != FREE
+    }
+}
+
+impl<W: ConstWord> ConstLock for McsLock<W> {
+    #[allow(clippy::declare_interior_mutable_const)]
+    const UNLOCKED: Self = Self { tail: W::ZERO, successor: W::ZERO };
+    type Guard = lock_api::GuardSend;
+}

@@ -1,0 +1,175 @@
+//! MCS nodes, and how a tail names them.
+//!
+//! A waiter in a queue spins on a line of its own: its node. A node has a *number* (CPU and
+//! nesting level), not an address: the lock word, a node's `next` and everything else that
+//! refers to a node hold that number, and the platform turns it into a place. So a link is as
+//! small as a tail, needs no unsafe code, and means the same in a simulator or a guest.
+//!
+//! A CPU has four nodes, one a nesting level: task, soft interrupt, hard interrupt and NMI in a
+//! kernel; on threads, code and the signal handlers that interrupt it. A waiter that finds all
+//! four in use waits without a node.
+//!
+//! # Invariants
+//!
+//! * **N1** Level `l` of a CPU is used only by the context that raised the CPU's `nesting` from
+//!   `l` to `l + 1`, until it lowers it again. Contexts of one CPU nest (contract C2), so plain
+//!   loads and stores of `nesting` suffice.
+//! * **N2** Between two lives of a node nobody but its owner accesses it: a life begins with
+//!   [`Node::begin`] and ends when the owner has left the queue, after which no other waiter
+//!   refers to it.
+//! * **N3** A node is one cache line, and begins one.
+
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
+use core::sync::atomic::compiler_fence;
+
+use crate::events::{Event, Events};
+use crate::platform::{AtomicWord, ConstWord, CpuId, Platform};
+
+/// Nesting levels a CPU has nodes for.
+pub const LEVELS: u32 = 4;
+
+/// The number of a node: `(CPU + 1) * 4 + level`, so that 0 means nobody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(u16);
+
+impl NodeId {
+    /// The smallest number of a node.
+    pub const FIRST: u16 = LEVELS as u16;
+
+    /// The node of `cpu` at nesting `level`, `None` where there are no more levels.
+    #[inline]
+    #[must_use]
+    pub const fn new(cpu: CpuId, level: u32) -> Option<Self> {
+        if level < LEVELS { Some(Self(((cpu.number() + 1) * LEVELS + level) as u16)) } else { None }
+    }
+
+    /// The node that a tail or link names; `None` for 0.
+    #[inline]
+    #[must_use]
+    pub const fn from_number(number: u16) -> Option<Self> {
+        if number == 0 { None } else { Some(Self(number)) }
+    }
+
+    /// The number: what tails and links hold.
+    #[inline]
+    #[must_use]
+    pub const fn number(self) -> u16 {
+        self.0
+    }
+
+    /// The CPU whose node this is.
+    #[inline]
+    #[must_use]
+    pub const fn cpu(self) -> CpuId {
+        CpuId((self.0 / LEVELS as u16).saturating_sub(1))
+    }
+
+    /// The nesting level, from 0.
+    #[inline]
+    #[must_use]
+    pub const fn level(self) -> u32 {
+        self.0 as u32 % LEVELS
+    }
+}
+
+/// The waiter has not been given its turn.
+pub const WAITING: u32 = 0;
+/// The predecessor has handed the head of the queue over.
+pub const TURN: u32 = 1;
+
+/// One waiter's place in a queue. Fields are in the order in which a hand-over touches them.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct Node<W> {
+    /// [`WAITING`], then [`TURN`].
+    pub locked: W,
+    /// The successor's number; 0 while there is none. Written by the successor.
+    pub next: W,
+    /// At level 0: how many levels of this CPU are in use. Touched by the CPU alone.
+    pub nesting: W,
+}
+
+const _: () = assert!(size_of::<Node<core::sync::atomic::AtomicU32>>() == 64, "N3");
+
+impl<W: AtomicWord> Node<W> {
+    /// A node that nobody uses.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { locked: W::new(0), next: W::new(0), nesting: W::new(0) }
+    }
+
+    /// Begins a life as the last waiter of a queue (N2).
+    #[inline]
+    pub fn begin(&self) {
+        self.locked.begin(WAITING);
+        self.next.begin(0);
+    }
+}
+
+impl<W: AtomicWord> Default for Node<W> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<W: ConstWord> Node<W> {
+    /// A node that nobody uses: the template for a static table.
+    #[allow(clippy::declare_interior_mutable_const)]
+    pub const UNUSED: Self = Self { locked: W::ZERO, next: W::ZERO, nesting: W::ZERO };
+}
+
+/// Runs `queue` with a node of this CPU, or returns `None` where there is none: the CPU has no
+/// number, or all its levels are in use.
+#[inline]
+pub(crate) fn with_node<P: Platform, R>(p: &P, queue: impl FnOnce(NodeId) -> R) -> Option<R> {
+    let Some(first) = p.cpu().and_then(|cpu| NodeId::new(cpu, 0)) else {
+        p.events().count(Event::LockNoNode);
+        return None;
+    };
+    let nesting = &p.node(first).nesting;
+    let level = nesting.load(Relaxed);
+    let Some(id) = NodeId::new(first.cpu(), level) else {
+        p.events().count(Event::LockNoNode);
+        return None;
+    };
+    match level {
+        0 => {}
+        1 => p.events().count(Event::LockUseNode2),
+        2 => p.events().count(Event::LockUseNode3),
+        _ => p.events().count(Event::LockUseNode4),
+    }
+    // N1: an interrupt between the load and the store leaves `nesting` as it found it. The
+    // compiler fences keep every use of the node between the two stores, as an interrupt on
+    // this CPU sees them; other CPUs do not look at `nesting`.
+    nesting.store(level + 1, Relaxed);
+    compiler_fence(SeqCst);
+    let result = queue(id);
+    compiler_fence(SeqCst);
+    nesting.store(level, Relaxed);
+    Some(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_round_trip_and_are_never_zero() {
+        for cpu in [0, 1, 77, CpuId::LIMIT - 1] {
+            for level in 0..LEVELS {
+                let id = NodeId::new(CpuId::new(cpu).unwrap(), level).unwrap();
+                assert!(id.number() >= NodeId::FIRST);
+                assert_eq!(id.cpu().number(), cpu);
+                assert_eq!(id.level(), level);
+                assert_eq!(NodeId::from_number(id.number()), Some(id));
+            }
+        }
+    }
+
+    #[test]
+    fn there_is_no_fifth_level_and_no_cpu_past_the_limit() {
+        assert_eq!(NodeId::new(CpuId::new(0).unwrap(), LEVELS), None);
+        assert_eq!(CpuId::new(CpuId::LIMIT), None);
+        assert_eq!(NodeId::from_number(0), None);
+    }
+}

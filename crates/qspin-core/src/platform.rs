@@ -1,0 +1,255 @@
+//! What a lock needs from the world: traits only.
+//!
+//! A lock of this crate never names a concrete atomic, clock, thread or CPU. It is written
+//! against [`Platform`], which is passed as a *value* (zero-sized natively), so that one
+//! binary can hold the threads platform, two model checkers and a simulator side by side, and
+//! the code that is checked is the code that is measured.
+//!
+//! # Contract
+//!
+//! * **C1** Words are coherent 32-bit atomics with the memory model of C11 and Rust. They are
+//!   only ever accessed whole: accesses of different sizes to one word are undefined.
+//! * **C2** [`Platform::cpu`] names an execution context that runs one *level* at a time: an
+//!   interrupt (on threads: a signal handler) may come between any two steps of the level
+//!   below, and ends before that level goes on. Two contexts never share a number at once,
+//!   and when a number is reused, everything its former user did happens before.
+//! * **C3** Every loop that watches a word goes through [`Platform::wait_until`], so that
+//!   hardware can pause, a simulator can jump to the moment of the change and a model checker
+//!   can yield. A pause that must *not* watch the word is [`Platform::relax`].
+
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use crate::events::Events;
+use crate::node::{Node, NodeId};
+use crate::site::Site;
+use crate::tuning::Tuning;
+
+/// A 32-bit atomic, as a platform has it.
+///
+/// A compare-exchange that fails orders nothing (seed of many a bug; see Deacon's remark in
+/// the review of the paravirt series). Code that needs an ordering there writes a fence.
+pub trait AtomicWord: Sized {
+    /// A word with this value, shared with nobody yet.
+    fn new(value: u32) -> Self;
+    /// Atomic load.
+    fn load(&self, order: Ordering) -> u32;
+    /// Atomic store.
+    fn store(&self, value: u32, order: Ordering);
+    /// Atomic exchange; returns the previous value.
+    fn swap(&self, value: u32, order: Ordering) -> u32;
+    /// Replaces `current` by `new`; `success` orders a success, nothing orders a failure.
+    ///
+    /// # Errors
+    /// The value found, where it was not `current`. Never fails spuriously.
+    fn compare_exchange(&self, current: u32, new: u32, success: Ordering) -> Result<u32, u32>;
+    /// Wrapping addition; returns the previous value.
+    fn fetch_add(&self, value: u32, order: Ordering) -> u32;
+    /// Bitwise or; returns the previous value.
+    fn fetch_or(&self, value: u32, order: Ordering) -> u32;
+    /// Bitwise and; returns the previous value.
+    fn fetch_and(&self, value: u32, order: Ordering) -> u32;
+
+    /// Begins a new life of a word that no other CPU may access at this moment.
+    ///
+    /// Natively a relaxed store. It states more than a store: every access of the word's last
+    /// life happens before this one, and every access of the next life happens after. A model
+    /// checker verifies exactly that, which is how a missing release on the way from a node's
+    /// initialisation to its first foreign access is found.
+    #[inline]
+    fn begin(&self, value: u32) {
+        self.store(value, Ordering::Relaxed);
+    }
+}
+
+/// A word that can stand in a `static`: natively, where constructors are `const`.
+///
+/// Kept apart from [`AtomicWord`], because a model checker's words are made at run time.
+pub trait ConstWord: AtomicWord {
+    /// A word that holds zero.
+    // The constant is a template: every use makes a new word, and none is ever shared.
+    #[allow(clippy::declare_interior_mutable_const)]
+    const ZERO: Self;
+}
+
+impl AtomicWord for AtomicU32 {
+    #[inline]
+    fn new(value: u32) -> Self {
+        AtomicU32::new(value)
+    }
+    #[inline]
+    fn load(&self, order: Ordering) -> u32 {
+        self.load(order)
+    }
+    #[inline]
+    fn store(&self, value: u32, order: Ordering) {
+        self.store(value, order);
+    }
+    #[inline]
+    fn swap(&self, value: u32, order: Ordering) -> u32 {
+        self.swap(value, order)
+    }
+    #[inline]
+    fn compare_exchange(&self, current: u32, new: u32, success: Ordering) -> Result<u32, u32> {
+        self.compare_exchange(current, new, success, Ordering::Relaxed)
+    }
+    #[inline]
+    fn fetch_add(&self, value: u32, order: Ordering) -> u32 {
+        self.fetch_add(value, order)
+    }
+    #[inline]
+    fn fetch_or(&self, value: u32, order: Ordering) -> u32 {
+        self.fetch_or(value, order)
+    }
+    #[inline]
+    fn fetch_and(&self, value: u32, order: Ordering) -> u32 {
+        self.fetch_and(value, order)
+    }
+}
+
+impl ConstWord for AtomicU32 {
+    #[allow(clippy::declare_interior_mutable_const)]
+    const ZERO: Self = AtomicU32::new(0);
+}
+
+/// The number of a CPU: dense, from 0, below [`CpuId::LIMIT`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CpuId(pub(crate) u16);
+
+impl CpuId {
+    /// CPUs that a tail of 14 bits can name, the value 0 being "no tail".
+    pub const LIMIT: u32 = (1 << 14) - 1;
+
+    /// The CPU of this number, `None` if a tail cannot name it.
+    #[inline]
+    #[must_use]
+    pub const fn new(number: u32) -> Option<Self> {
+        if number < Self::LIMIT { Some(Self(number as u16)) } else { None }
+    }
+
+    /// The number, from 0.
+    #[inline]
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        self.0 as u32
+    }
+}
+
+/// What a waiter waits for: `word & mask` to be, or no longer to be, `value`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Until {
+    /// Bits that matter.
+    pub mask: u32,
+    /// The value they are compared with.
+    pub value: u32,
+    /// Whether to wait until they are equal to `value`, or until they are not.
+    pub equal: bool,
+}
+
+impl Until {
+    /// Until every bit of `mask` is clear.
+    #[inline]
+    #[must_use]
+    pub const fn clear(mask: u32) -> Self {
+        Self { mask, value: 0, equal: true }
+    }
+    /// Until the whole word is `value`.
+    #[inline]
+    #[must_use]
+    pub const fn is(value: u32) -> Self {
+        Self { mask: u32::MAX, value, equal: true }
+    }
+    /// Until the whole word is no longer `value`.
+    #[inline]
+    #[must_use]
+    pub const fn is_not(value: u32) -> Self {
+        Self { mask: u32::MAX, value, equal: false }
+    }
+    /// Whether a word with this value ends the wait.
+    #[inline]
+    #[must_use]
+    pub const fn met_by(self, word: u32) -> bool {
+        (word & self.mask == self.value) == self.equal
+    }
+}
+
+/// How long [`Platform::wait_until`] watches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Budget {
+    /// Until the condition holds.
+    Unbounded,
+    /// At most this many looks at the word.
+    Looks(u32),
+}
+
+/// What a lock needs from the world.
+///
+/// Everything that only some platforms have comes with a default that does nothing.
+pub trait Platform {
+    /// The platform's atomic word.
+    type Word: AtomicWord;
+    /// The platform's event counters.
+    type Events: Events;
+
+    /// Where events are counted.
+    fn events(&self) -> &Self::Events;
+
+    /// The tunables in force.
+    #[inline]
+    fn tuning(&self) -> &Tuning {
+        &Tuning::DEFAULT
+    }
+
+    /// The CPU that executes this, or `None` if it has no number (more threads than numbers, a
+    /// thread in its last breaths). A context without a number still locks, without a node.
+    fn cpu(&self) -> Option<CpuId>;
+
+    /// The node of this number. Only numbers made of a [`CpuId`] that [`Platform::cpu`]
+    /// returned are asked for.
+    fn node(&self, id: NodeId) -> &Node<Self::Word>;
+
+    /// Watches `word` until `until` holds or `budget` is spent; returns the last value seen,
+    /// loaded with `order`.
+    fn wait_until(&self, word: &Self::Word, until: Until, budget: Budget, order: Ordering) -> u32;
+
+    /// A blind delay of `pauses` pause instructions that watches nothing.
+    fn relax(&self, pauses: u32);
+
+    /// Memory fence; `Relaxed` is no fence at all.
+    fn fence(&self, order: Ordering);
+
+    /// The ordering to use at a named site. A checker weakens one site at a time here; every
+    /// other platform returns `order` and the call folds away.
+    #[inline]
+    fn ordering(&self, site: Site, order: Ordering) -> Ordering {
+        let _ = site;
+        order
+    }
+
+    /// Whether this context interrupted another one that may hold the lock's queue: readers in
+    /// such a context may pass a waiting writer.
+    #[inline]
+    fn in_interrupt(&self) -> bool {
+        false
+    }
+
+    /// Gives the CPU to whoever can use it (`sched_yield`, a yield hypercall).
+    #[inline]
+    fn yield_cpu(&self) {
+        self.relax(1);
+    }
+
+    /// Gives the CPU to `holder` in particular, where the platform can; else like
+    /// [`Platform::yield_cpu`].
+    #[inline]
+    fn yield_to(&self, holder: CpuId) {
+        let _ = holder;
+        self.yield_cpu();
+    }
+}
+
+/// A platform that is one value for the whole program, known at compile time: what the
+/// `lock_api` adaptors in [`crate::raw`] need.
+pub trait StaticPlatform: Platform + 'static {
+    /// The platform.
+    const PLATFORM: Self;
+}

@@ -1,0 +1,89 @@
+//! The queued spinlock: four bytes, fair, and each waiter spins on a line of its own.
+//!
+//! # Problem
+//! A test-and-set lock starves threads and sends every waiter to the same cache line; a ticket
+//! lock is fair but still sends them there; an MCS lock spins locally but is larger than a
+//! word. The queued spinlock keeps the tail of an MCS queue in the word itself.
+//!
+//! # Source
+//! Linux, `kernel/locking/qspinlock.c` (Peter Zijlstra, Waiman Long), brought to powerpc by
+//! Nicholas Piggin's series (document 004); Mellor-Crummey and Scott, "Algorithms for scalable
+//! synchronization on shared-memory multiprocessors", TOCS 1991.
+//!
+//! # States
+//! [`crate::word`] has the diagram and its invariants, [`crate::node`] those of the nodes.
+//!
+//! # Limits
+//! Strict first come, first served collapses when threads outnumber CPUs: the next in line is
+//! then usually not running. A CPU queues at four nesting levels at once; deeper ones, and
+//! contexts without a number, compete without a node: exclusive, but not fair.
+
+use core::marker::PhantomData;
+use core::sync::atomic::Ordering::{Acquire, Relaxed};
+
+use crate::admission::{Admission, Queued};
+use crate::lock::{ConstLock, RawLock};
+use crate::order::{Fifo, Order};
+use crate::platform::{AtomicWord, ConstWord, Platform};
+use crate::site::Site;
+use crate::slowpath;
+use crate::waiting::{Spin, Waiting};
+use crate::word::{LOCKED, LOCKED_MASK};
+
+/// A queued spinlock over the three axes. See the [module](self) documentation.
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct QueuedLock<W, H = Spin, O = Fifo, A = Queued> {
+    word: W,
+    axes: PhantomData<(H, O, A)>,
+}
+
+/// The native queued spinlock: `Spin × Fifo × Queued`.
+pub type NativeLock<W> = QueuedLock<W, Spin, Fifo, Queued>;
+
+// SAFETY: word invariants W1 and W4 give exclusion; the orderings named at `QueueTry`,
+// `QueuePendingTake`, `QueueHeadTake` and `QueueNoNodeTake` pair with `QueueRelease`.
+unsafe impl<P, H, O, A> RawLock<P> for QueuedLock<P::Word, H, O, A>
+where
+    P: Platform,
+    H: Waiting,
+    O: Order,
+    A: Admission,
+{
+    #[inline]
+    fn new() -> Self {
+        Self { word: P::Word::new(0), axes: PhantomData }
+    }
+
+    #[inline]
+    fn acquire(&self, p: &P) {
+        // ORDERING: Acquire pairs with the owner's Release (`QueueRelease`).
+        let order = p.ordering(Site::QueueTry, Acquire);
+        if let Err(seen) = self.word.compare_exchange(0, LOCKED, order) {
+            slowpath::acquire::<P, H, O, A>(p, &self.word, seen);
+        }
+    }
+
+    #[inline]
+    fn try_acquire(&self, p: &P) -> bool {
+        // A look first: a failing compare-exchange would still take the line away from the owner.
+        self.word.load(Relaxed) == 0
+            && self.word.compare_exchange(0, LOCKED, p.ordering(Site::QueueTry, Acquire)).is_ok()
+    }
+
+    #[inline]
+    unsafe fn release(&self, p: &P) {
+        H::release(p, &self.word);
+    }
+
+    #[inline]
+    fn is_locked(&self, _: &P) -> bool {
+        self.word.load(Relaxed) & LOCKED_MASK != 0
+    }
+}
+
+impl<W: ConstWord, H, O, A> ConstLock for QueuedLock<W, H, O, A> {
+    #[allow(clippy::declare_interior_mutable_const)]
+    const UNLOCKED: Self = Self { word: W::ZERO, axes: PhantomData };
+    type Guard = lock_api::GuardSend;
+}

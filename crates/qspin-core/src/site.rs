@@ -1,0 +1,117 @@
+//! Every memory ordering that a lock relies on, by name.
+//!
+//! A lock writes `p.ordering(Site::QueueLink, Release)`. Natively that is `Release`; a checker
+//! answers with something weaker at one site and must then find a counterexample. What each
+//! site pairs with stands beside its use (`// ORDERING:`).
+
+macro_rules! sites {
+    ($($(#[$doc:meta])* $site:ident = $name:literal,)*) => {
+        /// A named place in a lock at which a memory ordering matters.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum Site {
+            $($(#[$doc])* $site,)*
+        }
+
+        impl Site {
+            /// Every site.
+            pub const ALL: &'static [Site] = &[$(Site::$site,)*];
+
+            /// The name under which it is shown.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Site::$site => $name,)*
+                }
+            }
+        }
+    };
+}
+
+sites! {
+    /// Queued lock: the fast path's compare-exchange.
+    QueueTry = "queue.try",
+    /// Queued lock: the owner's release.
+    QueueRelease = "queue.release",
+    /// Queued lock: the pending waiter takes the lock.
+    QueuePendingTake = "queue.pending-take",
+    /// Queued lock: a waiter makes its node the tail.
+    QueueTail = "queue.tail",
+    /// Queued lock: a waiter links its node behind its predecessor's.
+    QueueLink = "queue.link",
+    /// Queued lock: a waiter sees that it is at the head.
+    QueueTurn = "queue.turn",
+    /// Queued lock: the head takes the lock.
+    QueueHeadTake = "queue.head-take",
+    /// Queued lock: the head looks for its successor.
+    QueueNext = "queue.next",
+    /// Queued lock: the head hands its place over.
+    QueueHandOver = "queue.hand-over",
+    /// Queued lock: a waiter without a node takes the lock.
+    QueueNoNodeTake = "queue.no-node-take",
+    /// Backoff and test-and-set lock: acquisition.
+    BackoffTake = "backoff.take",
+    /// Backoff and test-and-set lock: release.
+    BackoffRelease = "backoff.release",
+    /// Ticket lock: a ticket is drawn, and may be served at once.
+    TicketDraw = "ticket.draw",
+    /// Ticket lock: the owner of a ticket sees its turn.
+    TicketTurn = "ticket.turn",
+    /// Ticket lock: acquisition without waiting.
+    TicketTry = "ticket.try",
+    /// Ticket lock: the next ticket is served.
+    TicketServe = "ticket.serve",
+    /// Simple lock: acquisition.
+    SimpleTake = "simple.take",
+    /// Simple lock: release.
+    SimpleRelease = "simple.release",
+    /// Yielding lock: acquisition.
+    YieldTake = "yield.take",
+    /// Yielding lock: release.
+    YieldRelease = "yield.release",
+    /// MCS lock: acquisition of a free lock.
+    McsTry = "mcs.try",
+    /// MCS lock: a waiter makes its node the tail.
+    McsTail = "mcs.tail",
+    /// MCS lock: a waiter links its node behind its predecessor's, or behind the lock.
+    McsLink = "mcs.link",
+    /// MCS lock: a waiter sees that it holds the lock.
+    McsTurn = "mcs.turn",
+    /// MCS lock: the new holder looks for its successor in its node.
+    McsNext = "mcs.next",
+    /// MCS lock: the new holder, last in the queue, leaves the lock itself as the tail.
+    McsLeave = "mcs.leave",
+    /// MCS lock: the holder looks for its successor in the lock.
+    McsSuccessor = "mcs.successor",
+    /// MCS lock: the holder hands the lock to its successor.
+    McsHandOver = "mcs.hand-over",
+    /// MCS lock: the holder, last in the queue, frees the lock.
+    McsRelease = "mcs.release",
+    /// Reader-writer lock: a reader's entry on the fast path, or `try_acquire_shared`.
+    RwReadTry = "rw.read-try",
+    /// Reader-writer lock: a queued or interrupting reader sees that no writer holds the lock.
+    RwReadTurn = "rw.read-turn",
+    /// Reader-writer lock: a reader leaves.
+    RwReadRelease = "rw.read-release",
+    /// Reader-writer lock: a writer takes a free lock.
+    RwWriteTry = "rw.write-try",
+    /// Reader-writer lock: the queued writer takes the lock from the last reader.
+    RwWriteTake = "rw.write-take",
+    /// Reader-writer lock: a writer leaves.
+    RwWriteRelease = "rw.write-release",
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use super::*;
+
+    #[test]
+    fn names_are_unique() {
+        let mut names: Vec<_> = Site::ALL.iter().map(|site| site.name()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), Site::ALL.len());
+    }
+}

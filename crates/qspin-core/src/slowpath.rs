@@ -1,0 +1,129 @@
+//! The one slow path of the queued lock, generic over the three axes.
+//!
+//! ```text
+//! newcomer ──► Admission::newcomer ──► has the lock
+//!                     │ no
+//!                     ▼
+//!          a node? ── no ──► compete without one
+//!                     │ yes
+//!                     ▼
+//!    make my node the tail ── nobody before me ──┐
+//!                     │ link behind prev          │
+//!                     ▼                           ▼
+//!           Waiting::await_turn ──────────► I am the head
+//!                                                 │ Waiting::await_owner
+//!                                                 ▼
+//!                        take the lock, and with it the tail if it is mine (W5)
+//!                                                 │ somebody is behind me
+//!                                                 ▼
+//!                              Order::successor, Waiting::hand_over
+//! ```
+//!
+//! Invariants beside those of the word (W1–W5) and the nodes (N1–N3):
+//!
+//! * **S1** The head is the only queued waiter that may take the lock; there is at most one,
+//!   since the head leaves only after it has taken the lock, in the step that hands over.
+//! * **S2** Who reads a tail that is not its own by making itself the tail is the only one to
+//!   link behind that node, and does so exactly once.
+
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+
+use crate::admission::Admission;
+use crate::events::{Event, Events};
+use crate::node::{NodeId, with_node};
+use crate::order::Order;
+use crate::platform::{AtomicWord, Budget, Platform, Until};
+use crate::site::Site;
+use crate::waiting::Waiting;
+use crate::word::{self, LOCKED, TAIL_MASK};
+
+/// Acquires the lock after the fast path found `seen` in `word`.
+#[cold]
+#[inline(never)]
+pub(crate) fn acquire<P, H, O, A>(p: &P, word: &P::Word, seen: u32)
+where
+    P: Platform,
+    H: Waiting,
+    O: Order,
+    A: Admission,
+{
+    p.events().count(Event::LockSlowpath);
+    if A::newcomer::<P, H>(p, word, seen) {
+        return;
+    }
+    if with_node(p, |me| queue::<P, H, O, A>(p, word, me)).is_none() {
+        without_node::<P, A>(p, word);
+    }
+}
+
+#[inline]
+fn queue<P, H, O, A>(p: &P, word: &P::Word, me: NodeId)
+where
+    P: Platform,
+    H: Waiting,
+    O: Order,
+    A: Admission,
+{
+    let node = p.node(me);
+    node.begin();
+
+    if let Some(prev) = become_tail(p, word, me) {
+        // S2: nobody else links behind `prev`.
+        // ORDERING: Release pairs with the Acquire of `QueueNext`: whoever follows the link
+        // finds this node's life begun.
+        p.node(prev).next.store(me.number().into(), p.ordering(Site::QueueLink, Release));
+        H::await_turn(p, node, prev);
+    }
+
+    // S1: this is the head. Newcomers still change the tail under it, and one without a node may
+    // take the lock; a compare-exchange that fails means just that, so look again.
+    loop {
+        let seen = H::await_owner(p, word, A::OCCUPIED);
+        let last = seen & TAIL_MASK == word::tail_of(me);
+        let tail = if last { O::tail_after(p, me) } else { seen & TAIL_MASK };
+        // ORDERING: Acquire pairs with the owner's Release (`QueueRelease`).
+        let order = p.ordering(Site::QueueHeadTake, Acquire);
+        if word.compare_exchange(seen, seen & !TAIL_MASK | tail | LOCKED, order).is_ok() {
+            if last {
+                return;
+            }
+            break;
+        }
+    }
+
+    // Somebody made itself the tail behind this node and will link, if it has not yet.
+    // ORDERING: Acquire pairs with the Release of `QueueLink`.
+    let order = p.ordering(Site::QueueNext, Acquire);
+    let next = p.wait_until(&node.next, Until::is_not(0), Budget::Unbounded, order);
+    if let Some(next) = NodeId::from_number(next as u16) {
+        H::hand_over(p, O::successor(p, me, next));
+    }
+}
+
+/// Makes `me` the tail; returns the tail before it.
+#[inline]
+fn become_tail<P: Platform>(p: &P, word: &P::Word, me: NodeId) -> Option<NodeId> {
+    let mut seen = word.load(Relaxed);
+    loop {
+        // ORDERING: Release publishes this node's life to the successor that reads this tail;
+        // Acquire pairs with it: the predecessor's life has begun before this CPU links to it.
+        let order = p.ordering(Site::QueueTail, AcqRel);
+        match word.compare_exchange(seen, seen & !TAIL_MASK | word::tail_of(me), order) {
+            Ok(_) => return word::tail(seen),
+            Err(now) => seen = now,
+        }
+    }
+}
+
+/// Competes without a place in the queue: exclusive, but as unfair as any test-and-set.
+#[cold]
+fn without_node<P: Platform, A: Admission>(p: &P, word: &P::Word) {
+    loop {
+        let seen = p.wait_until(word, Until::clear(A::OCCUPIED), Budget::Unbounded, Relaxed);
+        // W4. ORDERING: Acquire pairs with the owner's Release (`QueueRelease`).
+        let order = p.ordering(Site::QueueNoNodeTake, Acquire);
+        if word.compare_exchange(seen, seen | LOCKED, order).is_ok() {
+            return;
+        }
+    }
+}
