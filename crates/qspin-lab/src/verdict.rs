@@ -1,9 +1,254 @@
 //! The sentence at the end: which lock is best here, and how sure that is.
+//!
+//! What "best" means:
+//! - Three cases are judged apart, since no lock must win all of them: one thread, as many
+//!   threads as find a CPU, more threads than CPUs. In a case with several numbers of threads a
+//!   lock scores the geometric mean of its throughputs, so that no single one dominates.
+//! - Two locks differ only where their 95 % intervals do not overlap *and* the medians are more
+//!   than [`SAME`] apart: a sure difference of a hundredth is no reason to choose.
+//! - A lock that starves a thread is never recommended, however fast it is
+//!   (see [`starvation`]).
+//! - The same rows give the same words: ties are ordered by median, then by name.
 
-use crate::row::{Machine, Row};
+mod collapse;
+mod starvation;
+#[cfg(test)]
+mod tests;
+mod words;
+
+pub use collapse::{Collapse, Fallen};
+pub use starvation::Starving;
+
+use crate::report::group::{Contender, Group, groups};
+use crate::row::{Interval, Machine, Row};
+
+/// Locks whose scores differ by less than this share are as good as each other.
+pub const SAME: f64 = 0.02;
 
 /// The verdict on the rows of one run, in words; several lines, the last without a line break.
 #[must_use]
 pub fn verdict(machine: &Machine, rows: &[Row]) -> String {
-    format!("{} rows on {}", rows.len(), machine.cpu)
+    words::run(machine, &groups(machine, rows))
+}
+
+/// How the number of threads relates to the number of CPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Case {
+    /// One thread that has its CPU: what the lock itself costs.
+    Alone,
+    /// Several threads, and a CPU for each.
+    Fits,
+    /// More threads (and hogs) than CPUs: some thread is always not running.
+    Over,
+}
+
+/// A contender's throughput in a case.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Score {
+    /// Name of the contender.
+    pub name: String,
+    /// Geometric mean over the numbers of threads of the case.
+    pub ops_per_s: Interval,
+    /// The worst thread's longest p99.9 wait in the case, ns; infinite where it was not measured.
+    pub worst_wait: f64,
+    /// Why it must not be recommended, where it starves threads.
+    pub starving: Option<Starving>,
+}
+
+/// What follows from the scores of a case.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    /// One lock is clearly best.
+    Best {
+        /// Index into the scores.
+        best: usize,
+        /// Index of the runner-up, where there is one.
+        runner_up: Option<usize>,
+    },
+    /// Several are not clearly different; the first has the highest median.
+    Tie(Vec<usize>),
+    /// Only one lock was measured in this case.
+    Only(usize),
+    /// Every lock starves somebody; the index is that of the fastest.
+    AllStarve(usize),
+}
+
+/// One case: who took part and who won.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judged {
+    /// Which case.
+    pub case: Case,
+    /// The numbers of threads that were measured, ascending.
+    pub threads: Vec<u32>,
+    /// Descending by median, then by name.
+    pub scores: Vec<Score>,
+    /// What follows.
+    pub outcome: Outcome,
+}
+
+impl Judged {
+    /// The contenders to recommend, best first; none where all of them starve somebody.
+    #[must_use]
+    pub fn recommended(&self) -> Vec<&Score> {
+        match &self.outcome {
+            Outcome::Best { best: index, .. } | Outcome::Only(index) => vec![&self.scores[*index]],
+            Outcome::Tie(indices) => indices.iter().map(|index| &self.scores[*index]).collect(),
+            Outcome::AllStarve(_) => Vec::new(),
+        }
+    }
+
+    /// Contenders that starve threads and would have been recommended otherwise.
+    pub fn disqualified(&self) -> impl Iterator<Item = (&Score, &Starving)> {
+        let bar = self.recommended().first().map_or(f64::INFINITY, |best| best.ops_per_s.lo);
+        self.scores
+            .iter()
+            .filter(move |score| score.ops_per_s.hi >= bar)
+            .filter_map(|score| score.starving.as_ref().map(|starving| (score, starving)))
+    }
+}
+
+/// The best choice for a program whose number of threads is unknown.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AllRound {
+    /// The locks whose worst case is best, and others within [`SAME`].
+    pub names: Vec<String>,
+    /// Its throughput over that of the best lock, in the case where that is worst.
+    pub at_least: f64,
+}
+
+/// The judgement of one setting.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judgement {
+    /// One to three cases, in order.
+    pub cases: Vec<Judged>,
+    /// What to take when the number of threads is unknown; only with two cases or more.
+    pub all_round: Option<AllRound>,
+    /// Locks that fall off a cliff where threads outnumber CPUs.
+    pub collapse: Option<Collapse>,
+}
+
+/// Judges one setting.
+#[must_use]
+pub fn judge(group: &Group<'_>) -> Judgement {
+    let all = group.threads();
+    let cases: Vec<Judged> = [Case::Alone, Case::Fits, Case::Over]
+        .into_iter()
+        .filter_map(|case| {
+            let threads: Vec<u32> =
+                all.iter().copied().filter(|&threads| case_of(group, threads) == case).collect();
+            judge_case(group, case, threads)
+        })
+        .collect();
+    Judgement { all_round: all_round(&cases), collapse: collapse::find(group), cases }
+}
+
+fn case_of(group: &Group<'_>, threads: u32) -> Case {
+    if group.threads_over(threads) {
+        Case::Over
+    } else if threads == 1 {
+        Case::Alone
+    } else {
+        Case::Fits
+    }
+}
+
+fn judge_case(group: &Group<'_>, case: Case, threads: Vec<u32>) -> Option<Judged> {
+    let mut scores: Vec<Score> = group
+        .contenders
+        .iter()
+        .filter(|contender| !contender.is_reference())
+        .filter_map(|contender| score(group, contender, &threads))
+        .collect();
+    scores.sort_by(|a, b| {
+        b.ops_per_s.median.total_cmp(&a.ops_per_s.median).then_with(|| a.name.cmp(&b.name))
+    });
+    if scores.is_empty() {
+        return None;
+    }
+    let outcome = decide(&scores);
+    Some(Judged { case, threads, scores, outcome })
+}
+
+/// `None` where the contender was not measured at every number of threads of the case: half a
+/// case is not comparable with a whole one.
+fn score(group: &Group<'_>, contender: &Contender<'_>, threads: &[u32]) -> Option<Score> {
+    let rows: Option<Vec<&Row>> = threads.iter().map(|&t| contender.at(t)).collect();
+    let rows = rows.filter(|rows| !rows.is_empty())?;
+    let mean = |of: fn(&Row) -> f64| geometric_mean(rows.iter().map(|row| of(row)));
+    Some(Score {
+        name: contender.name.clone(),
+        ops_per_s: Interval {
+            median: mean(|row| row.ops_per_s.median),
+            lo: mean(|row| row.ops_per_s.lo),
+            hi: mean(|row| row.ops_per_s.hi),
+        },
+        worst_wait: rows
+            .iter()
+            .map(|row| row.wait_ns.map_or(f64::INFINITY, |wait| wait.worst_thread_p999))
+            .fold(0.0, f64::max),
+        starving: rows.iter().find_map(|row| starvation::starves(group, contender, row)),
+    })
+}
+
+fn geometric_mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let count = values.len() as f64;
+    (values.map(f64::ln).sum::<f64>() / count).exp()
+}
+
+fn decide(scores: &[Score]) -> Outcome {
+    let fit: Vec<usize> =
+        (0..scores.len()).filter(|&index| scores[index].starving.is_none()).collect();
+    let Some((&best, others)) = fit.split_first() else {
+        return Outcome::AllStarve(0);
+    };
+    if scores.len() == 1 {
+        return Outcome::Only(best);
+    }
+    let level: Vec<usize> = others
+        .iter()
+        .copied()
+        .filter(|&other| same(scores[best].ops_per_s, scores[other].ops_per_s))
+        .collect();
+    if level.is_empty() {
+        Outcome::Best { best, runner_up: others.first().copied() }
+    } else {
+        Outcome::Tie([vec![best], level].concat())
+    }
+}
+
+/// No clear difference between the better and the worse of two.
+fn same(better: Interval, worse: Interval) -> bool {
+    worse.hi >= better.lo || worse.median >= better.median * (1.0 - SAME)
+}
+
+/// The contender whose worst case is least bad, among those that starve nobody in any case.
+fn all_round(cases: &[Judged]) -> Option<AllRound> {
+    if cases.len() < 2 || cases.iter().any(|case| case.scores.len() < 2) {
+        return None;
+    }
+    let share = |case: &Judged, name: &str| -> Option<f64> {
+        let best = case.recommended().first()?.ops_per_s.median;
+        let own =
+            case.scores.iter().find(|score| score.name == name && score.starving.is_none())?;
+        (best > 0.0).then(|| own.ops_per_s.median / best)
+    };
+    let mut ranked: Vec<(&str, f64)> = cases[0]
+        .scores
+        .iter()
+        .filter_map(|score| {
+            let shares: Option<Vec<f64>> =
+                cases.iter().map(|case| share(case, &score.name)).collect();
+            Some((score.name.as_str(), shares?.into_iter().fold(1.0, f64::min)))
+        })
+        .collect();
+    ranked.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(b.0)));
+    let at_least = ranked.first()?.1;
+    Some(AllRound {
+        names: ranked
+            .iter()
+            .take_while(|(_, share)| *share >= at_least - SAME)
+            .map(|(name, _)| (*name).to_owned())
+            .collect(),
+        at_least,
+    })
 }

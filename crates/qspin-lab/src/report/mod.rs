@@ -3,7 +3,10 @@
 //! A report is made of [`Run`]s. Contenders of one run were interleaved on one machine and may
 //! be compared; rows of different runs never are, so each run keeps a section of its own.
 
+pub mod family;
+pub mod group;
 pub mod html;
+pub mod number;
 mod write;
 
 pub use write::write_atomically;
@@ -20,15 +23,3 @@ pub struct Run {
     /// The rows, in the order in which they were written.
     pub rows: Vec<Row>,
 }
-
-/// A reason for not making a report: one line, which says what would be right.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BadInput(pub String);
-
-impl std::fmt::Display for BadInput {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for BadInput {}

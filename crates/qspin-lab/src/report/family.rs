@@ -1,0 +1,111 @@
+//! What a waiter does under each lock: the one property that explains most of a chart.
+//!
+//! With two dozen contenders a colour for each lock tells nothing. A colour for each *way of
+//! waiting* tells the story: the queues that spin fall off a cliff where threads outnumber CPUs,
+//! and the locks whose waiters sleep do not.
+
+/// How the waiters of a lock wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Family {
+    /// First come, first served, and every waiter spins until its turn.
+    Queue,
+    /// Whoever comes first after the release wins; waiters spin.
+    Spin,
+    /// Waiters spin a little, then give their CPU away and try again.
+    Yield,
+    /// Waiters sleep in the kernel until they are woken.
+    Sleep,
+    /// A lock that this version does not know.
+    Other,
+}
+
+impl Family {
+    /// All families, in the order of a legend.
+    pub const ALL: [Self; 5] = [Self::Queue, Self::Spin, Self::Yield, Self::Sleep, Self::Other];
+
+    /// The family of a lock by its name in the rows.
+    #[must_use]
+    pub fn of(lock: &str) -> Self {
+        match lock {
+            "native" | "ticket" | "mcs" | "cna" | "ck_mcs" | "queued-rw" => Self::Queue,
+            "backoff" | "tas" | "spin" | "spinning_top" | "mcslock" | "pthread_spin" | "ck_fas"
+            | "spin-rw" => Self::Spin,
+            "yield" | "simple" | "tbb_spin" => Self::Yield,
+            "paravirt" | "paravirt-ticket" | "cna-paravirt" | "mutex" | "default-rw" | "std"
+            | "parking_lot" | "pthread" | "pthread_adaptive" | "usync" | "tbb_mutex" | "absl"
+            | "nsync" | "std-rw" | "parking_lot-rw" | "pthread-rw" | "usync-rw" => Self::Sleep,
+            _ => Self::Other,
+        }
+    }
+
+    /// The name of the family in a legend.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Queue => "spins in line (FIFO)",
+            Self::Spin => "spins, any order",
+            Self::Yield => "spins, then yields",
+            Self::Sleep => "sleeps",
+            Self::Other => "other",
+        }
+    }
+
+    /// The CSS class of everything that belongs to the family.
+    #[must_use]
+    pub fn class(self) -> &'static str {
+        match self {
+            Self::Queue => "f-queue",
+            Self::Spin => "f-spin",
+            Self::Yield => "f-yield",
+            Self::Sleep => "f-sleep",
+            Self::Other => "f-other",
+        }
+    }
+}
+
+/// Whether the lock is one of qspin's own, which charts draw stronger.
+#[must_use]
+pub fn is_own(lock: &str) -> bool {
+    matches!(
+        lock,
+        "native"
+            | "backoff"
+            | "tas"
+            | "yield"
+            | "ticket"
+            | "mcs"
+            | "simple"
+            | "paravirt"
+            | "paravirt-ticket"
+            | "cna"
+            | "cna-paravirt"
+            | "mutex"
+            | "queued-rw"
+            | "default-rw"
+    )
+}
+
+/// Whether the row measures the harness and not a lock: shown, never recommended.
+#[must_use]
+pub fn is_reference(lock: &str) -> bool {
+    matches!(lock, "empty" | "floor")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_of_the_future_is_shown_and_not_refused() {
+        assert_eq!(Family::of("some-new-lock"), Family::Other);
+        assert!(!is_own("some-new-lock"));
+    }
+
+    #[test]
+    fn the_locks_that_need_a_running_successor_are_the_queues() {
+        for lock in ["native", "ticket", "mcs", "ck_mcs"] {
+            assert_eq!(Family::of(lock), Family::Queue, "{lock}");
+        }
+        assert_eq!(Family::of("paravirt"), Family::Sleep);
+    }
+}

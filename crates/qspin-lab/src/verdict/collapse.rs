@@ -1,0 +1,114 @@
+//! Locks that fall off a cliff where threads outnumber CPUs.
+//!
+//! A little less throughput with more threads is normal. A collapse is a fall by [`FALL`] times
+//! or more, against the same lock's own throughput when every thread had a CPU; where that was
+//! not measured with contention, against the best lock at the same number of threads.
+
+use crate::report::family::Family;
+use crate::report::group::{Contender, Group};
+use crate::row::Row;
+
+use super::starvation;
+
+/// The fall from which on one speaks of a collapse.
+const FALL: f64 = 4.0;
+
+/// One lock that collapses.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fallen {
+    /// Name of the contender.
+    pub name: String,
+    /// How its waiters wait, which says why it collapses.
+    pub family: Family,
+    /// The number of threads at which it is worst.
+    pub threads: u32,
+    /// Times less than the best lock at that number of threads.
+    pub than_best: f64,
+    /// Times less than itself when each thread had a CPU, and with how many threads that was.
+    pub than_itself: Option<(f64, u32)>,
+    /// Name of that best lock, where it is another one.
+    pub best: Option<String>,
+}
+
+/// The collapse of a setting, worst lock first.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Collapse {
+    /// Never empty.
+    pub fallen: Vec<Fallen>,
+}
+
+impl Collapse {
+    /// The lock to speak of: `native` where it is among them, since it is the one that this
+    /// project is about; the worst otherwise.
+    #[must_use]
+    pub fn example(&self) -> &Fallen {
+        self.fallen.iter().find(|fallen| fallen.name == "native").unwrap_or(&self.fallen[0])
+    }
+}
+
+/// Finds the locks of a setting that collapse.
+pub(super) fn find(group: &Group<'_>) -> Option<Collapse> {
+    let mut fallen: Vec<Fallen> = group
+        .contenders
+        .iter()
+        .filter(|contender| !contender.is_reference())
+        .filter_map(|contender| worst_fall(group, contender))
+        .collect();
+    fallen.sort_by(|a, b| b.than_best.total_cmp(&a.than_best).then_with(|| a.name.cmp(&b.name)));
+    (!fallen.is_empty()).then_some(Collapse { fallen })
+}
+
+fn worst_fall(group: &Group<'_>, contender: &Contender<'_>) -> Option<Fallen> {
+    contender
+        .rows
+        .iter()
+        .filter(|row| row.threads > 1 && group.is_over(row))
+        .filter_map(|row| fall(group, contender, row))
+        .max_by(|a, b| a.than_best.total_cmp(&b.than_best))
+}
+
+fn fall(group: &Group<'_>, contender: &Contender<'_>, row: &Row) -> Option<Fallen> {
+    let best = best_at(group, row.threads)?;
+    let than_best = ratio(best.1.ops_per_s.median, row.ops_per_s.median);
+    let fits = contender
+        .rows
+        .iter()
+        .rfind(|other| !group.is_over(other) && (other.threads > 1 || one_cpu(group)));
+    let than_itself =
+        fits.map(|fits| (ratio(fits.ops_per_s.median, row.ops_per_s.median), fits.threads));
+    // The intervals must be apart too: the low end of the better against the high end of the worse.
+    let sure = match fits {
+        Some(fits) => ratio(fits.ops_per_s.lo, row.ops_per_s.hi) >= FALL,
+        None => ratio(best.1.ops_per_s.lo, row.ops_per_s.hi) >= FALL,
+    };
+    sure.then(|| Fallen {
+        name: contender.name.clone(),
+        family: contender.family,
+        threads: row.threads,
+        than_best,
+        than_itself,
+        best: (best.0.name != contender.name).then(|| best.0.name.clone()),
+    })
+}
+
+/// With a single CPU there is no contended row where everybody runs: one thread must do.
+fn one_cpu(group: &Group<'_>) -> bool {
+    group.room().is_some_and(|room| room < 2.0)
+}
+
+fn best_at<'g, 'a>(group: &'g Group<'a>, threads: u32) -> Option<(&'g Contender<'a>, &'a Row)> {
+    group
+        .contenders
+        .iter()
+        .filter(|contender| !contender.is_reference())
+        .filter_map(|contender| Some((contender, contender.at(threads)?)))
+        .filter(|(contender, row)| starvation::starves(group, contender, row).is_none())
+        .max_by(|a, b| {
+            let (a, b) = (a.1.ops_per_s.median, b.1.ops_per_s.median);
+            a.total_cmp(&b)
+        })
+}
+
+fn ratio(more: f64, less: f64) -> f64 {
+    if less > 0.0 { more / less } else { f64::INFINITY }
+}

@@ -1,0 +1,223 @@
+//! The verdict as text for a terminal, and the sentences that every format shares.
+
+use super::{Case, Collapse, Judged, Judgement, Outcome, Score, judge};
+use crate::report::family::Family;
+use crate::report::group::Group;
+use crate::report::number::{duration, list, plural, rate, times};
+use crate::row::Machine;
+
+/// Names shown of a tie before the rest is only counted.
+const SHOWN: usize = 4;
+
+/// The verdict on a whole run.
+pub(super) fn run(machine: &Machine, groups: &[Group<'_>]) -> String {
+    if groups.is_empty() {
+        return "No lock was measured.".to_owned();
+    }
+    let mut lines = Vec::new();
+    for group in groups {
+        lines.push(heading(machine, group));
+        lines.extend(sentences(group, &judge(group)).into_iter().map(|line| format!("  {line}")));
+    }
+    lines.join("\n")
+}
+
+fn heading(machine: &Machine, group: &Group<'_>) -> String {
+    let mark = group.mark().map(|mark| format!(" [{mark}]")).unwrap_or_default();
+    let cpus = group.cpus_in_words().map(|cpus| format!(" on {cpus}")).unwrap_or_default();
+    let cpu = if group.mark() == Some("SIMULATED") {
+        String::new()
+    } else {
+        format!(" ({})", machine.cpu)
+    };
+    format!("{}{cpus}{cpu}{mark}", group.title())
+}
+
+/// All sentences on one setting, one a line.
+pub(crate) fn sentences(group: &Group<'_>, judgement: &Judgement) -> Vec<String> {
+    let mut lines = Vec::new();
+    if judgement.cases.is_empty() {
+        return vec!["No lock was measured at every number of threads; nothing to compare.".into()];
+    }
+    for judged in &judgement.cases {
+        lines.push(format!("{}: {}", case_name(group, judged), outcome(judged)));
+    }
+    lines.extend(all_round(judgement));
+    lines.extend(judgement.collapse.as_ref().map(|c| collapse(group, c)));
+    lines.extend(judgement.cases.iter().flat_map(left_out));
+    lines.extend(partial(group));
+    lines
+}
+
+/// `1 thread`, `2 threads, a CPU for each`, `4 to 8 threads, more than CPUs`.
+pub(crate) fn case_name(group: &Group<'_>, judged: &Judged) -> String {
+    let (first, last) = (judged.threads[0], judged.threads[judged.threads.len() - 1]);
+    let threads = if first == last {
+        plural(f64::from(first), "thread")
+    } else {
+        format!("{first} to {last} threads")
+    };
+    match judged.case {
+        Case::Alone => threads,
+        Case::Over => format!("{threads}, more than CPUs"),
+        Case::Fits if group.cpus.is_some() => format!("{threads}, a CPU for each"),
+        Case::Fits => threads,
+    }
+}
+
+fn name(score: &Score) -> String {
+    format!("`{}`", score.name)
+}
+
+/// Who won a case, as a sentence.
+pub(crate) fn outcome(judged: &Judged) -> String {
+    let scores = &judged.scores;
+    let ops = |score: &Score| format!("{} operations a second", rate(score.ops_per_s.median));
+    match &judged.outcome {
+        Outcome::Only(only) => format!(
+            "only {} was measured, {}; nothing to compare it with",
+            name(&scores[*only]),
+            ops(&scores[*only])
+        ),
+        Outcome::Best { best, runner_up } => {
+            let best = &scores[*best];
+            let lead = runner_up.map(|runner_up| {
+                let other = &scores[runner_up];
+                let ratio = best.ops_per_s.median / other.ops_per_s.median;
+                format!(", {} times the next, {}", times(ratio), name(other))
+            });
+            format!("take {}: {}{}", name(best), ops(best), lead.unwrap_or_default())
+        }
+        Outcome::Tie(indices) => {
+            let tied: Vec<&Score> = indices.iter().map(|index| &scores[*index]).collect();
+            let mut names: Vec<String> = tied.iter().take(SHOWN).map(|score| name(score)).collect();
+            if tied.len() > SHOWN {
+                names.push(format!("{} more", tied.len() - SHOWN));
+            }
+            format!(
+                "no clear difference between {}, about {}{}",
+                list(&names, "and"),
+                ops(tied[0]),
+                tie_break(judged, &tied)
+            )
+        }
+        Outcome::AllStarve(fastest) => format!(
+            "no lock is fair here: the fastest is {}, but with {} it {}",
+            name(&scores[*fastest]),
+            starving_threads(&scores[*fastest]),
+            scores[*fastest].starving.as_ref().map_or("", |s| &s.how)
+        ),
+    }
+}
+
+/// Of locks that are equally fast, the one whose unluckiest thread waits least is the one to take.
+fn tie_break(judged: &Judged, tied: &[&Score]) -> String {
+    if judged.case == Case::Alone {
+        return String::new();
+    }
+    tied.iter()
+        .filter(|score| score.worst_wait.is_finite())
+        .min_by(|a, b| a.worst_wait.total_cmp(&b.worst_wait).then_with(|| a.name.cmp(&b.name)))
+        .map(|calm| {
+            format!(
+                "; {} lets its unluckiest thread wait least (p99.9 {})",
+                name(calm),
+                duration(calm.worst_wait)
+            )
+        })
+        .unwrap_or_default()
+}
+
+fn starving_threads(score: &Score) -> String {
+    score
+        .starving
+        .as_ref()
+        .map(|starving| plural(f64::from(starving.threads), "thread"))
+        .unwrap_or_default()
+}
+
+/// What to take when nobody knows how many threads there will be.
+pub(crate) fn all_round(judgement: &Judgement) -> Option<String> {
+    let best = judgement.all_round.as_ref()?;
+    let shown: Vec<String> = best.names.iter().take(SHOWN).map(|n| format!("`{n}`")).collect();
+    Some(format!(
+        "Not sure how many threads will run? Take {}: {}.",
+        list(&shown, "or"),
+        if best.at_least > 0.995 {
+            "the best, or as good as the best, in every case".to_owned()
+        } else {
+            format!("at least {:.2} of the best in every case", best.at_least)
+        }
+    ))
+}
+
+/// The collapse in words that need no knowledge of locks.
+pub(crate) fn collapse(group: &Group<'_>, collapse: &Collapse) -> String {
+    let example = collapse.example();
+    let mut text = format!(
+        "Collapse: with {} on {} `{}` does ",
+        plural(f64::from(example.threads), "thread"),
+        group.cpus_in_words().unwrap_or_else(|| "fewer CPUs".to_owned()),
+        example.name
+    );
+    let itself = example.than_itself.map(|(ratio, threads)| {
+        format!("{} times less than with {}", times(ratio), plural(f64::from(threads), "thread"))
+    });
+    match (&example.best, itself) {
+        (Some(best), itself) => {
+            text += &format!("{} times less than `{best}`", times(example.than_best));
+            text += &itself.map(|itself| format!(" (and {itself})")).unwrap_or_default();
+        }
+        (None, itself) => text += &itself.unwrap_or_else(|| "much less".to_owned()),
+    }
+    text += match example.family {
+        Family::Queue => {
+            ": a thread that waits in line is not running when its turn comes, \
+             and all behind it wait too."
+        }
+        _ => {
+            ": the thread that holds the lock is not running, \
+             and the waiters use up the CPU that it needs."
+        }
+    };
+    let others: Vec<String> = collapse
+        .fallen
+        .iter()
+        .filter(|fallen| fallen.name != example.name)
+        .map(|fallen| format!("`{}` ({} times)", fallen.name, times(fallen.than_best)))
+        .collect();
+    if !others.is_empty() {
+        let verb = if others.len() == 1 { "So does" } else { "So do" };
+        text += &format!(" {verb} {}.", list(&others, "and"));
+    }
+    text
+}
+
+/// Locks that are fast and starve somebody: named, so that nobody wonders where they are.
+pub(crate) fn left_out(judged: &Judged) -> Vec<String> {
+    if matches!(judged.outcome, Outcome::AllStarve(_)) {
+        return Vec::new();
+    }
+    judged
+        .disqualified()
+        .map(|(score, starving)| {
+            format!(
+                "Left out: {} looks fast, but with {} it {}.",
+                name(score),
+                plural(f64::from(starving.threads), "thread"),
+                starving.how
+            )
+        })
+        .collect()
+}
+
+/// A run that was interrupted says so.
+pub(crate) fn partial(group: &Group<'_>) -> Option<String> {
+    group.partial().then(|| {
+        let rounds = group.rows().map(|row| row.rounds).min().unwrap_or(0);
+        format!(
+            "Partial: the run was interrupted; some figures rest on {} only.",
+            plural(f64::from(rounds), "round")
+        )
+    })
+}
