@@ -1,1 +1,117 @@
-//! Placeholder.
+//! Queued spinlocks for programs: threads as CPUs.
+//!
+//! Linux's family of spinlocks, with the interface of [`lock_api`]: a module a lock, each with
+//! a `Mutex<T>` and the raw lock under it.
+//!
+//! | module | the lock | bytes | fair | waits |
+//! |---|---|---|---|---|
+//! | [`native`] | queued spinlock | 4 | first come, first served | spins on its own cache line |
+//! | [`mcs`] | MCS lock | 8 | first come, first served | spins on its own cache line |
+//! | [`ticket`] | ticket lock | 4 | first come, first served | spins on the lock |
+//! | [`backoff`] | test-and-set, exponential backoff | 4 | no | pauses, spins on the lock |
+//! | [`tas`] | test-and-set | 4 | no | spins on the lock |
+//! | [`yielding`] | test-and-set that yields the CPU | 4 | no | spins, then yields |
+//! | [`simple`] | test-and-set with its owner in the word | 4 | no | spins, then yields |
+//! | [`queued_rw`] | reader-writer lock | 8 | readers and writers alike | spins |
+//!
+//! The name `qspin::Mutex` is reserved for the default mutex. Until it is there: with at most
+//! as many threads as CPUs take [`native`], with more take [`yielding`], and measure.
+//!
+//! ```
+//! use qspin::native::Mutex;
+//!
+//! static COUNT: Mutex<u64> = Mutex::new(0);
+//!
+//! std::thread::scope(|scope| {
+//!     for _ in 0..2 {
+//!         scope.spawn(|| *COUNT.lock() += 1);
+//!     }
+//! });
+//! assert_eq!(*COUNT.lock(), 2);
+//! ```
+//!
+//! # What holds for every lock
+//!
+//! * It is `const`-constructible, does not allocate, does not panic, does not poison: a guard
+//!   that is dropped by a panic releases the lock, and the data is as the panic left it.
+//! * Acquisition has acquire ordering, release has release ordering; `is_locked` is a relaxed
+//!   load that orders nothing. [`full_barrier_after_lock`] makes an acquisition a full barrier.
+//! * A signal handler may lock a lock that the code it interrupts does not hold. Handlers nest
+//!   up to four deep with full fairness, and deeper without it, never without exclusion.
+//! * Any number of threads: the first 16 383 that are alive at once queue, others compete.
+//! * After `fork` the child may lock at once. A lock that another thread of the parent held
+//!   stays locked, as with `pthread_mutex_t`.
+//! * A spinlock is for short critical sections. A thread that ends, or is killed, while it
+//!   waits in a queue stops everybody behind it.
+
+#![warn(missing_docs)]
+
+pub mod events;
+#[macro_use]
+mod typed;
+pub mod platform;
+
+typed_mutex! {
+    /// The queued spinlock of Linux: fair, four bytes, each waiter on a cache line of its own.
+    ///
+    /// The best of the spinlocks while every thread runs; collapses when threads outnumber
+    /// CPUs. See [`qspin_core::queued`].
+    native: qspin_core::queued::NativeLock
+}
+
+typed_mutex! {
+    /// Test-and-set with bounded binary exponential backoff. See [`qspin_core::backoff`].
+    backoff: qspin_core::backoff::BackoffLock
+}
+
+typed_mutex! {
+    /// Plain test-and-set, with one pause after a miss. See [`qspin_core::backoff`].
+    tas: qspin_core::backoff::TasLock
+}
+
+typed_mutex! {
+    /// Test-and-set that yields the CPU after a bounded spin. See [`qspin_core::yielding`].
+    yielding: qspin_core::yielding::YieldLock
+}
+
+typed_mutex! {
+    /// The ticket lock: strictly fair. See [`qspin_core::ticket`].
+    ticket: qspin_core::ticket::TicketLock
+}
+
+typed_mutex! {
+    /// The MCS lock: strictly fair, eight bytes. See [`qspin_core::mcs`].
+    mcs: qspin_core::mcs::McsLock
+}
+
+typed_mutex! {
+    /// The simple spinlock: the owner in the word. Guards stay with the thread that locked.
+    /// See [`qspin_core::simple`].
+    simple: qspin_core::simple::SimpleLock
+}
+
+typed_rwlock! {
+    /// The queued reader-writer lock: readers and writers alike wait their turn.
+    /// See [`qspin_core::rwlock`].
+    queued_rw: qspin_core::rwlock::QueuedRwLock
+}
+
+const _: () = {
+    assert!(size_of::<native::RawLock>() == 4);
+    assert!(size_of::<backoff::RawLock>() == 4);
+    assert!(size_of::<tas::RawLock>() == 4);
+    assert!(size_of::<yielding::RawLock>() == 4);
+    assert!(size_of::<ticket::RawLock>() == 4);
+    assert!(size_of::<simple::RawLock>() == 4);
+    assert!(size_of::<mcs::RawLock>() == 8);
+    assert!(size_of::<queued_rw::RawRwLock>() <= 8);
+};
+
+/// Makes the acquisition just before it a full barrier: `smp_mb__after_spinlock` of the kernel.
+///
+/// An acquisition orders what comes after it. Call this right after locking where stores from
+/// *before* the acquisition must be visible before loads inside the critical section.
+#[inline]
+pub fn full_barrier_after_lock() {
+    qspin_core::lock::full_barrier_after_acquire(&platform::Threads::<events::NoEvents>::NEW);
+}

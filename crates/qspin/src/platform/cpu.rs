@@ -1,0 +1,233 @@
+//! A dense number for every thread that waits.
+//!
+//! # Problem
+//! A tail of 14 bits names a CPU. Threads come and go by the million, so numbers are given on
+//! demand, smallest first, and taken back when a thread ends.
+//!
+//! # Invariants
+//! * **P1** A bit of [`Numbers`] is set while some thread has that number, so no two threads
+//!   have the same. What a thread did before it gave a number back happens before whatever the
+//!   next one does with it (the bit is cleared with release, set with acquire).
+//! * **P2** `NUMBER` of a thread is 0 (none yet), its number plus 1, or [`ENDING`]; it leaves 0
+//!   by compare-exchange only, since a signal handler may number the thread in any moment.
+//! * **P3** A number begins with `nesting` 0 at its node: a thread that was killed in a queue,
+//!   or that `fork` did not carry over, may have left another value.
+//!
+//! # Limits
+//! A thread whose key destructor has run (it is about to vanish) has no number any more, and
+//! locks without a node. A child made by a raw `fork` system call, behind the C library's
+//! back, inherits all numbers as taken; it still works, with fewer numbers.
+
+use core::ffi::c_void;
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicU32, AtomicU64};
+
+use qspin_core::node::NodeId;
+use qspin_core::platform::CpuId;
+
+use super::NODES;
+
+/// A set of numbers below [`CpuId::LIMIT`], given out smallest first.
+struct Numbers<const WORDS: usize> {
+    taken: [AtomicU64; WORDS],
+    limit: u32,
+}
+
+impl<const WORDS: usize> Numbers<WORDS> {
+    const fn new(limit: u32) -> Self {
+        assert!(limit <= WORDS as u32 * 64);
+        Self { taken: [const { AtomicU64::new(0) }; WORDS], limit }
+    }
+
+    /// Takes the smallest free number. Lock-free, async-signal-safe.
+    fn take(&self) -> Option<u32> {
+        for (index, word) in self.taken.iter().enumerate() {
+            let mut seen = word.load(Relaxed);
+            loop {
+                let bit = (!seen).trailing_zeros();
+                let number = index as u32 * 64 + bit;
+                if bit == 64 {
+                    break;
+                }
+                if number >= self.limit {
+                    return None;
+                }
+                // P1. ORDERING: Acquire pairs with the Release of `give_back`.
+                match word.compare_exchange_weak(seen, seen | 1 << bit, Acquire, Relaxed) {
+                    Ok(_) => return Some(number),
+                    Err(now) => seen = now,
+                }
+            }
+        }
+        None
+    }
+
+    fn give_back(&self, number: u32) {
+        // P1. ORDERING: Release pairs with the Acquire of `take`.
+        self.taken[number as usize / 64].fetch_and(!(1 << (number % 64)), Release);
+    }
+
+    /// Forgets every number but `kept`. For a process with one thread.
+    fn keep_only(&self, kept: Option<u32>) {
+        for (index, word) in self.taken.iter().enumerate() {
+            let bit = match kept {
+                Some(number) if number as usize / 64 == index => 1 << (number % 64),
+                _ => 0,
+            };
+            word.store(bit, Relaxed);
+        }
+    }
+
+    fn in_use(&self) -> u32 {
+        self.taken.iter().map(|word| word.load(Relaxed).count_ones()).sum()
+    }
+}
+
+static NUMBERS: Numbers<{ CpuId::LIMIT.div_ceil(64) as usize }> = Numbers::new(CpuId::LIMIT);
+
+/// Value of `NUMBER` of a thread that has given its number back for good.
+const ENDING: u32 = u32::MAX;
+
+thread_local! {
+    // An atomic although no other thread sees it: a signal handler of this thread does (P2).
+    // Without a destructor, so that an access is one load relative to the thread pointer.
+    static NUMBER: AtomicU32 = const { AtomicU32::new(0) };
+}
+
+/// The number of this thread; `None` if all are taken, or if the thread is about to vanish.
+#[inline]
+#[must_use]
+pub fn current() -> Option<CpuId> {
+    match NUMBER.with(|number| number.load(Relaxed)) {
+        0 => assign(),
+        ENDING => None,
+        number => CpuId::new(number - 1),
+    }
+}
+
+/// How many numbers are in use: threads of this process that have waited and live.
+#[must_use]
+pub fn in_use() -> u32 {
+    NUMBERS.in_use()
+}
+
+#[cold]
+fn assign() -> Option<CpuId> {
+    register();
+    let taken = NUMBERS.take()?;
+    let won = NUMBER
+        .with(|number| number.compare_exchange(0, taken + 1, Relaxed, Relaxed).map(|_| taken + 1));
+    match won {
+        Ok(number) => {
+            let cpu = CpuId::new(taken)?;
+            if let Some(first) = NodeId::new(cpu, 0) {
+                // P3: nobody else has this number (P1), and this thread is not in a queue yet.
+                NODES[usize::from(first.number())].nesting.store(0, Relaxed);
+            }
+            give_back_at_end(number);
+            Some(cpu)
+        }
+        Err(number) => {
+            // A signal handler came in between and numbered this thread.
+            NUMBERS.give_back(taken);
+            if number == ENDING { None } else { CpuId::new(number - 1) }
+        }
+    }
+}
+
+// The key whose destructor gives a number back, plus 1; 0 before there is one.
+static KEY: AtomicU32 = AtomicU32::new(0);
+static REGISTERED: AtomicU32 = AtomicU32::new(0);
+
+/// Tells the C library what to call when a thread ends and after `fork`.
+///
+/// Runs when the program is loaded (below), or at the first wait if that comes even earlier.
+extern "C" fn register() {
+    // ORDERING: AcqRel, so that whoever finds it done also finds the key.
+    if REGISTERED.load(Acquire) != 0 || REGISTERED.swap(1, AcqRel) != 0 {
+        return;
+    }
+    let mut key: libc::pthread_key_t = 0;
+    // SAFETY: `key` is a valid place; `thread_ends` has the signature of a key destructor.
+    // Without a key (all taken) numbers are simply not given back.
+    if unsafe { libc::pthread_key_create(&mut key, Some(thread_ends)) } == 0 {
+        KEY.store(key + 1, Release);
+    }
+    // SAFETY: `child_begins` is a valid handler and stays loaded as long as this code does.
+    unsafe { libc::pthread_atfork(None, None, Some(child_begins)) };
+}
+
+/// Registers at load time: `pthread_atfork` may allocate, which a signal handler that is the
+/// first of the process to wait must not.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static REGISTER_AT_LOAD: extern "C" fn() = register;
+
+/// Times that the key destructor comes back before it gives the number back: other
+/// destructors of the thread may still lock. The C library makes at least four rounds.
+const ROUNDS: usize = 2;
+/// The destructor's argument: the number plus 1, and the round above it.
+const ROUND: usize = 1 << 32;
+
+fn give_back_at_end(value: u32) {
+    set_key(value as usize);
+}
+
+fn set_key(value: usize) {
+    let key = KEY.load(Acquire);
+    if key != 0 {
+        // SAFETY: the key was created and is never deleted.
+        unsafe { libc::pthread_setspecific(key - 1, value as *const c_void) };
+    }
+}
+
+extern "C" fn thread_ends(value: *mut c_void) {
+    let value = value as usize;
+    if value / ROUND < ROUNDS {
+        set_key(value + ROUND);
+        return;
+    }
+    NUMBER.with(|number| number.store(ENDING, Relaxed));
+    NUMBERS.give_back((value % ROUND) as u32 - 1);
+}
+
+/// The child of `fork` has one thread: this one.
+extern "C" fn child_begins() {
+    let kept = match NUMBER.with(|number| number.load(Relaxed)) {
+        0 | ENDING => None,
+        number => Some(number - 1),
+    };
+    NUMBERS.keep_only(kept);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_dense_and_reused_smallest_first() {
+        let numbers = Numbers::<2>::new(70);
+        for expected in 0..70 {
+            assert_eq!(numbers.take(), Some(expected));
+        }
+        assert_eq!(numbers.take(), None);
+        numbers.give_back(65);
+        numbers.give_back(3);
+        assert_eq!(numbers.take(), Some(3));
+        assert_eq!(numbers.take(), Some(65));
+        assert_eq!(numbers.take(), None);
+    }
+
+    #[test]
+    fn keeping_one_frees_the_others() {
+        let numbers = Numbers::<2>::new(128);
+        for _ in 0..100 {
+            numbers.take();
+        }
+        numbers.keep_only(Some(70));
+        assert_eq!(numbers.in_use(), 1);
+        assert_eq!(numbers.take(), Some(0));
+        numbers.keep_only(None);
+        assert_eq!(numbers.in_use(), 0);
+    }
+}

@@ -1,0 +1,47 @@
+//! A signal handler is an interrupt.
+//!
+//! The locks work in a handler whether it says so or not. One that says so gets the rule of
+//! interrupts: its readers pass a writer that only waits, since that writer may be waiting for
+//! the very reader that the handler interrupted.
+
+use std::cell::Cell;
+
+thread_local! {
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+/// While it lives, this thread runs a signal handler.
+///
+/// ```
+/// extern "C" fn handler(_: libc::c_int) {
+///     let _interrupt = qspin::platform::interrupt::Interrupt::enter();
+///     // read-lock here
+/// }
+/// ```
+#[derive(Debug)]
+pub struct Interrupt {
+    // A handler ends on the thread on which it began.
+    not_send: std::marker::PhantomData<*mut ()>,
+}
+
+impl Interrupt {
+    /// Enters the handler. Async-signal-safe.
+    #[must_use = "the interrupt ends when this is dropped"]
+    pub fn enter() -> Self {
+        DEPTH.with(|depth| depth.set(depth.get() + 1));
+        Self { not_send: std::marker::PhantomData }
+    }
+}
+
+impl Drop for Interrupt {
+    fn drop(&mut self) {
+        DEPTH.with(|depth| depth.set(depth.get() - 1));
+    }
+}
+
+/// Whether this thread is in a signal handler that has said so.
+#[inline]
+#[must_use]
+pub fn active() -> bool {
+    DEPTH.with(Cell::get) > 0
+}

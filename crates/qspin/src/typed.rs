@@ -1,0 +1,58 @@
+//! The face that every lock has: a module with its typed and its raw forms.
+
+/// A module for a lock that excludes.
+macro_rules! typed_mutex {
+    ($(#[$doc:meta])* $module:ident: $lock:path) => {
+        $(#[$doc])*
+        pub mod $module {
+            use core::sync::atomic::AtomicU32;
+
+            use crate::events::{Counted, NoEvents};
+            use crate::platform::Threads;
+
+            use $lock as Lock;
+
+            /// The lock itself, a [`lock_api::RawMutex`].
+            pub type RawLock = qspin_core::raw::Raw<Lock<AtomicU32>, Threads<NoEvents>>;
+            /// A value behind the lock.
+            pub type Mutex<T> = lock_api::Mutex<RawLock, T>;
+            /// Proof that the lock is held; releases it when dropped.
+            pub type MutexGuard<'a, T> = lock_api::MutexGuard<'a, RawLock, T>;
+            /// A guard to a part of the value.
+            pub type MappedMutexGuard<'a, T> = lock_api::MappedMutexGuard<'a, RawLock, T>;
+
+            /// As [`RawLock`], counting its events in [`crate::events`].
+            pub type CountedRawLock = qspin_core::raw::Raw<Lock<AtomicU32>, Threads<Counted>>;
+            /// As [`Mutex`], counting its events in [`crate::events`].
+            pub type CountedMutex<T> = lock_api::Mutex<CountedRawLock, T>;
+        }
+    };
+}
+
+/// A module for a lock that admits many readers.
+macro_rules! typed_rwlock {
+    ($(#[$doc:meta])* $module:ident: $lock:path) => {
+        $(#[$doc])*
+        pub mod $module {
+            use core::sync::atomic::AtomicU32;
+
+            use crate::events::{Counted, NoEvents};
+            use crate::platform::Threads;
+            use $lock as Lock;
+
+            /// The lock itself, a [`lock_api::RawRwLock`].
+            pub type RawRwLock = qspin_core::raw::Raw<Lock<AtomicU32>, Threads<NoEvents>>;
+            /// A value behind the lock.
+            pub type RwLock<T> = lock_api::RwLock<RawRwLock, T>;
+            /// Proof that the lock is held for reading.
+            pub type RwLockReadGuard<'a, T> = lock_api::RwLockReadGuard<'a, RawRwLock, T>;
+            /// Proof that the lock is held for writing.
+            pub type RwLockWriteGuard<'a, T> = lock_api::RwLockWriteGuard<'a, RawRwLock, T>;
+
+            /// As [`RawRwLock`], counting its events in [`crate::events`].
+            pub type CountedRawRwLock = qspin_core::raw::Raw<Lock<AtomicU32>, Threads<Counted>>;
+            /// As [`RwLock`], counting its events in [`crate::events`].
+            pub type CountedRwLock<T> = lock_api::RwLock<CountedRawRwLock, T>;
+        }
+    };
+}
