@@ -22,7 +22,7 @@
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use core::sync::atomic::compiler_fence;
 
-use crate::events::{Event, Events};
+use crate::events::{self, Event};
 use crate::platform::{AtomicWord, ConstWord, CpuId, Platform};
 
 /// Nesting levels a CPU has nodes for.
@@ -123,20 +123,20 @@ impl<W: ConstWord> Node<W> {
 #[inline]
 pub(crate) fn with_node<P: Platform, R>(p: &P, queue: impl FnOnce(NodeId) -> R) -> Option<R> {
     let Some(first) = p.cpu().and_then(|cpu| NodeId::new(cpu, 0)) else {
-        p.events().count(Event::LockNoNode);
+        events::count(p, Event::LockNoNode);
         return None;
     };
     let nesting = &p.node(first).nesting;
     let level = nesting.load(Relaxed);
     let Some(id) = NodeId::new(first.cpu(), level) else {
-        p.events().count(Event::LockNoNode);
+        events::count(p, Event::LockNoNode);
         return None;
     };
     match level {
         0 => {}
-        1 => p.events().count(Event::LockUseNode2),
-        2 => p.events().count(Event::LockUseNode3),
-        _ => p.events().count(Event::LockUseNode4),
+        1 => events::count(p, Event::LockUseNode2),
+        2 => events::count(p, Event::LockUseNode3),
+        _ => events::count(p, Event::LockUseNode4),
     }
     // N1: an interrupt between the load and the store leaves `nesting` as it found it. The
     // compiler fences keep every use of the node between the two stores, as an interrupt on

@@ -29,7 +29,7 @@
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use crate::admission::Admission;
-use crate::events::{Event, Events};
+use crate::events::{self, Event};
 use crate::node::{NodeId, with_node};
 use crate::order::Order;
 use crate::platform::{AtomicWord, Budget, Platform, Until};
@@ -47,7 +47,7 @@ where
     O: Order,
     A: Admission,
 {
-    p.events().count(Event::LockSlowpath);
+    events::count(p, Event::LockSlowpath);
     if A::newcomer::<P, H>(p, word, seen) {
         return;
     }

@@ -7,7 +7,7 @@
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use super::Admission;
-use crate::events::{Event, Events};
+use crate::events::{self, Event};
 use crate::platform::{AtomicWord, Budget, Platform, Until};
 use crate::site::Site;
 use crate::waiting::Waiting;
@@ -47,7 +47,7 @@ impl Admission for Queued {
         // W4: this CPU owns pending, so nobody else may set locked.
         // ORDERING: Acquire pairs with the owner's Release (`QueueRelease`).
         word.fetch_add(LOCKED.wrapping_sub(PENDING), p.ordering(Site::QueuePendingTake, Acquire));
-        p.events().count(Event::LockPending);
+        events::count(p, Event::LockPending);
         true
     }
 }

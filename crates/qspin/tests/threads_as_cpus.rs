@@ -1,0 +1,256 @@
+//! The threads platform: numbers, signal handlers, fork, and more threads than numbers.
+//!
+//! These tests look at counters of the whole process, so they run one after the other.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use qspin::events::{self, Event};
+use qspin::platform::cpu;
+use qspin_core::platform::CpuId;
+
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn count(event: Event) -> u64 {
+    events::snapshot().into_iter().find(|(other, _)| *other == event).map_or(0, |(_, n)| n)
+}
+
+fn until(condition: impl Fn() -> bool) {
+    while !condition() {
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn numbers_are_dense_reused_and_given_back() {
+    let _alone = alone();
+    let before = cpu::in_use();
+    for _ in 0..200 {
+        // One after the other, so that one number serves them all.
+        let number = thread::spawn(|| cpu::current().unwrap().number()).join().unwrap();
+        assert!(number <= before, "{number}");
+    }
+    let together = 50;
+    let numbered = Barrier::new(together + 1);
+    thread::scope(|scope| {
+        for _ in 0..together {
+            scope.spawn(|| {
+                assert_eq!(cpu::current(), cpu::current());
+                numbered.wait();
+                numbered.wait();
+            });
+        }
+        numbered.wait();
+        assert_eq!(cpu::in_use(), before + together as u32);
+        numbered.wait();
+    });
+    // A scope ends when its threads' closures have; their key destructors may still be running.
+    until(|| cpu::in_use() == before);
+}
+
+#[test]
+fn a_destructor_of_a_dying_thread_may_lock() {
+    static COUNT: qspin::native::Mutex<u32> = qspin::native::Mutex::new(0);
+    struct LocksWhenDropped;
+    impl Drop for LocksWhenDropped {
+        fn drop(&mut self) {
+            *COUNT.lock() += 1;
+        }
+    }
+    thread_local! {
+        static LAST: LocksWhenDropped = const { LocksWhenDropped };
+    }
+    let _alone = alone();
+    let before = cpu::in_use();
+    let threads: Vec<_> = (0..4)
+        .map(|_| {
+            thread::spawn(|| {
+                LAST.with(|_| {});
+                *COUNT.lock() += 1;
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    assert_eq!(*COUNT.lock(), 8);
+    until(|| cpu::in_use() <= before);
+}
+
+mod handler {
+    use super::*;
+
+    /// One lock a nesting level. MCS: each of its waiters needs a node.
+    pub(super) static LOCKS: [qspin::mcs::CountedMutex<u32>; 5] =
+        [const { qspin::mcs::CountedMutex::new(0) }; 5];
+    pub(super) static DONE: AtomicU32 = AtomicU32::new(0);
+    thread_local! {
+        static LEVEL: Cell<usize> = const { Cell::new(0) };
+    }
+
+    /// Waits for the lock of its level, and checks that deeper levels have ended before.
+    pub(super) extern "C" fn wait_one_level_deeper(_: libc::c_int) {
+        let level = LEVEL.with(|level| level.replace(level.get() + 1));
+        *LOCKS[level].lock() += 1;
+        DONE.fetch_add(1 << (4 * level), Ordering::Relaxed);
+        LEVEL.with(|cell| cell.set(level));
+    }
+}
+
+#[test]
+fn handlers_nest_four_deep_with_nodes_and_deeper_without() {
+    let _alone = alone();
+    // SAFETY: the handler only locks and touches atomics and plain thread locals.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = handler::wait_one_level_deeper as *const () as usize;
+        action.sa_flags = libc::SA_NODEFER;
+        assert_eq!(libc::sigaction(libc::SIGUSR1, &action, std::ptr::null_mut()), 0);
+    }
+    events::reset();
+    let mut held: Vec<_> = handler::LOCKS.iter().map(|lock| lock.lock()).collect();
+    let before = cpu::in_use();
+    let (send, receive) = std::sync::mpsc::channel();
+    let waiter = thread::spawn(move || {
+        // SAFETY: asks only for this thread's own handle.
+        send.send(unsafe { libc::pthread_self() }).unwrap();
+        handler::wait_one_level_deeper(0);
+    });
+    let target = receive.recv().unwrap();
+    // Each level is waited for before the next signal interrupts it.
+    until(|| cpu::in_use() == before + 1);
+    let levels = [Event::LockUseNode2, Event::LockUseNode3, Event::LockUseNode4, Event::LockNoNode];
+    for event in levels {
+        // SAFETY: the thread lives: it waits for a lock that is held here.
+        assert_eq!(unsafe { libc::pthread_kill(target, libc::SIGUSR1) }, 0);
+        until(|| count(event) == 1);
+    }
+    // The innermost handler must end first, or the others never go on.
+    while let Some(guard) = held.pop() {
+        drop(guard);
+        let level = held.len();
+        until(|| handler::DONE.load(Ordering::Relaxed) >> (4 * level) & 1 == 1);
+    }
+    waiter.join().unwrap();
+    assert_eq!(handler::DONE.load(Ordering::Relaxed), 0x11111);
+    for event in levels {
+        assert_eq!(count(event), 1, "{}", event.name());
+    }
+}
+
+#[test]
+fn the_child_of_fork_has_one_number_and_may_lock() {
+    static LOCK: qspin::native::Mutex<u32> = qspin::native::Mutex::new(0);
+    let _alone = alone();
+    let (numbered, end) = (Barrier::new(5), Barrier::new(5));
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let _ = cpu::current();
+                numbered.wait();
+                end.wait();
+            });
+        }
+        let _ = cpu::current();
+        numbered.wait();
+        assert!(cpu::in_use() >= 5);
+        // SAFETY: the child calls only async-signal-safe functions and our locks.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let mut ok = cpu::in_use() == 1 && cpu::current().is_some();
+            for _ in 0..1000 {
+                *LOCK.lock() += 1;
+            }
+            ok &= *LOCK.lock() == 1000;
+            // SAFETY: ends the child without running the parent's destructors.
+            unsafe { libc::_exit(i32::from(!ok)) };
+        }
+        assert!(child > 0, "fork failed");
+        let mut status = 0;
+        // SAFETY: `child` is ours and `status` a valid place.
+        assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+        assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "status {status:#x}");
+        end.wait();
+    });
+}
+
+mod sleeper {
+    use super::*;
+
+    pub(super) static NUMBERED: AtomicU32 = AtomicU32::new(0);
+    pub(super) static END: std::sync::RwLock<()> = std::sync::RwLock::new(());
+
+    extern "C" fn sleep(_: *mut libc::c_void) -> *mut libc::c_void {
+        if cpu::current().is_some() {
+            NUMBERED.fetch_add(1, Ordering::Relaxed);
+        }
+        drop(END.read());
+        std::ptr::null_mut()
+    }
+
+    /// Starts a thread that takes a number and sleeps. Without the guard pages and the signal
+    /// stack of `std`: a process may have only so many mappings.
+    pub(super) fn start() -> Option<libc::pthread_t> {
+        // SAFETY: plain calls of the C library on places that live long enough.
+        unsafe {
+            let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
+            libc::pthread_attr_init(&mut attributes);
+            libc::pthread_attr_setguardsize(&mut attributes, 0);
+            libc::pthread_attr_setstacksize(&mut attributes, 64 * 1024);
+            let mut thread = 0;
+            let error = libc::pthread_create(&mut thread, &attributes, sleep, std::ptr::null_mut());
+            libc::pthread_attr_destroy(&mut attributes);
+            (error == 0).then_some(thread)
+        }
+    }
+}
+
+#[test]
+fn more_threads_than_numbers_stay_exclusive() {
+    const EXTRA: usize = 4;
+    let _alone = alone();
+    events::reset();
+    let before = cpu::in_use();
+    let lock = qspin::native::CountedMutex::new(0u64);
+    let numbered = (CpuId::LIMIT - before) as usize;
+    // Sleepers hold every number, so that those who come after them have none.
+    let keep = sleeper::END.write().unwrap();
+    let sleepers: Vec<_> = (0..numbered).map_while(|_| sleeper::start()).collect();
+    until(|| sleeper::NUMBERED.load(Ordering::Relaxed) == sleepers.len() as u32);
+    let rounds = 200;
+    let enough = sleepers.len() == numbered;
+    if enough {
+        assert_eq!(cpu::in_use(), CpuId::LIMIT);
+        thread::scope(|scope| {
+            for _ in 0..EXTRA {
+                scope.spawn(|| {
+                    assert_eq!(cpu::current(), None);
+                    for _ in 0..rounds {
+                        let mut count = lock.lock();
+                        *count += 1;
+                        // Held across a switch, so that the others meet a taken lock.
+                        thread::yield_now();
+                    }
+                });
+            }
+        });
+    }
+    drop(keep);
+    for sleeper in &sleepers {
+        // SAFETY: started above and joined once.
+        unsafe { libc::pthread_join(*sleeper, std::ptr::null_mut()) };
+    }
+    if !enough {
+        println!("skipped: this machine made only {} of {numbered} threads", sleepers.len());
+        return;
+    }
+    assert_eq!(*lock.lock(), (EXTRA * rounds) as u64);
+    assert!(count(Event::LockNoNode) > 0, "nobody competed without a node");
+    until(|| cpu::in_use() <= before);
+}
