@@ -4,6 +4,7 @@
 
 pub mod bench;
 pub mod command;
+pub mod contender;
 pub mod failure;
 pub mod report;
 pub mod row;

@@ -89,6 +89,9 @@ pub struct Row {
     pub ops_per_s: Interval,
     /// Waiting time an acquisition; absent where it was not measured.
     pub wait_ns: Option<WaitNs>,
+    /// Waits by kind of operation (`read`, `write`), where there is more than one.
+    #[serde(default)]
+    pub wait_ns_by: BTreeMap<String, WaitNs>,
     /// The run was interrupted before all rounds were done.
     #[serde(default)]
     pub partial: bool,
@@ -104,9 +107,13 @@ pub struct Row {
     /// `uncontended_ns` over the same of `cmpxchg32` and a 32-bit store, round by round.
     #[serde(default)]
     pub floor_ratio: Option<Interval>,
-    /// Event counters, where the lock counts.
+    /// Event counters, where the lock counts. Counted in a measurement of their own after the
+    /// rounds, so that counting slows none of the other figures.
     #[serde(default)]
     pub events: BTreeMap<String, u64>,
+    /// Acquisitions during which `events` were counted.
+    #[serde(default)]
+    pub events_ops: Option<u64>,
 }
 
 /// The machine on which the rows after it were measured.

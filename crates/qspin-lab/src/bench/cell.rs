@@ -1,0 +1,399 @@
+//! One measurement: a lock, a number of threads, a workload.
+//!
+//! All threads do nothing but operate until the controller says otherwise. The controller sleeps,
+//! so that it takes no CPU from them, and opens three phases:
+//!
+//! 1. *warm-up*, until every thread has come to the lock at least once;
+//! 2. *throughput*: no clock runs in the loop; each thread publishes its own counter by a plain
+//!    store to a cache line of its own, and the controller reads all counters, the clock and the
+//!    threads' CPU times at both ends;
+//! 3. *waits*: every acquisition is timed into the thread's own histogram.
+//!
+//! No thread is waited for between phases. A wait that has not ended when the phase does counts
+//! with its age, so a thread that is never served is seen; then each thread finishes the
+//! operation it is in, and the counter under the lock must equal the sum of all operations.
+
+use std::hint::black_box;
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use quanta::Clock;
+
+use super::affinity::Placement;
+use super::interrupt::Interrupt;
+use super::station::{Padded, Station};
+use super::waits::Waits;
+
+/// Under which conditions a cell is measured.
+pub struct Conditions<'a> {
+    /// How many threads.
+    pub threads: usize,
+    /// On which CPUs they run.
+    pub placement: &'a Placement,
+    /// How long the throughput phase lasts, and again the wait phase.
+    pub phase: Duration,
+    /// The clock of the waits.
+    pub clock: &'a Clock,
+    /// Ends the measurement early.
+    pub interrupt: &'a Interrupt,
+}
+
+/// What one measurement found.
+#[derive(Debug)]
+pub struct Measured {
+    /// Length of the throughput phase by the controller's clock.
+    pub elapsed: Duration,
+    /// Operations of each thread in the throughput phase.
+    pub operations: Vec<u64>,
+    /// CPU time of all threads in the throughput phase, ns.
+    pub cpu_ns: u64,
+    /// Waits of each thread in the wait phase, a histogram a class of operations.
+    pub waits: Vec<Vec<Waits>>,
+}
+
+/// Why a cell was not measured.
+#[derive(Debug)]
+pub enum Spoiled {
+    /// Somebody asked to stop.
+    Interrupted,
+    /// The machine made fewer threads than asked for.
+    Threads {
+        /// How many it made.
+        made: usize,
+        /// Why it made no more.
+        why: std::io::Error,
+    },
+    /// A thread died, or the lock let two threads in.
+    Broken(String),
+}
+
+const WARM_UP: u32 = 0;
+const THROUGHPUT: u32 = 1;
+const WAITS: u32 = 2;
+const STOP: u32 = 3;
+
+/// What the controller tells the threads; they only read it, so each has its own copy in cache.
+struct Control {
+    phase: AtomicU32,
+    /// When the wait phase began, by the clock of the waits.
+    waits_from: AtomicU64,
+    /// When it ended.
+    waits_until: AtomicU64,
+}
+
+/// What a thread tells the controller.
+#[derive(Default)]
+struct Slot {
+    /// Twice the acquisitions, and one more while it waits.
+    progress: AtomicU64,
+    /// The clock of the thread's CPU time.
+    cpu_clock: AtomicI32,
+}
+
+impl Control {
+    /// The phase may be seen late, never wrong: what comes with it is read after a fence.
+    #[inline(always)]
+    fn phase(&self) -> u32 {
+        self.phase.load(Ordering::Relaxed)
+    }
+}
+
+/// Holds the threads back until all are made, or sends them home.
+#[derive(Default)]
+struct Gate {
+    opened: Mutex<Option<bool>>,
+    changed: Condvar,
+}
+
+impl Gate {
+    fn open(&self, go: bool) {
+        *self.opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(go);
+        self.changed.notify_all();
+    }
+
+    fn pass(&self) -> bool {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(go) = *opened {
+                return go;
+            }
+            opened = self
+                .changed
+                .wait(opened)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// A kernel stack and a guard page cost more than this much of a thread's own stack.
+pub const STACK: usize = 256 * 1024;
+
+/// Measures `station` under `conditions`.
+///
+/// # Errors
+///
+/// Why it was not measured.
+pub fn measure<S: Station>(
+    station: &S,
+    conditions: &Conditions<'_>,
+) -> Result<Measured, Spoiled>
+where
+    S::Local: Send,
+{
+    let control = Padded(Control {
+        phase: AtomicU32::new(WARM_UP),
+        waits_from: AtomicU64::new(0),
+        waits_until: AtomicU64::new(0),
+    });
+    let slots: Vec<Padded<Slot>> = (0..conditions.threads).map(|_| Padded::default()).collect();
+    let gate = Gate::default();
+    thread::scope(|scope| {
+        let mut handles = Vec::with_capacity(conditions.threads);
+        for (index, slot) in slots.iter().enumerate() {
+            let (control, gate, clock) = (&control.0, &gate, conditions.clock);
+            let body = move || {
+                conditions.placement.settle(index);
+                slot.0.cpu_clock.store(own_cpu_clock(), Ordering::Relaxed);
+                let local = station.local(index, conditions.threads);
+                let waits = S::CLASSES.iter().map(|_| Waits::default()).collect();
+                gate.pass()
+                    .then(|| operate(station, local, waits, control, &slot.0, clock))
+            };
+            match thread::Builder::new()
+                .stack_size(STACK)
+                .spawn_scoped(scope, body)
+            {
+                Ok(handle) => handles.push(handle),
+                Err(why) => {
+                    gate.open(false);
+                    let made = handles.len();
+                    return Err(Spoiled::Threads { made, why });
+                }
+            }
+        }
+        gate.open(true);
+        let sampled = preside(&control.0, &slots, conditions);
+        // Whatever happened, the threads must end.
+        control.0.phase.store(STOP, Ordering::Release);
+        let mut results = Vec::with_capacity(handles.len());
+        for handle in handles {
+            results.push(handle.join());
+        }
+        let results: Option<Vec<_>> = results.into_iter().map(|r| r.ok().flatten()).collect();
+        let Some(results) = results else {
+            return Err(Spoiled::Broken("a measuring thread died".to_owned()));
+        };
+        let operations = results.iter().map(|result| result.operations).sum();
+        let (locals, waits): (Vec<_>, Vec<_>) = results
+            .into_iter()
+            .map(|result| (result.local, result.waits))
+            .unzip();
+        station
+            .verify(&locals, operations)
+            .map_err(Spoiled::Broken)?;
+        let (start, end) = sampled.ok_or(Spoiled::Interrupted)?;
+        Ok(Measured {
+            elapsed: end.at - start.at,
+            operations: differences(&end.operations, &start.operations),
+            cpu_ns: end.cpu_ns.saturating_sub(start.cpu_ns),
+            waits,
+        })
+    })
+}
+
+fn differences(end: &[u64], start: &[u64]) -> Vec<u64> {
+    end.iter().zip(start).map(|(end, start)| end - start).collect()
+}
+
+/// What a thread brings home.
+struct Finished<L> {
+    local: L,
+    operations: u64,
+    waits: Vec<Waits>,
+}
+
+/// What each thread does: the loops that are measured.
+#[inline(never)]
+fn operate<S: Station>(
+    station: &S,
+    mut local: S::Local,
+    mut waits: Vec<Waits>,
+    control: &Control,
+    slot: &Slot,
+    clock: &Clock,
+) -> Finished<S::Local> {
+    let mut progress = 0_u64;
+    let mut late = None;
+    while control.phase() <= THROUGHPUT {
+        let class = station.class(&local);
+        progress += 1;
+        slot.progress.store(progress, Ordering::Relaxed);
+        station.operate(&mut local, || {
+            progress += 1;
+            slot.progress.store(progress, Ordering::Relaxed);
+            if control.phase() > THROUGHPUT {
+                // This wait began without a clock, before the phase that counts waits.
+                late = Some((class, now(clock)));
+            }
+        });
+    }
+    // Pairs with the controller's release: what it wrote before the new phase is visible.
+    fence(Ordering::Acquire);
+    if let Some((class, acquired)) = late {
+        let since = control.waits_from.load(Ordering::Relaxed);
+        record(&mut waits[class], control, clock, since, acquired);
+    }
+    while control.phase() == WAITS {
+        let class = station.class(&local);
+        let since = clock.raw();
+        let mut acquired = since;
+        progress += 1;
+        station.operate(&mut local, || {
+            acquired = clock.raw();
+            progress += 1;
+        });
+        record(&mut waits[class], control, clock, since, acquired);
+    }
+    black_box(&mut local);
+    Finished {
+        local,
+        operations: progress / 2,
+        waits,
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn now(clock: &Clock) -> u64 {
+    clock.raw()
+}
+
+/// Counts a wait; one that outlasted the phase counts with the age that it had at its end.
+#[inline(always)]
+fn record(waits: &mut Waits, control: &Control, clock: &Clock, since: u64, acquired: u64) {
+    if control.phase() == WAITS {
+        waits.ended(clock.delta_as_nanos(since, acquired));
+    } else {
+        record_last(waits, control, clock, since, acquired);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn record_last(waits: &mut Waits, control: &Control, clock: &Clock, since: u64, acquired: u64) {
+    fence(Ordering::Acquire);
+    let until = control.waits_until.load(Ordering::Relaxed);
+    if until == 0 || since == 0 {
+        // Stopped before the wait phase: there is nothing to count it in.
+    } else if acquired <= until {
+        waits.ended(clock.delta_as_nanos(since, acquired));
+    } else if since < until {
+        waits.unfinished(clock.delta_as_nanos(since, until));
+    }
+}
+
+/// The counters of all threads at one moment.
+struct Sample {
+    at: Instant,
+    operations: Vec<u64>,
+    cpu_ns: u64,
+}
+
+/// Takes the threads through the phases; `None` when interrupted.
+fn preside(
+    control: &Control,
+    slots: &[Padded<Slot>],
+    conditions: &Conditions<'_>,
+) -> Option<(Sample, Sample)> {
+    let Conditions {
+        phase,
+        clock,
+        interrupt,
+        ..
+    } = conditions;
+    await_all(slots, conditions)?;
+    if interrupt.sleep(*phase / 10) {
+        return None;
+    }
+    let start = sample(slots);
+    control.phase.store(THROUGHPUT, Ordering::Release);
+    if interrupt.sleep(*phase) {
+        return None;
+    }
+    let end = sample(slots);
+    control.waits_from.store(clock.raw(), Ordering::Relaxed);
+    control.phase.store(WAITS, Ordering::Release);
+    if interrupt.sleep(*phase) {
+        return None;
+    }
+    control.waits_until.store(clock.raw(), Ordering::Relaxed);
+    control.phase.store(STOP, Ordering::Release);
+    Some((start, end))
+}
+
+/// Waits until each thread has come to the lock, but not for ever: with many more threads than
+/// CPUs that takes a time slice each.
+fn await_all(slots: &[Padded<Slot>], conditions: &Conditions<'_>) -> Option<()> {
+    const STEP: Duration = Duration::from_micros(500);
+    let turns = conditions.threads.div_ceil(conditions.placement.cpus()) as u32;
+    let patience = Instant::now() + Duration::from_millis(10) * turns.min(100);
+    let missing = || {
+        slots
+            .iter()
+            .any(|slot| slot.0.progress.load(Ordering::Relaxed) == 0)
+    };
+    while missing() && Instant::now() < patience {
+        if conditions.interrupt.sleep(STEP) {
+            return None;
+        }
+    }
+    Some(())
+}
+
+/// Reads all counters; again when the controller was interrupted in between.
+fn sample(slots: &[Padded<Slot>]) -> Sample {
+    const TRIES: usize = 5;
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let before = Instant::now();
+        let operations = slots
+            .iter()
+            .map(|slot| slot.0.progress.load(Ordering::Relaxed) / 2)
+            .collect();
+        let took = before.elapsed();
+        if took < Duration::from_micros(50) || tries == TRIES {
+            return Sample {
+                at: before + took / 2,
+                operations,
+                cpu_ns: slots.iter().map(|slot| cpu_ns(&slot.0)).sum(),
+            };
+        }
+    }
+}
+
+/// The id of the calling thread's CPU-time clock, which others may read.
+fn own_cpu_clock() -> libc::clockid_t {
+    let mut id = 0;
+    // SAFETY: the calling thread exists and `id` may be written.
+    let code = unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &raw mut id) };
+    if code == 0 { id } else { libc::CLOCK_THREAD_CPUTIME_ID }
+}
+
+/// CPU time that the thread of `slot` has used.
+fn cpu_ns(slot: &Slot) -> u64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `time` may be written; an unknown clock is reported, not acted on.
+    let code = unsafe {
+        libc::clock_gettime(slot.cpu_clock.load(Ordering::Relaxed), &raw mut time)
+    };
+    if code != 0 {
+        return 0;
+    }
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}

@@ -1,0 +1,375 @@
+//! The list of everything that can be measured, with what people ask about a lock.
+
+use crate::bench::engine::{MutexEngine, RwEngine};
+
+use super::{Raw, RawRw, baseline, pthread, rust_peers};
+
+/// Where a lock comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// This project.
+    Ours,
+    /// What a program would use instead: Rust's and the C library's locks.
+    Peer,
+    /// Locks of C and C++ libraries, where they were found at build time.
+    PeerC,
+    /// No lock: an end of the scale.
+    Baseline,
+}
+
+/// How a lock is measured.
+#[derive(Clone, Copy)]
+pub enum Engine {
+    /// It excludes.
+    Mutex(MutexEngine),
+    /// Readers share it.
+    Rw(RwEngine),
+}
+
+/// A lock that can be measured.
+#[derive(Clone, Copy)]
+pub struct Lock {
+    /// Its name in rows and options.
+    pub name: &'static str,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// Size of the lock itself.
+    pub bytes: usize,
+    /// Who gets it next.
+    pub fairness: &'static str,
+    /// How a waiter waits.
+    pub waits: &'static str,
+    /// Whether it knows about NUMA nodes.
+    pub numa_aware: bool,
+    /// What it is good for.
+    pub purpose: &'static str,
+    /// How it is measured.
+    pub engine: Engine,
+}
+
+impl Lock {
+    /// Whether it excludes nobody, so that only one thread may use it.
+    #[must_use]
+    pub fn is_for_one_thread(&self) -> bool {
+        self.origin == Origin::Baseline
+    }
+
+    /// Whether it is a reader-writer lock.
+    #[must_use]
+    pub fn is_rw(&self) -> bool {
+        matches!(self.engine, Engine::Rw(_))
+    }
+}
+
+/// The name of the lock that is the floor, and of the one that is none.
+pub const FLOOR: &str = "floor";
+/// The name of no lock at all.
+pub const EMPTY: &str = "empty";
+
+const FIFO: &str = "first come, first served";
+const UNFAIR: &str = "none";
+
+macro_rules! lock {
+    ($origin:ident, $name:literal, $bytes:expr, $engine:expr, $fairness:expr, $waits:literal,
+     $purpose:literal) => {
+        Lock {
+            name: $name,
+            origin: Origin::$origin,
+            bytes: $bytes,
+            fairness: $fairness,
+            waits: $waits,
+            numa_aware: false,
+            purpose: $purpose,
+            engine: $engine,
+        }
+    };
+}
+
+macro_rules! ours {
+    ($name:literal, $module:ident, $fairness:expr, $waits:literal, $purpose:literal) => {
+        lock!(
+            Ours,
+            $name,
+            size_of::<qspin::$module::RawLock>(),
+            Engine::Mutex(
+                MutexEngine::of::<Raw<qspin::$module::RawLock>>()
+                    .counting::<Raw<qspin::$module::CountedRawLock>>()
+            ),
+            $fairness,
+            $waits,
+            $purpose
+        )
+    };
+}
+
+macro_rules! peer {
+    ($name:literal, $contender:ty, $bytes:ty, $fairness:expr, $waits:literal, $purpose:literal) => {
+        lock!(
+            Peer,
+            $name,
+            size_of::<$bytes>(),
+            Engine::Mutex(MutexEngine::of::<$contender>()),
+            $fairness,
+            $waits,
+            $purpose
+        )
+    };
+}
+
+macro_rules! peer_rw {
+    ($name:literal, $contender:ty, $bytes:ty, $fairness:literal, $waits:literal,
+     $purpose:literal) => {
+        lock!(
+            Peer,
+            $name,
+            size_of::<$bytes>(),
+            Engine::Rw(RwEngine::of::<$contender>()),
+            $fairness,
+            $waits,
+            $purpose
+        )
+    };
+}
+
+/// Every lock of this build, ours first.
+#[must_use]
+pub fn locks() -> Vec<Lock> {
+    let mut locks = ours();
+    locks.extend(peers());
+    #[cfg(qspin_peers_c)]
+    locks.extend(super::c_peers::locks());
+    locks.extend(baselines());
+    locks
+}
+
+fn ours() -> Vec<Lock> {
+    vec![
+        ours!(
+            "native",
+            native,
+            FIFO,
+            "spins on its own cache line",
+            "every thread has a CPU; many of them, or far apart"
+        ),
+        ours!(
+            "backoff",
+            backoff,
+            UNFAIR,
+            "pauses, ever longer",
+            "short sections; a virtual machine without a paravirtual lock"
+        ),
+        ours!(
+            "tas",
+            tas,
+            UNFAIR,
+            "spins on the lock",
+            "to compare: backoff with a cap of 1"
+        ),
+        ours!(
+            "yield",
+            yielding,
+            UNFAIR,
+            "spins, then yields its CPU",
+            "more threads than CPUs, without sleeping"
+        ),
+        ours!(
+            "ticket",
+            ticket,
+            FIFO,
+            "spins on the lock",
+            "few threads that each have a CPU; strict order"
+        ),
+        ours!(
+            "mcs",
+            mcs,
+            FIFO,
+            "spins on its own cache line",
+            "to compare: the queue without the four-byte word"
+        ),
+        ours!(
+            "simple",
+            simple,
+            UNFAIR,
+            "spins, yields to the holder",
+            "where the holder should be known"
+        ),
+        lock!(
+            Ours,
+            "queued-rw",
+            size_of::<qspin::queued_rw::RawRwLock>(),
+            Engine::Rw(
+                RwEngine::of::<RawRw<qspin::queued_rw::RawRwLock>>()
+                    .counting::<RawRw<qspin::queued_rw::CountedRawRwLock>>()
+            ),
+            "readers and writers in one queue",
+            "spins",
+            "many readers, and writers that must not starve"
+        ),
+    ]
+}
+
+fn peers() -> Vec<Lock> {
+    vec![
+        peer!(
+            "std",
+            rust_peers::Std,
+            std::sync::Mutex<()>,
+            UNFAIR,
+            "spins briefly, then sleeps",
+            "Rust's standard library"
+        ),
+        peer!(
+            "parking_lot",
+            rust_peers::ParkingLot,
+            parking_lot::Mutex<()>,
+            "none; by turns now and then",
+            "spins briefly, then sleeps",
+            "the crate parking_lot"
+        ),
+        peer!(
+            "pthread",
+            pthread::PthreadMutex,
+            libc::pthread_mutex_t,
+            UNFAIR,
+            "sleeps",
+            "the C library's default"
+        ),
+        peer!(
+            "pthread_adaptive",
+            pthread::PthreadAdaptive,
+            libc::pthread_mutex_t,
+            UNFAIR,
+            "spins briefly, then sleeps",
+            "the C library's adaptive kind"
+        ),
+        peer!(
+            "pthread_spin",
+            pthread::PthreadSpin,
+            libc::pthread_spinlock_t,
+            UNFAIR,
+            "spins on the lock",
+            "the C library's spinlock"
+        ),
+        peer!(
+            "spin",
+            rust_peers::Spin,
+            spin::mutex::SpinMutex<()>,
+            UNFAIR,
+            "spins on the lock",
+            "the crate spin"
+        ),
+        peer!(
+            "spinning_top",
+            rust_peers::SpinningTop,
+            spinning_top::Spinlock<()>,
+            UNFAIR,
+            "spins on the lock",
+            "the crate spinning_top"
+        ),
+        peer!(
+            "mcslock",
+            rust_peers::McsLock,
+            mcslock::barging::spins::Mutex<()>,
+            "queue, newcomers may pass",
+            "spins on its own cache line",
+            "the crate mcslock, its barging lock"
+        ),
+        peer!(
+            "usync",
+            rust_peers::Usync,
+            usync::Mutex<()>,
+            UNFAIR,
+            "spins briefly, then sleeps",
+            "the crate usync"
+        ),
+        peer_rw!(
+            "std-rw",
+            rust_peers::StdRw,
+            std::sync::RwLock<()>,
+            "prefers writers",
+            "spins briefly, then sleeps",
+            "Rust's standard library"
+        ),
+        peer_rw!(
+            "parking_lot-rw",
+            rust_peers::ParkingLotRw,
+            parking_lot::RwLock<()>,
+            "prefers writers; by turns now and then",
+            "spins briefly, then sleeps",
+            "the crate parking_lot"
+        ),
+        peer_rw!(
+            "pthread-rw",
+            pthread::PthreadRw,
+            libc::pthread_rwlock_t,
+            "prefers readers",
+            "sleeps",
+            "the C library's default"
+        ),
+    ]
+}
+
+fn baselines() -> Vec<Lock> {
+    vec![
+        lock!(
+            Baseline,
+            "empty",
+            0,
+            Engine::Mutex(MutexEngine::of::<baseline::Empty>()),
+            "excludes nobody",
+            "never",
+            "what the measuring loop costs (one thread only)"
+        ),
+        lock!(
+            Baseline,
+            "floor",
+            size_of::<baseline::Floor>(),
+            Engine::Mutex(MutexEngine::of::<baseline::Floor>()),
+            UNFAIR,
+            "spins on the lock",
+            "the cheapest pair that locks (one thread only)"
+        ),
+    ]
+}
+
+/// Names of the C and C++ peers, whether this build has them or not.
+pub const PEERS_C: [&str; 6] = [
+    "tbb_spin",
+    "tbb_mutex",
+    "absl",
+    "nsync",
+    "ck_fas",
+    "ck_mcs",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_reader_writer_locks_say_so() {
+        let locks = locks();
+        let mut names: Vec<_> = locks.iter().map(|lock| lock.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), locks.len());
+        for lock in &locks {
+            assert_eq!(lock.is_rw(), lock.name.ends_with("-rw"), "{}", lock.name);
+        }
+    }
+
+    #[test]
+    fn the_contenders_are_those_that_the_row_format_names() {
+        let expected = [
+            "native", "backoff", "tas", "yield", "ticket", "mcs", "simple", "queued-rw", "std",
+            "parking_lot", "pthread", "pthread_adaptive", "pthread_spin", "spin", "spinning_top",
+            "mcslock", "usync", "std-rw", "parking_lot-rw", "pthread-rw", "empty", "floor",
+        ];
+        let found: Vec<_> = locks()
+            .into_iter()
+            .filter(|lock| lock.origin != Origin::PeerC)
+            .map(|lock| lock.name)
+            .collect();
+        assert_eq!(found, expected);
+    }
+}
