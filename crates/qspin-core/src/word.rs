@@ -38,8 +38,8 @@
 //!   owner of *pending* in the step that clears *pending*.
 //! * **W5** The tail is cleared only by the head of the queue, in the step that takes the lock.
 //!
-//! [`is_legal`] states them for single steps; a test walks the graph, and the checkers assert
-//! it on every step of every execution.
+//! [`is_legal`] states them for single steps; the model checkers assert it on every step of
+//! every execution that they explore.
 
 use crate::node::NodeId;
 
