@@ -14,10 +14,11 @@ mod collapse;
 mod starvation;
 #[cfg(test)]
 mod tests;
-mod words;
+pub(crate) mod words;
 
 pub use collapse::{Collapse, Fallen};
 pub use starvation::Starving;
+pub(crate) use starvation::starves;
 
 use crate::report::group::{Contender, Group, groups};
 use crate::row::{Interval, Machine, Row};

@@ -4,6 +4,8 @@
 //! `pub fn run(args: &Args) -> Result<ExitCode, Failure>`; adding one is a `mod`, a variant of
 //! [`Command`] and an arm of [`run`].
 
+pub mod report;
+
 use std::process::ExitCode;
 
 use clap::Subcommand;
@@ -12,7 +14,10 @@ use crate::failure::Failure;
 
 /// What `qspin` can be asked to do.
 #[derive(Debug, Subcommand)]
-pub enum Command {}
+pub enum Command {
+    /// Make a report from the rows of one or more runs.
+    Report(report::Args),
+}
 
 /// Does what was asked.
 ///
@@ -20,5 +25,7 @@ pub enum Command {}
 ///
 /// What the subcommand says: wrong input or a failed operation.
 pub fn run(command: &Command) -> Result<ExitCode, Failure> {
-    match *command {}
+    match command {
+        Command::Report(args) => report::run(args),
+    }
 }

@@ -201,7 +201,9 @@ impl<'a> Group<'a> {
         if row.lines != 1 {
             parts.push(plural(f64::from(row.lines), "line"));
         }
-        parts.extend(row.params.iter().map(|(k, v)| format!("{k} {}", text(v))));
+        // The CPUs are said elsewhere.
+        let params = row.params.iter().filter(|(name, _)| *name != "cpus");
+        parts.extend(params.map(|(name, value)| format!("{name} {}", text(value))));
         match row.pin.as_str() {
             "A" => parts.push("each thread pinned to its CPU".to_owned()),
             "C" => parts.push("all threads on half of the CPUs".to_owned()),

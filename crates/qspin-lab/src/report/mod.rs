@@ -3,12 +3,20 @@
 //! A report is made of [`Run`]s. Contenders of one run were interleaved on one machine and may
 //! be compared; rows of different runs never are, so each run keeps a section of its own.
 
+pub mod chart;
+pub mod csv;
 pub mod family;
+mod figures;
 pub mod group;
 pub mod html;
+mod machine;
+pub mod markdown;
 pub mod number;
+pub mod read;
+pub mod svg;
 mod write;
 
+pub use read::read;
 pub use write::write_atomically;
 
 use crate::row::{Machine, Row};
@@ -22,4 +30,30 @@ pub struct Run {
     pub machine: Machine,
     /// The rows, in the order in which they were written.
     pub rows: Vec<Row>,
+}
+
+/// An output format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// One self-contained page.
+    Html,
+    /// Verdict and tables.
+    Md,
+    /// All rows, one column a field.
+    Csv,
+    /// The throughput charts alone.
+    Svg,
+}
+
+impl Format {
+    /// Renders runs in this format.
+    #[must_use]
+    pub fn render(self, runs: &[Run]) -> String {
+        match self {
+            Self::Html => html::render(runs),
+            Self::Md => markdown::render(runs),
+            Self::Csv => csv::render(runs),
+            Self::Svg => svg::render(runs),
+        }
+    }
 }

@@ -31,7 +31,7 @@ pub struct Starving {
 }
 
 /// Whether this row shows starvation.
-pub(super) fn starves(group: &Group<'_>, contender: &Contender<'_>, row: &Row) -> Option<Starving> {
+pub(crate) fn starves(group: &Group<'_>, contender: &Contender<'_>, row: &Row) -> Option<Starving> {
     if row.threads < 2 {
         return None;
     }

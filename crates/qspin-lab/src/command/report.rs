@@ -1,0 +1,99 @@
+//! `qspin report`: shows what was measured.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use crate::failure::Failure;
+use crate::report::{Format, read, write_atomically};
+
+/// Make a report from the rows of one or more runs.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Files that `qspin bench --out` wrote; `-` reads the standard input.
+    #[arg(required = true, value_name = "RUN.jsonl")]
+    runs: Vec<PathBuf>,
+    /// Format of the report [default: from the ending of --out, else html].
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+    /// File to write; `-` is the standard output [default: for html the first run's name with
+    /// the ending .html, for the other formats the standard output].
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+/// Reads, renders and writes; nothing is written where something is wrong.
+///
+/// # Errors
+///
+/// A run that can not be read or understood, or an output that can not be written.
+pub fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let format = format(args)?;
+    let out = target(args, format);
+    if let Some(out) = &out {
+        refuse_input(args, out)?;
+    }
+    let text = format.render(&read(&args.runs)?);
+    match out {
+        Some(out) => {
+            write_atomically(&out, &text)?;
+            // On stderr: standard output belongs to reports.
+            eprintln!("qspin: wrote {}", out.display());
+        }
+        None => match std::io::stdout().lock().write_all(text.as_bytes()) {
+            // `| head` has seen enough: no failure.
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
+            other => other?,
+        },
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What `--format` says, else what the ending of `--out` says, else HTML.
+fn format(args: &Args) -> Result<Format, Failure> {
+    if let Some(format) = args.format {
+        return Ok(format);
+    }
+    let Some(out) = args.out.as_deref().filter(|out| *out != Path::new("-")) else {
+        return Ok(Format::Html);
+    };
+    match out.extension().and_then(|ending| ending.to_str()) {
+        Some("html" | "htm") => Ok(Format::Html),
+        Some("md") => Ok(Format::Md),
+        Some("csv") => Ok(Format::Csv),
+        Some("svg") => Ok(Format::Svg),
+        _ => Err(Failure::usage(format!(
+            "the ending of {} names no format; add --format html, md, csv or svg",
+            out.display()
+        ))),
+    }
+}
+
+/// The file to write; `None` is the standard output.
+fn target(args: &Args, format: Format) -> Option<PathBuf> {
+    let stdio = Path::new("-");
+    match (&args.out, format) {
+        (Some(out), _) if out == stdio => None,
+        (Some(out), _) => Some(out.clone()),
+        (None, Format::Html) if args.runs[0] != stdio => Some(args.runs[0].with_extension("html")),
+        (None, _) => None,
+    }
+}
+
+/// A report never replaces the run that it is made of.
+fn refuse_input(args: &Args, out: &Path) -> Result<(), Failure> {
+    let same = |run: &PathBuf| {
+        run == out
+            || matches!(
+                (run.canonicalize(), out.canonicalize()),
+                (Ok(run), Ok(out)) if run == out
+            )
+    };
+    if args.runs.iter().any(same) {
+        return Err(Failure::usage(format!(
+            "the report would replace the run {}; name another file with --out",
+            out.display()
+        )));
+    }
+    Ok(())
+}

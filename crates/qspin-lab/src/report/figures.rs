@@ -1,0 +1,125 @@
+//! What the charts show: from the rows of a setting to lines. Shared by the page and the picture.
+
+use super::chart::lines::{Callout, Lines, Point, Series};
+use super::group::{Contender, Group};
+use super::number::{digits, duration, rate, times};
+use crate::row::Row;
+use crate::verdict::Judgement;
+
+/// Width of a chart beside another one, and of a chart on a phone.
+pub(super) const HALF: f64 = 430.0;
+/// Width of a chart that has the page for itself.
+pub(super) const FULL: f64 = 900.0;
+
+/// Throughput against threads.
+pub(super) fn throughput<'a>(group: &Group<'_>, judgement: &Judgement, width: f64) -> Lines<'a> {
+    let stars: &[String] = judgement.all_round.as_ref().map_or(&[], |best| &best.names);
+    let mut chart = lines(group, width, |row| {
+        let ops = row.ops_per_s;
+        Some((ops.median, Some((ops.lo, ops.hi))))
+    });
+    for series in &mut chart.series {
+        series.starred = stars.contains(&series.name);
+    }
+    "Throughput against threads".clone_into(&mut chart.title);
+    chart.axis = "operations a second, all threads together";
+    chart.value = rate;
+    chart.description = describe(&chart);
+    chart.callout = gap(group, judgement);
+    chart
+}
+
+/// CPU time an operation against threads.
+pub(super) fn cpu_time<'a>(group: &Group<'_>) -> Lines<'a> {
+    let mut chart = lines(group, HALF, |row| Some((row.cpu_ns_per_op?, None)));
+    "CPU time an operation against threads".clone_into(&mut chart.title);
+    chart.axis = "CPU time an operation";
+    chart.value = duration;
+    chart.description = describe(&chart);
+    chart
+}
+
+/// Overhead an operation against threads.
+pub(super) fn overhead<'a>(group: &Group<'_>) -> Lines<'a> {
+    // Clocks are noisy: an overhead a little below nothing is nothing.
+    let mut chart = lines(group, HALF, |row| Some((row.overhead_ns_per_op?.max(0.0), None)));
+    "Overhead an operation against threads".clone_into(&mut chart.title);
+    chart.axis = "wall time an operation beyond the work";
+    chart.value = duration;
+    chart.description = describe(&chart);
+    chart
+}
+
+type Value = (f64, Option<(f64, f64)>);
+
+fn lines<'a>(group: &Group<'_>, width: f64, value: fn(&Row) -> Option<Value>) -> Lines<'a> {
+    let series = |contender: &Contender<'_>| Series {
+        name: contender.name.clone(),
+        family: contender.family,
+        own: contender.own,
+        starred: false,
+        points: contender
+            .rows
+            .iter()
+            .filter_map(|row| {
+                let (value, interval) = value(row)?;
+                Some(Point { threads: row.threads, value, interval })
+            })
+            .collect(),
+    };
+    Lines {
+        title: String::new(),
+        description: String::new(),
+        axis: "",
+        series: group
+            .contenders
+            .iter()
+            .filter(|contender| !contender.is_reference())
+            .map(series)
+            .filter(|series| !series.points.is_empty())
+            .collect(),
+        room: group.room().zip(group.cpus).map(|(room, cpus)| {
+            let name = if (room - cpus).abs() < f64::EPSILON {
+                super::number::plural(cpus, "CPU")
+            } else {
+                format!("{} for threads", super::number::plural(room, "CPU"))
+            };
+            (room, name)
+        }),
+        callout: None,
+        value: digits,
+        width,
+    }
+}
+
+/// The gap of the lock whose collapse the verdict speaks of.
+fn gap(group: &Group<'_>, judgement: &Judgement) -> Option<Callout> {
+    let example = judgement.collapse.as_ref()?.example();
+    let ops = |name: &str| {
+        let contender = group.contenders.iter().find(|c| c.name == name)?;
+        Some(contender.at(example.threads)?.ops_per_s.median)
+    };
+    Some(Callout {
+        threads: example.threads,
+        from: ops(example.best.as_deref()?)?,
+        to: ops(&example.name)?,
+        words: format!("{}: {} times less", example.name, times(example.than_best)),
+    })
+}
+
+/// What one sees, for people who do not: the values at the largest number of threads.
+fn describe(chart: &Lines<'_>) -> String {
+    let mut ends: Vec<(&str, Point)> = chart
+        .series
+        .iter()
+        .filter_map(|series| Some((series.name.as_str(), *series.points.last()?)))
+        .collect();
+    ends.sort_by(|a, b| b.1.value.total_cmp(&a.1.value).then_with(|| a.0.cmp(b.0)));
+    let ends: Vec<String> = ends
+        .iter()
+        .map(|(name, point)| {
+            format!("{name} {} with {} threads", (chart.value)(point.value), point.threads)
+        })
+        .collect();
+    format!("The ends of the lines: {}.", ends.join("; "))
+}

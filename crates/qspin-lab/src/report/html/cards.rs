@@ -1,0 +1,152 @@
+//! The verdict and the machine as cards.
+
+use maud::{Markup, html};
+
+use crate::report::Run;
+use crate::report::group::Group;
+use crate::report::machine;
+use crate::report::number::{digits, rate, times};
+use crate::row::Machine;
+use crate::verdict::words::{all_round, case_name, collapse, left_out, outcome, partial};
+use crate::verdict::{Case, Judged, Judgement, Outcome, Score};
+
+/// More names than this are not written large: then the choice does not matter.
+const LARGE: usize = 3;
+
+/// The verdict on one setting.
+pub(super) fn verdict(run: &Run, group: &Group<'_>, judgement: &Judgement) -> Markup {
+    html! {
+        div.verdict {
+            p.setting-name {
+                @if let Some(mark) = group.mark() { span.badge.strong { (mark) } }
+                @if group.partial() { span.badge.warn { "PARTIAL" } }
+                (group.title())
+                @if let Some(cpus) = group.cpus_in_words() { " · " (cpus) }
+                @if group.mark() != Some("SIMULATED") { " · " (run.machine.cpu) }
+            }
+            @if let Some(line) = all_round(judgement) {
+                p.answer { (ticks(&line)) }
+            } @else if let [only] = &judgement.cases[..] {
+                p.answer { (ticks(&capital(&outcome(only)))) "." }
+            }
+            @if judgement.cases.is_empty() {
+                p.answer { "No lock was measured at every number of threads; nothing to compare." }
+            }
+            div.cases {
+                @for judged in &judgement.cases { (case(group, judged)) }
+            }
+            @if let Some(fallen) = &judgement.collapse {
+                p.alert { (ticks(&collapse(group, fallen))) }
+            }
+            @for line in judgement.cases.iter().flat_map(left_out) {
+                p.note { (ticks(&line)) }
+            }
+            @if let Some(line) = partial(group) { p.note { (line) } }
+        }
+    }
+}
+
+fn case(group: &Group<'_>, judged: &Judged) -> Markup {
+    let best = judged.recommended();
+    let class = match judged.case {
+        Case::Over => "case over",
+        Case::Alone | Case::Fits => "case",
+    };
+    html! {
+        div class=(class) {
+            p.when { (case_name(group, judged)) }
+            p.which {
+                @if best.len() > LARGE {
+                    span.lock { "any of " (best.len()) " locks" }
+                } @else {
+                    @for (index, score) in best.iter().enumerate() {
+                        @if index > 0 { span.or { " or " } }
+                        span.lock { (score.name) }
+                    }
+                }
+                @if best.is_empty() { span.lock { "none" } }
+            }
+            @if let Some(first) = best.first() {
+                p.rate { (rate(first.ops_per_s.median)) " operations/s" }
+            }
+            p.why {
+                @match &judged.outcome {
+                    Outcome::Tie(tied) if tied.len() > LARGE => {
+                        "No clear difference between "
+                        @for (index, score) in best.iter().enumerate() {
+                            @if index > 0 { ", " }
+                            (score.name)
+                        }
+                        "."
+                    }
+                    Outcome::Tie(_) => { "No clear difference between these." }
+                    Outcome::Best { best, runner_up: Some(next) } => {
+                        (lead(&judged.scores[*best], &judged.scores[*next])) " times the next, "
+                        (judged.scores[*next].name) "."
+                    }
+                    Outcome::Best { .. } => { "No other lock here starves nobody." }
+                    Outcome::Only(_) => { "Nothing to compare it with." }
+                    Outcome::AllStarve(_) => { (ticks(&capital(&outcome(judged)))) "." }
+                }
+            }
+        }
+    }
+}
+
+fn lead(best: &Score, next: &Score) -> String {
+    times(best.ops_per_s.median / next.ops_per_s.median)
+}
+
+/// The machine's warnings, above the figures that they concern.
+pub(super) fn warnings(run: &Run) -> Markup {
+    html! {
+        @if !run.machine.warnings.is_empty() {
+            ul.warnings {
+                @for warning in &run.machine.warnings { li { (warning) } }
+            }
+        }
+    }
+}
+
+/// The machine card.
+pub(super) fn machine(run: &Run) -> Markup {
+    html! {
+        aside.card {
+            h3 { "Machine" }
+            (busy(&run.machine))
+            dl {
+                @for (name, value) in machine::facts(run) {
+                    div { dt { (name) } dd { (value) } }
+                }
+            }
+        }
+    }
+}
+
+/// A load of half a CPU or more before the run disturbs every figure.
+fn busy(machine: &Machine) -> Markup {
+    html! {
+        @if machine.load >= 0.5 {
+            p.note {
+                "The machine was not idle before the run: its load was " (digits(machine.load)) "."
+            }
+        }
+    }
+}
+
+/// Names between backticks become code.
+fn ticks(line: &str) -> Markup {
+    html! {
+        @for (index, part) in line.split('`').enumerate() {
+            @if index % 2 == 1 { code { (part) } } @else { (part) }
+        }
+    }
+}
+
+fn capital(line: &str) -> String {
+    let mut characters = line.chars();
+    characters
+        .next()
+        .map(|first| first.to_uppercase().collect::<String>() + characters.as_str())
+        .unwrap_or_default()
+}
