@@ -158,6 +158,19 @@ pub struct Machine {
     pub order: Vec<String>,
 }
 
+/// A run as JSON Lines: the machine, then its rows, one a line.
+///
+/// # Errors
+///
+/// When a figure is no number, which JSON cannot say.
+pub fn to_json_lines(machine: &Machine, rows: &[Row]) -> anyhow::Result<String> {
+    let mut text = serde_json::to_string(machine)? + "\n";
+    for row in rows {
+        text += &(serde_json::to_string(row)? + "\n");
+    }
+    Ok(text)
+}
+
 /// The part of a row that tells it from every other row of a run.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key(String);

@@ -31,9 +31,7 @@ impl Pace {
             value = black_box(busy(value, black_box(STEPS)));
             best = best.min(start.elapsed().as_secs_f64());
         }
-        Self {
-            ns_per_step: (best * 1e9 / STEPS as f64).max(0.01),
-        }
+        Self { ns_per_step: (best * 1e9 / STEPS as f64).max(0.01) }
     }
 
     /// How many steps take `ns` nanoseconds.

@@ -34,6 +34,8 @@ pub struct Conditions<'a> {
     pub placement: &'a Placement,
     /// How long the throughput phase lasts, and again the wait phase.
     pub phase: Duration,
+    /// Whether there is a wait phase.
+    pub waits: bool,
     /// The clock of the waits.
     pub clock: &'a Clock,
     /// Ends the measurement early.
@@ -47,6 +49,8 @@ pub struct Measured {
     pub elapsed: Duration,
     /// Operations of each thread in the throughput phase.
     pub operations: Vec<u64>,
+    /// Operations of all threads from the first to the last, warm-up and wait phase included.
+    pub all_operations: u64,
     /// CPU time of all threads in the throughput phase, ns.
     pub cpu_ns: u64,
     /// Waits of each thread in the wait phase, a histogram a class of operations.
@@ -119,10 +123,7 @@ impl Gate {
             if let Some(go) = *opened {
                 return go;
             }
-            opened = self
-                .changed
-                .wait(opened)
-                .unwrap_or_else(PoisonError::into_inner);
+            opened = self.changed.wait(opened).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
@@ -135,10 +136,7 @@ pub const STACK: usize = 256 * 1024;
 /// # Errors
 ///
 /// Why it was not measured.
-pub fn measure<S: Station>(
-    station: &S,
-    conditions: &Conditions<'_>,
-) -> Result<Measured, Spoiled>
+pub fn measure<S: Station>(station: &S, conditions: &Conditions<'_>) -> Result<Measured, Spoiled>
 where
     S::Local: Send,
 {
@@ -158,13 +156,9 @@ where
                 slot.0.cpu_clock.store(own_cpu_clock(), Ordering::Relaxed);
                 let local = station.local(index, conditions.threads);
                 let waits = S::CLASSES.iter().map(|_| Waits::default()).collect();
-                gate.pass()
-                    .then(|| operate(station, local, waits, control, &slot.0, clock))
+                gate.pass().then(|| operate(station, local, waits, control, &slot.0, clock))
             };
-            match thread::Builder::new()
-                .stack_size(STACK)
-                .spawn_scoped(scope, body)
-            {
+            match thread::Builder::new().stack_size(STACK).spawn_scoped(scope, body) {
                 Ok(handle) => handles.push(handle),
                 Err(why) => {
                     gate.open(false);
@@ -186,16 +180,13 @@ where
             return Err(Spoiled::Broken("a measuring thread died".to_owned()));
         };
         let operations = results.iter().map(|result| result.operations).sum();
-        let (locals, waits): (Vec<_>, Vec<_>) = results
-            .into_iter()
-            .map(|result| (result.local, result.waits))
-            .unzip();
-        station
-            .verify(&locals, operations)
-            .map_err(Spoiled::Broken)?;
+        let (locals, waits): (Vec<_>, Vec<_>) =
+            results.into_iter().map(|result| (result.local, result.waits)).unzip();
+        station.verify(&locals, operations).map_err(Spoiled::Broken)?;
         let (start, end) = sampled.ok_or(Spoiled::Interrupted)?;
         Ok(Measured {
             elapsed: end.at - start.at,
+            all_operations: operations,
             operations: differences(&end.operations, &start.operations),
             cpu_ns: end.cpu_ns.saturating_sub(start.cpu_ns),
             waits,
@@ -235,7 +226,7 @@ fn operate<S: Station>(
             slot.progress.store(progress, Ordering::Relaxed);
             if control.phase() > THROUGHPUT {
                 // This wait began without a clock, before the phase that counts waits.
-                late = Some((class, now(clock)));
+                late = Some((class, now_in_between(clock)));
             }
         });
     }
@@ -247,27 +238,40 @@ fn operate<S: Station>(
     }
     while control.phase() == WAITS {
         let class = station.class(&local);
-        let since = clock.raw();
-        let mut acquired = since;
         progress += 1;
+        let since = now(clock);
+        let mut acquired = since;
         station.operate(&mut local, || {
-            acquired = clock.raw();
+            acquired = now(clock);
             progress += 1;
         });
         record(&mut waits[class], control, clock, since, acquired);
     }
     black_box(&mut local);
-    Finished {
-        local,
-        operations: progress / 2,
-        waits,
+    Finished { local, operations: progress / 2, waits }
+}
+
+/// The time once everything before it is done: a processor that reads the clock ahead of the
+/// work before it would count the work as waiting.
+#[inline(always)]
+fn now(clock: &Clock) -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 has this instruction, and all it does is to wait.
+    unsafe {
+        std::arch::x86_64::_mm_lfence();
     }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: the instruction only waits for those before it.
+    unsafe {
+        std::arch::asm!("isb", options(nostack, preserves_flags));
+    }
+    clock.raw()
 }
 
 #[cold]
 #[inline(never)]
-fn now(clock: &Clock) -> u64 {
-    clock.raw()
+fn now_in_between(clock: &Clock) -> u64 {
+    now(clock)
 }
 
 /// Counts a wait; one that outlasted the phase counts with the age that it had at its end.
@@ -307,12 +311,7 @@ fn preside(
     slots: &[Padded<Slot>],
     conditions: &Conditions<'_>,
 ) -> Option<(Sample, Sample)> {
-    let Conditions {
-        phase,
-        clock,
-        interrupt,
-        ..
-    } = conditions;
+    let Conditions { phase, clock, interrupt, .. } = conditions;
     await_all(slots, conditions)?;
     if interrupt.sleep(*phase / 10) {
         return None;
@@ -323,6 +322,10 @@ fn preside(
         return None;
     }
     let end = sample(slots);
+    if !conditions.waits {
+        control.phase.store(STOP, Ordering::Release);
+        return Some((start, end));
+    }
     control.waits_from.store(clock.raw(), Ordering::Relaxed);
     control.phase.store(WAITS, Ordering::Release);
     if interrupt.sleep(*phase) {
@@ -339,11 +342,7 @@ fn await_all(slots: &[Padded<Slot>], conditions: &Conditions<'_>) -> Option<()> 
     const STEP: Duration = Duration::from_micros(500);
     let turns = conditions.threads.div_ceil(conditions.placement.cpus()) as u32;
     let patience = Instant::now() + Duration::from_millis(10) * turns.min(100);
-    let missing = || {
-        slots
-            .iter()
-            .any(|slot| slot.0.progress.load(Ordering::Relaxed) == 0)
-    };
+    let missing = || slots.iter().any(|slot| slot.0.progress.load(Ordering::Relaxed) == 0);
     while missing() && Instant::now() < patience {
         if conditions.interrupt.sleep(STEP) {
             return None;
@@ -359,10 +358,8 @@ fn sample(slots: &[Padded<Slot>]) -> Sample {
     loop {
         tries += 1;
         let before = Instant::now();
-        let operations = slots
-            .iter()
-            .map(|slot| slot.0.progress.load(Ordering::Relaxed) / 2)
-            .collect();
+        let operations =
+            slots.iter().map(|slot| slot.0.progress.load(Ordering::Relaxed) / 2).collect();
         let took = before.elapsed();
         if took < Duration::from_micros(50) || tries == TRIES {
             return Sample {
@@ -384,14 +381,10 @@ fn own_cpu_clock() -> libc::clockid_t {
 
 /// CPU time that the thread of `slot` has used.
 fn cpu_ns(slot: &Slot) -> u64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` may be written; an unknown clock is reported, not acted on.
-    let code = unsafe {
-        libc::clock_gettime(slot.cpu_clock.load(Ordering::Relaxed), &raw mut time)
-    };
+    let code =
+        unsafe { libc::clock_gettime(slot.cpu_clock.load(Ordering::Relaxed), &raw mut time) };
     if code != 0 {
         return 0;
     }

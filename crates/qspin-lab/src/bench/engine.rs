@@ -38,20 +38,13 @@ impl MutexEngine {
     /// The loops of `C`.
     #[must_use]
     pub fn of<C: Contender>() -> Self {
-        Self {
-            measure: measure_mutex::<C>,
-            count: None,
-            pair_ns: pair::pair_ns::<C>,
-        }
+        Self { measure: measure_mutex::<C>, count: None, pair_ns: pair::pair_ns::<C> }
     }
 
     /// With `C` to count events.
     #[must_use]
     pub fn counting<C: Contender>(self) -> Self {
-        Self {
-            count: Some(measure_mutex::<C>),
-            ..self
-        }
+        Self { count: Some(measure_mutex::<C>), ..self }
     }
 }
 
@@ -79,25 +72,16 @@ impl RwEngine {
     /// The loops of `C`.
     #[must_use]
     pub fn of<C: RwContender>() -> Self {
-        Self {
-            measure: measure_rw::<C>,
-            count: None,
-        }
+        Self { measure: measure_rw::<C>, count: None }
     }
 
     /// With `C` to count events.
     #[must_use]
     pub fn counting<C: RwContender>(self) -> Self {
-        Self {
-            count: Some(measure_rw::<C>),
-            ..self
-        }
+        Self { count: Some(measure_rw::<C>), ..self }
     }
 }
 
-fn measure_rw<C: RwContender>(
-    mix: Mix,
-    conditions: &Conditions<'_>,
-) -> Result<Measured, Spoiled> {
+fn measure_rw<C: RwContender>(mix: Mix, conditions: &Conditions<'_>) -> Result<Measured, Spoiled> {
     measure(&RwStation::<C>::new(mix), conditions)
 }

@@ -16,10 +16,7 @@ impl Interrupt {
     /// An interrupt that nobody raises, for the calling thread to sleep on.
     #[must_use]
     pub fn never() -> Self {
-        Self {
-            asked: Arc::new(AtomicBool::new(false)),
-            controller: thread::current(),
-        }
+        Self { asked: Arc::new(AtomicBool::new(false)), controller: thread::current() }
     }
 
     /// Raised by SIGINT and SIGTERM; a second signal ends the process at once. The calling thread

@@ -2,11 +2,18 @@
 
 pub mod affinity;
 pub mod busy;
+pub mod capacity;
 pub mod cell;
 pub mod engine;
+pub mod grid;
+pub mod hogs;
 pub mod interrupt;
 pub mod pair;
+pub mod plan;
+pub mod rows;
+pub mod session;
 pub mod station;
 pub mod stats;
+pub mod table;
 pub mod waits;
 pub mod workload;

@@ -98,6 +98,9 @@ pub struct RwStation<C> {
     mix: Mix,
 }
 
+/// The kinds of operations of a reader-writer lock.
+pub const RW_CLASSES: [&str; 2] = ["read", "write"];
+
 /// How often which operation comes, and how long it takes.
 #[derive(Debug, Clone, Copy)]
 pub struct Mix {
@@ -153,7 +156,7 @@ pub fn count(counter: &AtomicU64) {
 }
 
 impl<C: RwContender> Station for RwStation<C> {
-    const CLASSES: &'static [&'static str] = &["read", "write"];
+    const CLASSES: &'static [&'static str] = &RW_CLASSES;
 
     type Local = RwLocal;
 

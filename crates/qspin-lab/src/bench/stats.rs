@@ -76,10 +76,7 @@ pub fn fairness(rounds: &[Vec<u64>]) -> Fairness {
         })
         .collect();
     let ratio = median(&mut ratios);
-    Fairness {
-        max_min: ratio.is_finite().then_some(ratio),
-        factor: median(&mut factors),
-    }
+    Fairness { max_min: ratio.is_finite().then_some(ratio), factor: median(&mut factors) }
 }
 
 #[cfg(test)]

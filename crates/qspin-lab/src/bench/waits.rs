@@ -21,11 +21,7 @@ impl Default for Waits {
     fn default() -> Self {
         let histogram = Histogram::new_with_bounds(1, LONGEST_NS, DIGITS)
             .unwrap_or_else(|_| unreachable!("the bounds are constants that fit"));
-        Self {
-            histogram,
-            unfinished: 0,
-            worst_thread_p999: 0,
-        }
+        Self { histogram, unfinished: 0, worst_thread_p999: 0 }
     }
 }
 
@@ -47,9 +43,15 @@ impl Waits {
         // Both have the same bounds, so nothing can fall outside.
         let _ = self.histogram.add(&thread.histogram);
         self.unfinished += thread.unfinished;
-        self.worst_thread_p999 = self
-            .worst_thread_p999
-            .max(thread.histogram.value_at_quantile(0.999));
+        self.worst_thread_p999 =
+            self.worst_thread_p999.max(thread.histogram.value_at_quantile(0.999));
+    }
+
+    /// Adds a round, in which each thread was added.
+    pub fn add_round(&mut self, round: &Self) {
+        let _ = self.histogram.add(&round.histogram);
+        self.unfinished += round.unfinished;
+        self.worst_thread_p999 = self.worst_thread_p999.max(round.worst_thread_p999);
     }
 
     /// The row's figures; `None` when nobody waited or acquired at all.

@@ -4,8 +4,12 @@
 //! `pub fn run(args: &Args) -> Result<ExitCode, Failure>`; adding one is a `mod`, a variant of
 //! [`Command`] and an arm of [`run`].
 
+pub mod bench;
+pub mod hog;
+pub mod locks;
 pub mod report;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Subcommand;
@@ -15,8 +19,15 @@ use crate::failure::Failure;
 /// What `qspin` can be asked to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// List the locks: size, fairness, how they wait, what they are good for.
+    Locks(locks::Args),
+    /// Measure locks on this machine, side by side, and say which is best.
+    Bench(bench::Args),
     /// Make a report from the rows of one or more runs.
     Report(report::Args),
+    /// Spin beside a measurement; started by `bench --hogs`.
+    #[command(hide = true)]
+    Hog(hog::Args),
 }
 
 /// Does what was asked.
@@ -26,6 +37,18 @@ pub enum Command {
 /// What the subcommand says: wrong input or a failed operation.
 pub fn run(command: &Command) -> Result<ExitCode, Failure> {
     match command {
+        Command::Locks(args) => locks::run(args),
+        Command::Bench(args) => bench::run(args),
         Command::Report(args) => report::run(args),
+        Command::Hog(args) => hog::run(args),
+    }
+}
+
+/// Prints `text`; a reader that has seen enough and gone is no failure.
+fn say(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        other => Ok(other?),
     }
 }

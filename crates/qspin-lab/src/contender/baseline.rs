@@ -55,11 +55,7 @@ impl Contender for Floor {
 
     #[inline(always)]
     fn lock(&self) {
-        while self
-            .0
-            .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed)
-            .is_err()
-        {
+        while self.0.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
             hint::spin_loop();
         }
     }

@@ -136,7 +136,7 @@ macro_rules! peer_rw {
 pub fn locks() -> Vec<Lock> {
     let mut locks = ours();
     locks.extend(peers());
-    #[cfg(qspin_peers_c)]
+    #[cfg(feature = "peers-c")]
     locks.extend(super::c_peers::locks());
     locks.extend(baselines());
     locks
@@ -158,13 +158,7 @@ fn ours() -> Vec<Lock> {
             "pauses, ever longer",
             "short sections; a virtual machine without a paravirtual lock"
         ),
-        ours!(
-            "tas",
-            tas,
-            UNFAIR,
-            "spins on the lock",
-            "to compare: backoff with a cap of 1"
-        ),
+        ours!("tas", tas, UNFAIR, "spins on the lock", "to compare: backoff with a cap of 1"),
         ours!(
             "yield",
             yielding,
@@ -333,14 +327,7 @@ fn baselines() -> Vec<Lock> {
 }
 
 /// Names of the C and C++ peers, whether this build has them or not.
-pub const PEERS_C: [&str; 6] = [
-    "tbb_spin",
-    "tbb_mutex",
-    "absl",
-    "nsync",
-    "ck_fas",
-    "ck_mcs",
-];
+pub const PEERS_C: [&str; 6] = ["tbb_spin", "tbb_mutex", "absl", "nsync", "ck_fas", "ck_mcs"];
 
 #[cfg(test)]
 mod tests {
@@ -361,9 +348,28 @@ mod tests {
     #[test]
     fn the_contenders_are_those_that_the_row_format_names() {
         let expected = [
-            "native", "backoff", "tas", "yield", "ticket", "mcs", "simple", "queued-rw", "std",
-            "parking_lot", "pthread", "pthread_adaptive", "pthread_spin", "spin", "spinning_top",
-            "mcslock", "usync", "std-rw", "parking_lot-rw", "pthread-rw", "empty", "floor",
+            "native",
+            "backoff",
+            "tas",
+            "yield",
+            "ticket",
+            "mcs",
+            "simple",
+            "queued-rw",
+            "std",
+            "parking_lot",
+            "pthread",
+            "pthread_adaptive",
+            "pthread_spin",
+            "spin",
+            "spinning_top",
+            "mcslock",
+            "usync",
+            "std-rw",
+            "parking_lot-rw",
+            "pthread-rw",
+            "empty",
+            "floor",
         ];
         let found: Vec<_> = locks()
             .into_iter()

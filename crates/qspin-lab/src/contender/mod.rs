@@ -4,7 +4,7 @@
 //! and no call through a table stands between the loop and the lock.
 
 pub mod baseline;
-#[cfg(qspin_peers_c)]
+#[cfg(feature = "peers-c")]
 pub mod c_peers;
 pub mod catalog;
 pub mod pthread;

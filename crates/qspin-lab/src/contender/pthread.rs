@@ -17,10 +17,7 @@ fn must_succeed(code: c_int) {
 
 #[cold]
 fn refused(code: c_int) -> ! {
-    panic!(
-        "the C library refused a lock: {}",
-        std::io::Error::from_raw_os_error(code)
-    );
+    panic!("the C library refused a lock: {}", std::io::Error::from_raw_os_error(code));
 }
 
 /// A contender out of a pthread mutex with a static initialiser.

@@ -54,10 +54,10 @@ impl Work for Locktorture {
     #[inline(always)]
     fn critical(&self, shared: &AtomicU64, writer: &mut Writer) {
         count(shared);
-        if writer.random.u64(..) % (writer.writers * LONG_ONE_IN) == 0 {
+        if writer.random.u64(..).is_multiple_of(writer.writers * LONG_ONE_IN) {
             writer.value = busy(writer.value, self.long);
         }
-        if writer.random.u64(..) % (writer.writers * SHORT_ONE_IN) == 0 {
+        if writer.random.u64(..).is_multiple_of(writer.writers * SHORT_ONE_IN) {
             writer.value = busy(writer.value, self.short);
         }
     }
@@ -72,6 +72,12 @@ impl Work for Locktorture {
     }
 }
 
+/// Mean length of a critical section of `writers` writers, ns.
+#[must_use]
+pub fn mean_ns(writers: usize) -> f64 {
+    (SHORT_NS as f64 / SHORT_ONE_IN as f64 + LONG_NS as f64 / LONG_ONE_IN as f64) / writers as f64
+}
+
 /// The line that locktorture prints about its writers: totals of all threads, and `???` where one
 /// of them did more than twice as much as another.
 #[must_use]
@@ -80,9 +86,7 @@ pub fn summary(writes: &[u64]) -> String {
     let most = writes.iter().copied().max().unwrap_or(0);
     let least = writes.iter().copied().min().unwrap_or(0);
     let mark = if most / 2 > least { "???" } else { "" };
-    format!("Writes:  Total: {total}  Max/Min: {most}/{least} {mark}")
-        .trim_end()
-        .to_owned()
+    format!("Writes:  Total: {total}  Max/Min: {most}/{least} {mark}").trim_end().to_owned()
 }
 
 #[cfg(test)]

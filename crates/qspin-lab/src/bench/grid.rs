@@ -1,0 +1,62 @@
+//! The layout of the backoff patch's tables: one grid a non-critical length, a line a number of
+//! threads, a column a critical length.
+
+use std::fmt::Write;
+
+/// A value at a non-critical length, a number of threads and a critical length.
+pub type Value<'a> = dyn Fn(u32, usize, u32) -> f64 + 'a;
+
+/// All grids, one below the other, each value with two decimals.
+#[must_use]
+pub fn grids(
+    non_criticals: &[u32],
+    threads: &[usize],
+    criticals: &[u32],
+    value: &Value<'_>,
+) -> String {
+    let first = threads.iter().map(|n| n.to_string().len()).max().unwrap_or(0).max(2);
+    let mut out = String::new();
+    for (index, &non_critical) in non_criticals.iter().enumerate() {
+        if index > 0 {
+            out.push('\n');
+        }
+        let _ = writeln!(out, "non-critical-length: {non_critical}");
+        let _ = write!(out, "{:first$}", "");
+        for critical in criticals {
+            let _ = write!(out, "{critical:>6}");
+        }
+        out.push('\n');
+        for &threads in threads {
+            let _ = write!(out, "{threads:<first$}");
+            for &critical in criticals {
+                let _ = write!(out, "{:>6.2}", value(non_critical, threads, critical));
+            }
+            out.push('\n');
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_layout_is_the_published_one() {
+        let value = |non_critical: u32, threads: usize, critical: u32| {
+            f64::from(non_critical) + threads as f64 / 10.0 + f64::from(critical) / 100.0
+        };
+        let expected = "\
+non-critical-length: 1
+       0     1     8
+1   1.10  1.11  1.18
+16  2.60  2.61  2.68
+
+non-critical-length: 32
+       0     1     8
+1  32.10 32.11 32.18
+16 33.60 33.61 33.68
+";
+        assert_eq!(grids(&[1, 32], &[1, 16], &[0, 1, 8], &value), expected);
+    }
+}

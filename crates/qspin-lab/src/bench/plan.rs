@@ -1,0 +1,236 @@
+//! What a run measures, and in which order.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::contender::catalog::{EMPTY, Engine, Lock};
+
+use super::affinity::Placement;
+use super::engine::MutexWork;
+use super::station::Mix;
+
+/// The work of a cell.
+#[derive(Debug, Clone, Copy)]
+pub enum Job {
+    /// For mutual exclusion locks.
+    Mutex(MutexWork),
+    /// For reader-writer locks.
+    Rw(Mix),
+}
+
+/// A workload with its parameters, as rows show it.
+#[derive(Debug, Clone)]
+pub struct Setting {
+    /// Name of the workload.
+    pub workload: &'static str,
+    /// What the workload adds to the key.
+    pub params: BTreeMap<String, Value>,
+    /// Length of the critical section, ns; 0 where the workload decides.
+    pub critical_ns: f64,
+    /// Length of the work between two critical sections, ns; 0 where the workload decides.
+    pub outside_ns: f64,
+    /// Shared cache lines written in the critical section.
+    pub lines: u32,
+    /// What the threads do.
+    pub job: Job,
+}
+
+/// One measurement of a round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cell {
+    /// Index of the lock in [`Plan::locks`].
+    pub lock: usize,
+    /// How many threads.
+    pub threads: usize,
+    /// Index of the setting in [`Plan::settings`].
+    pub setting: usize,
+    /// Hogs beside the threads.
+    pub hogs: usize,
+    /// Whether it becomes a row; the others are measured for what they say about the loop.
+    pub shown: bool,
+}
+
+/// Everything that a run measures.
+pub struct Plan {
+    /// The contenders.
+    pub locks: Vec<Lock>,
+    /// The workloads.
+    pub settings: Vec<Setting>,
+    /// Every measurement of a round, in the order of the rows.
+    pub cells: Vec<Cell>,
+    /// Where the threads run.
+    pub placement: Placement,
+    /// Name of the pinning scenario.
+    pub pin: String,
+    /// Rounds that were asked for.
+    pub rounds: usize,
+    /// Length of a phase.
+    pub phase: Duration,
+    /// Whether waits are measured.
+    pub waits: bool,
+    /// No round is begun that would end later than this, once there are three.
+    pub budget: Option<Duration>,
+    /// Seed of the order.
+    pub seed: u64,
+}
+
+/// How many hogs stand beside a number of threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Load {
+    /// As many.
+    Hogs(usize),
+    /// So many that hogs and threads are this many times the CPUs; none at 1x, where only the
+    /// threads run.
+    Overcommit(u32),
+}
+
+impl Load {
+    /// Hogs beside `threads` threads on `cpus` CPUs.
+    #[must_use]
+    pub fn hogs(self, threads: usize, cpus: usize) -> usize {
+        match self {
+            Self::Hogs(hogs) => hogs,
+            Self::Overcommit(1) => 0,
+            Self::Overcommit(times) => (times as usize * cpus).saturating_sub(threads),
+        }
+    }
+}
+
+/// Every measurement of a round: each lock at each number of threads under each setting, and the
+/// empty lock at one thread, which shows what the loop costs.
+#[must_use]
+pub fn cells(
+    locks: &mut Vec<Lock>,
+    settings: &[Setting],
+    threads: &[usize],
+    hogs: impl Fn(usize) -> usize,
+    empty: Option<Lock>,
+) -> Vec<Cell> {
+    let shown = locks.len();
+    if let Some(empty) = empty
+        && !locks.iter().any(|lock| lock.name == EMPTY)
+    {
+        locks.push(empty);
+    }
+    let mut cells = Vec::new();
+    for (setting, of) in settings.iter().enumerate() {
+        for &threads in threads {
+            for (index, lock) in locks.iter().enumerate() {
+                let fits = matches!(
+                    (lock.engine, of.job),
+                    (Engine::Mutex(_), Job::Mutex(_)) | (Engine::Rw(_), Job::Rw(_))
+                );
+                if fits && (threads == 1 || !lock.is_for_one_thread()) {
+                    cells.push(Cell {
+                        lock: index,
+                        threads,
+                        setting,
+                        hogs: hogs(threads),
+                        shown: index < shown,
+                    });
+                }
+            }
+        }
+    }
+    cells
+}
+
+/// The order of the measurements in each round: shuffled by the seed and nothing else.
+#[must_use]
+pub fn orders(seed: u64, cells: usize, rounds: usize) -> Vec<Vec<usize>> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    (0..rounds)
+        .map(|_| {
+            let mut order: Vec<usize> = (0..cells).collect();
+            random.shuffle(&mut order);
+            order
+        })
+        .collect()
+}
+
+impl Plan {
+    /// The order of the measurements in each round.
+    #[must_use]
+    pub fn orders(&self) -> Vec<Vec<usize>> {
+        orders(self.seed, self.cells.len(), self.rounds)
+    }
+
+    /// A round's order as the machine row shows it.
+    #[must_use]
+    pub fn show_order(&self, order: &[usize]) -> String {
+        let names: Vec<String> = order
+            .iter()
+            .map(|&index| {
+                let cell = self.cells[index];
+                let name = self.locks[cell.lock].name;
+                if self.settings.len() == 1 {
+                    format!("{name}@{}", cell.threads)
+                } else {
+                    format!("{name}@{}#{}", cell.threads, cell.setting)
+                }
+            })
+            .collect();
+        names.join(" ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::workload::lengths::Lengths;
+    use crate::contender::catalog::locks;
+
+    fn setting() -> Setting {
+        Setting {
+            workload: "lengths",
+            params: BTreeMap::new(),
+            critical_ns: 0.0,
+            outside_ns: 0.0,
+            lines: 1,
+            job: Job::Mutex(MutexWork::Lengths(Lengths { critical: 0, outside: 0, lines: 1 })),
+        }
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_order_and_another_another() {
+        assert_eq!(orders(1, 20, 3), orders(1, 20, 3));
+        assert_ne!(orders(1, 20, 3), orders(2, 20, 3));
+        let order = &orders(1, 20, 3)[2];
+        let mut sorted = order.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, (0..20).collect::<Vec<_>>());
+        assert_ne!(order, &sorted);
+    }
+
+    #[test]
+    fn hogs_make_up_what_threads_leave_of_the_overcommitment() {
+        assert_eq!(Load::Hogs(3).hogs(8, 2), 3);
+        assert_eq!(Load::Overcommit(1).hogs(2, 4), 0);
+        assert_eq!(Load::Overcommit(2).hogs(4, 4), 4);
+        assert_eq!(Load::Overcommit(4).hogs(4, 4), 12);
+        assert_eq!(Load::Overcommit(2).hogs(16, 4), 0);
+    }
+
+    #[test]
+    fn the_empty_lock_is_measured_always_but_shown_on_demand() {
+        let all = locks();
+        let named = |name| *all.iter().find(|lock| lock.name == name).unwrap();
+        let mut chosen = vec![named("native"), named("std")];
+        let found = cells(&mut chosen, &[setting()], &[1, 2], |_| 0, Some(named(EMPTY)));
+        let shown: Vec<_> =
+            found.iter().map(|cell| (chosen[cell.lock].name, cell.threads, cell.shown)).collect();
+        let expected = [
+            ("native", 1, true),
+            ("std", 1, true),
+            ("empty", 1, false),
+            ("native", 2, true),
+            ("std", 2, true),
+        ];
+        assert_eq!(shown, expected);
+        let mut chosen = vec![named("empty")];
+        let found = cells(&mut chosen, &[setting()], &[1, 2], |_| 0, Some(named(EMPTY)));
+        assert_eq!((found.len(), found[0].shown), (1, true));
+    }
+}

@@ -1,0 +1,304 @@
+//! `qspin bench`: measures locks on this machine, side by side.
+
+mod choose;
+mod settings;
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use crate::bench::affinity::{Pin, Placement, allowed_cpus};
+use crate::bench::busy::Pace;
+use crate::bench::interrupt::Interrupt;
+use crate::bench::plan::{Load, Plan, cells};
+use crate::bench::session::{self, Found};
+use crate::bench::stats::median;
+use crate::bench::{capacity, rows, table};
+use crate::contender::catalog::{self, EMPTY};
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::quantity::{
+    Ratio, parse_duration, parse_overcommit, parse_ratio, parse_seconds, parse_threads,
+};
+use crate::report::{Format, Run};
+use crate::row::{Machine, Row};
+use crate::verdict::verdict;
+use crate::{machine, row};
+
+/// What the threads do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Workload {
+    /// Critical sections and pauses of given lengths.
+    Lengths,
+    /// Linux's locktorture: mostly short critical sections, now and then a long one.
+    Locktorture,
+    /// The grid behind the backoff patch: three pauses by nine critical sections.
+    KernelLockBench,
+    /// Readers and writers, for reader-writer locks.
+    Rw,
+}
+
+/// Which peers are measured beside our locks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Peers {
+    /// None.
+    None,
+    /// Rust's, and the C library's.
+    Rust,
+    /// These, and those of C and C++ libraries that were found at build time.
+    C,
+}
+
+/// Measure locks on this machine, side by side, and say which is best.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Everything in under a minute: shorter phases, rounds as time allows.
+    #[arg(long)]
+    quick: bool,
+    /// Locks to measure, by name; `ours`, `peers` and `all` are groups [default: all that fit].
+    #[arg(long, value_name = "LOCK,…", value_delimiter = ',')]
+    locks: Vec<String>,
+    /// Which peers are measured beside our locks.
+    #[arg(long, value_enum, default_value = "rust")]
+    peers: Peers,
+    /// Numbers of threads; 1 is always among them [default: up to four times the CPUs].
+    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = parse_threads)]
+    threads: Vec<usize>,
+    /// Length of the critical section.
+    #[arg(long, value_name = "TIME", default_value = "100ns", value_parser = parse_duration)]
+    critical: Duration,
+    /// Length of the work between two critical sections.
+    #[arg(long, value_name = "TIME", default_value = "100ns", value_parser = parse_duration)]
+    outside: Duration,
+    /// Shared cache lines that the critical section writes.
+    #[arg(long, value_name = "N", default_value = "1",
+          value_parser = clap::value_parser!(u32).range(1..=4096))]
+    lines: u32,
+    /// Rounds, each of which measures everything once, in an order of its own
+    /// [default: 9; locktorture 5].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    rounds: Option<u32>,
+    /// Length of a phase: throughput is measured for so long, and then waits again
+    /// [default: 0.1; locktorture 0.5; kernel-lock-bench 0.02].
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    seconds: Option<Duration>,
+    /// Where threads run: each on its CPU (A), anywhere (B), all on half of the CPUs (C).
+    #[arg(long, value_enum, default_value = "B")]
+    pin: Pin,
+    /// Seed of the order [default: drawn, and written down].
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Spinning processes beside the threads.
+    #[arg(long, value_name = "N", default_value = "0",
+          value_parser = clap::value_parser!(u32).range(0..=1024))]
+    hogs: u32,
+    /// So many hogs that hogs and threads are this many times the CPUs (1x: no hogs).
+    #[arg(long, value_name = "1x..4x", conflicts_with = "hogs", value_parser = parse_overcommit)]
+    overcommit: Option<u32>,
+    /// What the threads do.
+    #[arg(long, value_enum, default_value = "lengths")]
+    workload: Workload,
+    /// Two locks to compare in the grid of kernel-lock-bench, as `backoff/tas`; or readers to
+    /// writers of rw, as `9:1`.
+    #[arg(long, value_name = "A/B or R:W", value_parser = parse_ratio)]
+    ratio: Option<Ratio>,
+    /// File for the rows, as JSON Lines.
+    #[arg(long, value_name = "FILE.jsonl")]
+    out: Option<PathBuf>,
+    /// File for a report, as HTML.
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
+}
+
+/// What `--quick` leaves for measuring, of its minute.
+const QUICK_BUDGET: Duration = Duration::from_secs(42);
+
+/// Measures and reports.
+///
+/// # Errors
+///
+/// Wrong input, or what kept the machine from measuring.
+pub fn run(args: &Args) -> Result<ExitCode, Failure> {
+    choose::check(args)?;
+    let mut locks = choose::locks(args)?;
+    let (out, report) = outputs(args)?;
+    let interrupt = Interrupt::on_signals()?;
+    let seed = args.seed.unwrap_or_else(|| u64::from(fastrand::u32(..)));
+    let mut machine = machine::describe(seed);
+    let cpus = allowed_cpus();
+    let threads = possible(choose::threads(args, cpus.len()), &mut machine);
+    let settings = settings::settings(args, Pace::calibrate(), seed);
+    let load = match args.overcommit {
+        Some(times) => Load::Overcommit(times),
+        None => Load::Hogs(args.hogs as usize),
+    };
+    let hogs = |threads| load.hogs(threads, cpus.len());
+    let empty = catalog::locks().into_iter().find(|lock| lock.name == EMPTY);
+    let cells = cells(&mut locks, &settings, &threads, hogs, empty);
+    if cells.iter().any(|cell| cell.hogs > 0) {
+        machine.warnings.push("Hogs spin beside the threads, as was asked.".to_owned());
+    }
+    let (rounds, phase) = choose::length(args, cells.len());
+    let plan = Plan {
+        locks,
+        settings,
+        cells,
+        placement: Placement::new(args.pin, cpus),
+        pin: args.pin.to_string(),
+        rounds,
+        phase,
+        waits: args.workload != Workload::KernelLockBench,
+        budget: args.quick.then_some(QUICK_BUDGET),
+        seed,
+    };
+    for warning in &machine.warnings {
+        eprintln!("qspin: warning: {warning}");
+    }
+    super::say(&card(&machine, &plan, &threads))?;
+    let before = machine::stolen_ticks();
+    let found = session::run(&plan, &interrupt)?;
+    if found.rounds == 0 {
+        eprintln!("qspin: interrupted before the first round was finished: nothing to report");
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
+    complete(&mut machine, &plan, &found, before);
+    conclude(args, machine, &plan, &found, (out, report))
+}
+
+/// The exit code of an interrupted run, as shells have it for SIGINT.
+const INTERRUPTED: u8 = 130;
+
+/// Both files are tried before anything is measured: an hour's run must not end at a typing error.
+fn outputs(args: &Args) -> Result<(Option<Output>, Option<Output>), Failure> {
+    let prepare = |path: &Option<PathBuf>| path.as_deref().map(Output::prepare).transpose();
+    let (out, report) = (prepare(&args.out)?, prepare(&args.report)?);
+    if let (Some(out), Some(report)) = (&out, &report)
+        && out.path() == report.path()
+    {
+        return Err(Failure::usage(format!(
+            "--out and --report both name {}: give two files",
+            out.path().display()
+        )));
+    }
+    Ok((out, report))
+}
+
+/// The numbers of threads, as far as the machine makes them.
+fn possible(threads: Vec<usize>, machine: &mut Machine) -> Vec<usize> {
+    let most = threads.iter().copied().max().unwrap_or(1);
+    let made = capacity::threads_possible(most).max(1);
+    if made == most {
+        return threads;
+    }
+    // Its own stack and timers need something too.
+    let safe = (made * 9 / 10).max(1);
+    machine.warnings.push(format!(
+        "The machine made {made} of {most} threads: {safe} are measured where more were asked for."
+    ));
+    let mut threads: Vec<usize> = threads.into_iter().map(|n| n.min(safe)).collect();
+    threads.dedup();
+    threads
+}
+
+/// What the machine is and what is about to be measured.
+fn card(machine: &Machine, plan: &Plan, threads: &[usize]) -> String {
+    let nodes = if machine.numa_nodes == 1 { "node" } else { "nodes" };
+    let cpus = if machine.cpus == 1 { "CPU" } else { "CPUs" };
+    let quota = machine
+        .quota_cpus
+        .map_or_else(|| "no quota".to_owned(), |quota| format!("quota {quota:.2} CPUs"));
+    let threads: Vec<String> = threads.iter().map(ToString::to_string).collect();
+    let shown = plan
+        .locks
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| plan.cells.iter().any(|cell| cell.shown && cell.lock == *index));
+    let locks: Vec<&str> = shown.map(|(_, lock)| lock.name).collect();
+    let setting = &plan.settings[0];
+    let work = match setting.workload {
+        "lengths" => format!(
+            "critical {} ns, outside {} ns, {} shared line{}",
+            setting.critical_ns,
+            setting.outside_ns,
+            setting.lines,
+            if setting.lines == 1 { "" } else { "s" }
+        ),
+        other => other.to_owned(),
+    };
+    format!(
+        "machine   {}, {} {cpus}, {} NUMA {nodes}, hypervisor {}, {quota}\n\
+         kernel    {}, governor {}, load before {:.2}\n\
+         locks     {}\n\
+         threads   {}\n\
+         work      {work}, pin {}\n\
+         run       seed {}, {} rounds, phases of {:.3} s\n\n",
+        machine.cpu,
+        machine.cpus,
+        machine.numa_nodes,
+        machine.hypervisor,
+        machine.kernel,
+        machine.governor.as_deref().unwrap_or("not told"),
+        machine.load,
+        locks.join(" "),
+        threads.join(" "),
+        plan.pin,
+        plan.seed,
+        plan.rounds,
+        plan.phase.as_secs_f64(),
+    )
+}
+
+/// Writes into the machine row what only the run could tell.
+fn complete(machine: &mut Machine, plan: &Plan, found: &Found, before: Option<(u64, u64)>) {
+    machine.floor_ns = Some(median(&mut found.floor_ns.clone()));
+    machine.order = found.order.iter().map(|order| plan.show_order(order)).collect();
+    if let (Some((stolen, all)), Some((stolen_after, all_after))) =
+        (before, machine::stolen_ticks())
+    {
+        let share = (stolen_after - stolen) as f64 / ((all_after - all) as f64).max(1.0);
+        if share > 0.01 {
+            let warning = format!(
+                "The hypervisor gave {share:.2} of the CPUs' time to others during the run."
+            );
+            eprintln!("qspin: warning: {warning}");
+            machine.warnings.push(warning);
+        }
+    }
+    if found.partial {
+        let warning = format!(
+            "Interrupted: {} of {} rounds were finished and are reported.",
+            found.rounds, plan.rounds
+        );
+        eprintln!("qspin: warning: {warning}");
+        machine.warnings.push(warning);
+    }
+}
+
+/// Shows and writes what was found.
+fn conclude(
+    args: &Args,
+    machine: Machine,
+    plan: &Plan,
+    found: &Found,
+    (out, report): (Option<Output>, Option<Output>),
+) -> Result<ExitCode, Failure> {
+    let rows = rows::rows(plan, found);
+    if let Some(out) = out {
+        out.finish(&row::to_json_lines(&machine, &rows)?)?;
+    }
+    let shown = settings::show(args, plan, found, &rows, || tables(&machine, &rows));
+    super::say(&format!("{shown}\n{}\n", verdict(&machine, &rows)))?;
+    if let Some(report) = report {
+        let source =
+            args.out.as_ref().map_or_else(|| "this run".to_owned(), |p| p.display().to_string());
+        report.finish(&Format::Html.render(&[Run { source, machine, rows }]))?;
+    }
+    Ok(if found.partial { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
+}
+
+fn tables(machine: &Machine, rows: &[Row]) -> String {
+    let narrow = std::io::stdout().is_terminal()
+        && terminal_size::terminal_size().is_some_and(|(width, _)| width.0 < table::WIDE);
+    table::tables(rows, machine.cpus, !narrow)
+}

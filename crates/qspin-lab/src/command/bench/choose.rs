@@ -1,0 +1,176 @@
+//! What was asked for, checked and completed.
+
+use std::time::Duration;
+
+use crate::contender::catalog::{self, Lock, Origin, PEERS_C};
+use crate::failure::Failure;
+use crate::quantity::Ratio;
+
+use super::{Args, Peers, QUICK_BUDGET, Workload};
+
+/// Refuses options that do not fit together.
+pub(super) fn check(args: &Args) -> Result<(), Failure> {
+    match (args.workload, &args.ratio) {
+        (Workload::Lengths | Workload::Locktorture, Some(_)) => Err(Failure::usage(
+            "--ratio says nothing to this workload: add --workload kernel-lock-bench for two locks \
+             (backoff/tas), or --workload rw for readers:writers (9:1)",
+        )),
+        (Workload::KernelLockBench, Some(Ratio::Readers(..))) => {
+            Err(Failure::usage("kernel-lock-bench compares two locks: write --ratio backoff/tas"))
+        }
+        (Workload::Rw, Some(Ratio::Locks(..))) => {
+            Err(Failure::usage("rw mixes readers and writers: write --ratio 9:1"))
+        }
+        (Workload::KernelLockBench, Some(Ratio::Locks(..))) if !args.locks.is_empty() => {
+            Err(Failure::usage("--ratio names the two locks already: leave out --locks"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The contenders.
+pub(super) fn locks(args: &Args) -> Result<Vec<Lock>, Failure> {
+    if args.peers == Peers::C {
+        require_c_peers()?;
+    }
+    let rw = args.workload == Workload::Rw;
+    let fitting: Vec<Lock> =
+        catalog::locks().into_iter().filter(|lock| lock.is_rw() == rw).collect();
+    let wanted: Vec<String> = match &args.ratio {
+        Some(Ratio::Locks(one, other)) => vec![one.clone(), other.clone()],
+        _ if args.locks.is_empty() => vec!["all".to_owned()],
+        _ => args.locks.clone(),
+    };
+    let mut chosen: Vec<Lock> = Vec::new();
+    for name in &wanted {
+        let name = name.trim();
+        let group: Vec<Lock> = match name {
+            "all" => fitting.iter().filter(|lock| in_default(lock, args.peers)).copied().collect(),
+            "ours" => fitting.iter().filter(|lock| lock.origin == Origin::Ours).copied().collect(),
+            "peers" => fitting
+                .iter()
+                .filter(|lock| matches!(lock.origin, Origin::Peer | Origin::PeerC))
+                .filter(|lock| in_default(lock, args.peers))
+                .copied()
+                .collect(),
+            _ => match fitting.iter().find(|lock| lock.name == name) {
+                Some(lock) => vec![*lock],
+                None => return Err(unknown(name, &fitting, rw)),
+            },
+        };
+        for lock in group {
+            if !chosen.iter().any(|other| other.name == lock.name) {
+                chosen.push(lock);
+            }
+        }
+    }
+    if let Some(lock) = chosen.iter().find(|lock| lock.is_for_one_thread())
+        && matches!(args.ratio, Some(Ratio::Locks(..)))
+    {
+        return Err(Failure::usage(format!(
+            "{} is for one thread only and fills no grid: compare two locks, as backoff/tas",
+            lock.name
+        )));
+    }
+    Ok(chosen)
+}
+
+fn in_default(lock: &Lock, peers: Peers) -> bool {
+    match lock.origin {
+        Origin::Ours | Origin::Baseline => true,
+        Origin::Peer => peers != Peers::None,
+        Origin::PeerC => peers == Peers::C,
+    }
+}
+
+fn unknown(name: &str, fitting: &[Lock], rw: bool) -> Failure {
+    let names: Vec<&str> = fitting.iter().map(|lock| lock.name).collect();
+    let names = names.join(", ");
+    if PEERS_C.contains(&name) {
+        return match require_c_peers() {
+            Err(failure) => failure,
+            Ok(()) => Failure::usage(format!(
+                "`{name}` was not found when this program was built: install {} and build again",
+                package(name)
+            )),
+        };
+    }
+    if catalog::locks().iter().any(|lock| lock.name == name) {
+        return Failure::usage(if rw {
+            format!("`{name}` is no reader-writer lock: choose from {names}")
+        } else {
+            format!("`{name}` is a reader-writer lock: add --workload rw, or choose from {names}")
+        });
+    }
+    Failure::usage(format!("no lock is called `{name}`: choose from {names}, or ours, peers, all"))
+}
+
+/// The Debian package that a C or C++ peer comes from.
+fn package(peer: &str) -> &'static str {
+    match peer {
+        "tbb_spin" | "tbb_mutex" => "libtbb-dev",
+        "absl" => "libabsl-dev",
+        "nsync" => "libnsync-dev",
+        _ => "libck-dev",
+    }
+}
+
+/// The C and C++ peers are in this build, those at least that were found; the others are named.
+fn require_c_peers() -> Result<(), Failure> {
+    if !cfg!(feature = "peers-c") {
+        return Err(Failure::usage(
+            "this build has no C peers: install libtbb-dev libabsl-dev libnsync-dev libck-dev and \
+             run `cargo run --release --features peers-c -- bench --peers c`",
+        ));
+    }
+    let found = catalog::locks();
+    for peer in PEERS_C {
+        if !found.iter().any(|lock| lock.name == peer) {
+            eprintln!(
+                "qspin: warning: {peer} is left out: {} was not found when this program was built",
+                package(peer)
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The numbers of threads, in order, 1 among them.
+pub(super) fn threads(args: &Args, cpus: usize) -> Vec<usize> {
+    let mut threads = if args.threads.is_empty() {
+        let mut threads = vec![2, cpus, 2 * cpus];
+        // Beyond that a queue of spinning threads takes seconds for one turn.
+        if cpus <= 8 {
+            threads.push(4 * cpus);
+        } else {
+            threads.push(cpus / 2);
+        }
+        threads
+    } else {
+        args.threads.clone()
+    };
+    threads.push(1);
+    threads.sort_unstable();
+    threads.dedup();
+    threads
+}
+
+/// Rounds and the length of a phase.
+pub(super) fn length(args: &Args, cells: usize) -> (usize, Duration) {
+    let (rounds, seconds) = match args.workload {
+        Workload::Lengths | Workload::Rw => (9, 0.1),
+        Workload::Locktorture => (5, 0.5),
+        Workload::KernelLockBench => (9, 0.02),
+    };
+    let rounds = args.rounds.map_or(rounds, |rounds| rounds as usize);
+    let phase = args.seconds.unwrap_or_else(|| {
+        if args.quick {
+            // Half of the budget: the other half goes to threads that come and go.
+            let share = QUICK_BUDGET.as_secs_f64() / 2.0 / (2 * cells.max(1) * rounds) as f64;
+            Duration::from_secs_f64(share.clamp(0.002, seconds))
+        } else {
+            Duration::from_secs_f64(seconds)
+        }
+    });
+    (rounds, phase)
+}

@@ -1,0 +1,234 @@
+//! What machine this is: the figures of a lock mean nothing without it.
+
+use std::fs;
+
+use crate::bench::affinity::allowed_cpus;
+use crate::row::{Machine, SCHEMA};
+
+/// Looks at the machine. `seed` and `started` belong to the run that is about to begin.
+#[must_use]
+pub fn describe(seed: u64) -> Machine {
+    let cpus = allowed_cpus();
+    let mut machine = Machine {
+        schema: SCHEMA,
+        kind: "machine".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        command: command_line(),
+        seed,
+        started: jiff::Timestamp::now().strftime("%FT%TZ").to_string(),
+        cpu: cpu_model().unwrap_or_else(|| "unknown".to_owned()),
+        cpus: cpus.len() as u32,
+        numa_nodes: numa_nodes(&cpus),
+        hypervisor: hypervisor(),
+        quota_cpus: quota_cpus(),
+        kernel: read("/proc/sys/kernel/osrelease").unwrap_or_else(|| "unknown".to_owned()),
+        governor: read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        load: read("/proc/loadavg")
+            .and_then(|text| text.split(' ').next()?.parse().ok())
+            .unwrap_or(0.0),
+        warnings: Vec::new(),
+        floor_ns: None,
+        order: Vec::new(),
+    };
+    machine.warnings = warnings(&machine);
+    machine
+}
+
+/// The command line with the program by its name: where it lies is nobody's business.
+fn command_line() -> Vec<String> {
+    let mut command: Vec<String> = std::env::args().collect();
+    if let Some(program) = command.first_mut() {
+        "qspin".clone_into(program);
+    }
+    command
+}
+
+fn read(path: &str) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    let text = text.trim();
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+fn cpu_model() -> Option<String> {
+    let text = read("/proc/cpuinfo")?;
+    ["model name", "Model", "cpu model", "Processor"].iter().find_map(|key| {
+        text.lines().find_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            (name.trim() == *key).then(|| value.trim().to_owned())
+        })
+    })
+}
+
+/// A list of CPUs as the kernel writes it: `0-3,8,10-11`.
+fn parse_cpu_list(text: &str) -> Vec<usize> {
+    text.trim()
+        .split(',')
+        .filter_map(|part| {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            Some(first.parse().ok()?..=last.parse().ok()?)
+        })
+        .flatten()
+        .collect()
+}
+
+fn numa_nodes(cpus: &[usize]) -> u32 {
+    let nodes = fs::read_dir("/sys/devices/system/node")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|entry| {
+            let list = fs::read_to_string(entry.path().join("cpulist")).unwrap_or_default();
+            parse_cpu_list(&list).iter().any(|cpu| cpus.contains(cpu))
+        })
+        .count();
+    (nodes as u32).max(1)
+}
+
+#[cfg(target_arch = "x86_64")]
+fn hypervisor() -> String {
+    use std::arch::x86_64::__cpuid;
+
+    const PRESENT: u32 = 1 << 31;
+    let (features, vendor) = (__cpuid(1), __cpuid(0x4000_0000));
+    if features.ecx & PRESENT == 0 {
+        return "none".to_owned();
+    }
+    let bytes: Vec<u8> =
+        [vendor.ebx, vendor.ecx, vendor.edx].into_iter().flat_map(u32::to_le_bytes).collect();
+    let signature = String::from_utf8_lossy(&bytes);
+    match signature.trim_matches(['\0', ' ']) {
+        "KVMKVMKVM" => "KVM".to_owned(),
+        "Microsoft Hv" => "Hyper-V".to_owned(),
+        "VMwareVMware" => "VMware".to_owned(),
+        "XenVMMXenVMM" => "Xen".to_owned(),
+        "TCGTCGTCGTCG" => "QEMU TCG".to_owned(),
+        "" => "unknown".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn hypervisor() -> String {
+    read("/sys/hypervisor/type").unwrap_or_else(|| "none".to_owned())
+}
+
+/// The tightest quota of this process's control groups, in CPUs.
+fn quota_cpus() -> Option<f64> {
+    let groups = read("/proc/self/cgroup")?;
+    let mut tightest: Option<f64> = None;
+    let mut consider = |cpus: Option<f64>| {
+        if let Some(cpus) = cpus {
+            tightest = Some(tightest.map_or(cpus, |least| least.min(cpus)));
+        }
+    };
+    for line in groups.lines() {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else {
+            continue;
+        };
+        // A group's ancestors limit it as well; in a container the path may not be visible.
+        let mut path = path.trim_end_matches('/');
+        loop {
+            if controllers.is_empty() {
+                let file = format!("/sys/fs/cgroup{path}/cpu.max");
+                consider(read(&file).as_deref().and_then(parse_cpu_max));
+            } else if controllers.split(',').any(|name| name == "cpu") {
+                let group = format!("/sys/fs/cgroup/cpu{path}");
+                let value = |name: &str| read(&format!("{group}/{name}"));
+                if let (Some(quota), Some(period)) =
+                    (value("cpu.cfs_quota_us"), value("cpu.cfs_period_us"))
+                {
+                    consider(parse_cpu_max(&format!("{quota} {period}")));
+                }
+            }
+            match path.rsplit_once('/') {
+                Some((parent, _)) => path = parent,
+                None => break,
+            }
+        }
+    }
+    tightest
+}
+
+/// `cpu.max`: quota and period in µs, or `max` for no quota (`-1` in the older files).
+fn parse_cpu_max(text: &str) -> Option<f64> {
+    let (quota, period) = text.trim().split_once(' ')?;
+    let (quota, period): (f64, f64) = (quota.parse().ok()?, period.parse().ok()?);
+    (quota > 0.0 && period > 0.0).then(|| quota / period)
+}
+
+/// What makes the figures less trustworthy, one sentence each.
+fn warnings(machine: &Machine) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if machine.load > 0.3 * f64::from(machine.cpus) {
+        warnings.push(format!(
+            "Other programs were busy before the run (load {:.2}): they take CPU time from the \
+             measurement.",
+            machine.load
+        ));
+    }
+    if machine.hypervisor != "none" {
+        warnings.push(format!(
+            "This is a virtual machine ({}): its CPUs may be taken away at any moment.",
+            machine.hypervisor
+        ));
+    }
+    if let Some(governor) = machine.governor.as_deref().filter(|g| *g != "performance") {
+        warnings.push(format!(
+            "The frequency governor is `{governor}`: figures vary with the clock; `performance` \
+             is steadier."
+        ));
+    }
+    if let Some(quota) = machine.quota_cpus.filter(|quota| *quota < f64::from(machine.cpus)) {
+        warnings.push(format!(
+            "A control group allows {quota:.2} of {} CPUs: threads are stopped when the quota is \
+             used up.",
+            machine.cpus
+        ));
+    }
+    warnings
+}
+
+/// Share of the CPUs' time since boot that the hypervisor gave to others: (stolen, all) in ticks.
+#[must_use]
+pub fn stolen_ticks() -> Option<(u64, u64)> {
+    let text = read("/proc/stat")?;
+    let ticks: Vec<u64> = text
+        .lines()
+        .next()?
+        .split_whitespace()
+        .skip(1)
+        .take(8)
+        .filter_map(|field| field.parse().ok())
+        .collect();
+    Some((*ticks.get(7)?, ticks.iter().sum()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_lists() {
+        assert_eq!(parse_cpu_list("0-3,8,10-11\n"), [0, 1, 2, 3, 8, 10, 11]);
+        assert!(parse_cpu_list("").is_empty());
+    }
+
+    #[test]
+    fn quotas() {
+        assert_eq!(parse_cpu_max("150000 100000"), Some(1.5));
+        assert_eq!(parse_cpu_max("max 100000"), None);
+        assert_eq!(parse_cpu_max("-1 100000"), None);
+    }
+
+    #[test]
+    fn a_machine_has_cpus_and_warns_of_what_it_found() {
+        let mut machine = describe(7);
+        assert!(machine.cpus >= 1 && machine.numa_nodes >= 1);
+        assert_eq!(machine.command[0], "qspin");
+        (machine.load, machine.quota_cpus) = (64.0, Some(0.5));
+        (machine.governor, machine.hypervisor) = (Some("powersave".into()), "KVM".into());
+        machine.cpus = 4;
+        assert_eq!(warnings(&machine).len(), 4);
+    }
+}

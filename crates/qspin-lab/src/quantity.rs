@@ -1,0 +1,181 @@
+//! How people write quantities: durations with a unit, lists, ratios.
+
+use std::time::Duration;
+
+/// A duration as `100ns`, `2us`, `1.5ms`, `1s`; a bare `0` needs no unit.
+///
+/// # Errors
+///
+/// What is wrong with `text`, and what would be right.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    const RIGHT: &str = "write a number with a unit, such as 100ns, 2us, 1.5ms or 1s";
+    let text = text.trim();
+    let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(unit_at);
+    let Ok(number) = number.parse::<f64>() else {
+        return Err(format!("`{text}` is no duration: {RIGHT}"));
+    };
+    let ns = match unit {
+        "ns" => number,
+        "us" | "µs" => number * 1e3,
+        "ms" => number * 1e6,
+        "s" => number * 1e9,
+        "" if number == 0.0 => 0.0,
+        "" => return Err(format!("`{text}` has no unit: {RIGHT}")),
+        _ => return Err(format!("`{unit}` is no unit of time: {RIGHT}")),
+    };
+    if ns > 1e9 {
+        return Err(format!("`{text}` is too long: at most 1s"));
+    }
+    Ok(Duration::from_nanos(ns.round() as u64))
+}
+
+/// A duration as [`parse_duration`] reads it, in the largest unit that needs no fraction.
+#[must_use]
+pub fn show_duration(duration: Duration) -> String {
+    let ns = duration.as_nanos();
+    match ns {
+        0 => "0ns".to_owned(),
+        _ if ns.is_multiple_of(1_000_000_000) => format!("{}s", ns / 1_000_000_000),
+        _ if ns.is_multiple_of(1_000_000) => format!("{}ms", ns / 1_000_000),
+        _ if ns.is_multiple_of(1_000) => format!("{}us", ns / 1_000),
+        _ => format!("{ns}ns"),
+    }
+}
+
+/// A length in seconds, as `0.1`.
+///
+/// # Errors
+///
+/// What is wrong with `text`, and what would be right.
+pub fn parse_seconds(text: &str) -> Result<Duration, String> {
+    match text.trim().parse::<f64>() {
+        Ok(seconds) if (0.001..=3600.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        Ok(_) => Err(format!("`{text}` is out of range: give 0.001 to 3600 seconds")),
+        Err(_) => Err(format!("`{text}` is no number of seconds: write 0.1, or 2")),
+    }
+}
+
+/// The most threads that one may ask for.
+const MOST_THREADS: usize = 4096;
+
+/// A number of threads.
+///
+/// # Errors
+///
+/// What is wrong with `text`, and what would be right.
+pub fn parse_threads(text: &str) -> Result<usize, String> {
+    match text.trim().parse::<usize>() {
+        Ok(threads @ 1..=MOST_THREADS) => Ok(threads),
+        _ => Err(format!(
+            "`{text}` is no number of threads: give 1 to {MOST_THREADS}, several as 1,2,4,8"
+        )),
+    }
+}
+
+/// An overcommitment as `1x` … `4x`.
+///
+/// # Errors
+///
+/// What is wrong with `text`, and what would be right.
+pub fn parse_overcommit(text: &str) -> Result<u32, String> {
+    match text.strip_suffix('x').map(str::parse::<u32>) {
+        Some(Ok(times @ 1..=4)) => Ok(times),
+        _ => Err(format!("`{text}` is no overcommitment: write 1x, 2x, 3x or 4x")),
+    }
+}
+
+/// What `--ratio` means: two locks, or readers to writers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ratio {
+    /// `backoff/tas`: throughput of the first over that of the second.
+    Locks(String, String),
+    /// `9:1`: nine reads to one write.
+    Readers(u32, u32),
+}
+
+/// A ratio as `backoff/tas` or `9:1`.
+///
+/// # Errors
+///
+/// What is wrong with `text`, and what would be right.
+pub fn parse_ratio(text: &str) -> Result<Ratio, String> {
+    const RIGHT: &str = "write two locks as backoff/tas, or readers:writers as 9:1";
+    let wrong = || format!("`{text}` is no ratio: {RIGHT}");
+    if let Some((one, other)) = text.split_once('/') {
+        if one.is_empty() || other.is_empty() || other.contains('/') {
+            return Err(wrong());
+        }
+        if one == other {
+            return Err(format!("`{text}` compares a lock with itself: {RIGHT}"));
+        }
+        return Ok(Ratio::Locks(one.to_owned(), other.to_owned()));
+    }
+    let (readers, writers) = text.split_once(':').ok_or_else(wrong)?;
+    let part = |part: &str| part.parse::<u32>().map_err(|_| wrong());
+    let (readers, writers) = (part(readers)?, part(writers)?);
+    if readers + writers == 0 || readers > 1_000_000 || writers > 1_000_000 {
+        return Err(format!(
+            "`{text}` mixes nothing: give readers and writers of 0 to 1000000, not both 0"
+        ));
+    }
+    Ok(Ratio::Readers(readers, writers))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_need_a_unit() {
+        let ns = |text| parse_duration(text).map(|d| d.as_nanos());
+        assert_eq!(ns("100ns"), Ok(100));
+        assert_eq!(ns("2us"), Ok(2_000));
+        assert_eq!(ns("1.5ms"), Ok(1_500_000));
+        assert_eq!(ns("1s"), Ok(1_000_000_000));
+        assert_eq!(ns("0"), Ok(0));
+        for wrong in ["100", "ns", "", "-1ns", "1h", "1 2ns", "1..2ns", "2s", "1e3ns"] {
+            assert!(parse_duration(wrong).is_err(), "{wrong}");
+        }
+        assert!(parse_duration("100").unwrap_err().contains("no unit"));
+    }
+
+    #[test]
+    fn a_shown_duration_reads_back() {
+        for text in ["0ns", "100ns", "2us", "1500us", "1ms", "1s"] {
+            assert_eq!(show_duration(parse_duration(text).unwrap()), text);
+        }
+    }
+
+    #[test]
+    fn seconds_and_threads_have_a_range() {
+        assert_eq!(parse_seconds("0.02"), Ok(Duration::from_millis(20)));
+        for wrong in ["0", "-1", "nan", "inf", "1e9", "x", ""] {
+            assert!(parse_seconds(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(parse_threads("8"), Ok(8));
+        for wrong in ["0", "-1", "4097", "x", "", "1.5"] {
+            assert!(parse_threads(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn overcommitments_are_one_to_four() {
+        assert_eq!(parse_overcommit("1x"), Ok(1));
+        assert_eq!(parse_overcommit("4x"), Ok(4));
+        for wrong in ["0x", "5x", "2", "x", "", "1.5x"] {
+            assert!(parse_overcommit(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn ratios_are_of_locks_or_of_readers() {
+        let locks = Ratio::Locks("backoff".into(), "tas".into());
+        assert_eq!(parse_ratio("backoff/tas"), Ok(locks));
+        assert_eq!(parse_ratio("9:1"), Ok(Ratio::Readers(9, 1)));
+        assert_eq!(parse_ratio("0:1"), Ok(Ratio::Readers(0, 1)));
+        for wrong in ["a/a", "/b", "a/", "a/b/c", "0:0", "9", "9:", "9:-1", "2000000:1"] {
+            assert!(parse_ratio(wrong).is_err(), "{wrong}");
+        }
+    }
+}
