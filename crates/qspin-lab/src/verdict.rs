@@ -52,6 +52,8 @@ pub struct Score {
     pub ops_per_s: Interval,
     /// The worst thread's longest p99.9 wait in the case, ns; infinite where it was not measured.
     pub worst_wait: f64,
+    /// A lock and an unlock with nobody else there, where it was measured in this case.
+    pub uncontended_ns: Option<Interval>,
     /// Why it must not be recommended, where it starves threads.
     pub starving: Option<Starving>,
 }
@@ -96,6 +98,22 @@ impl Judged {
             Outcome::Tie(indices) => indices.iter().map(|index| &self.scores[*index]).collect(),
             Outcome::AllStarve(_) => Vec::new(),
         }
+    }
+
+    /// Of the recommended contenders those whose lock and unlock alone cost least, cheapest first.
+    #[must_use]
+    pub fn cheapest(&self) -> Vec<(&Score, Interval)> {
+        let mut cost: Vec<(&Score, Interval)> = self
+            .recommended()
+            .into_iter()
+            .filter_map(|score| Some((score, score.uncontended_ns?)))
+            .collect();
+        cost.sort_by(|a, b| {
+            a.1.median.total_cmp(&b.1.median).then_with(|| a.0.name.cmp(&b.0.name))
+        });
+        let bar = cost.first().map_or(0.0, |(_, ns)| ns.hi.max(ns.median * (1.0 + SAME)));
+        cost.retain(|(_, ns)| ns.lo <= bar);
+        cost
     }
 
     /// Contenders that starve threads and would have been recommended otherwise.
@@ -187,6 +205,7 @@ fn score(group: &Group<'_>, contender: &Contender<'_>, threads: &[u32]) -> Optio
             .iter()
             .map(|row| row.wait_ns.map_or(f64::INFINITY, |wait| wait.worst_thread_p999))
             .fold(0.0, f64::max),
+        uncontended_ns: rows.iter().find_map(|row| row.uncontended_ns),
         starving: rows.iter().find_map(|row| starvation::starves(group, contender, row)),
     })
 }

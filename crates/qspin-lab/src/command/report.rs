@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::failure::Failure;
-use crate::report::{Format, read, write_atomically};
+use crate::output::Output;
+use crate::report::{Format, read};
 
 /// Make a report from the rows of one or more runs.
 #[derive(Debug, clap::Args)]
@@ -33,12 +34,14 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     if let Some(out) = &out {
         refuse_input(args, out)?;
     }
+    let file = out.map(|out| Output::prepare(&out)).transpose()?;
     let text = format.render(&read(&args.runs)?);
-    match out {
-        Some(out) => {
-            write_atomically(&out, &text)?;
+    match file {
+        Some(file) => {
+            let path = file.path().to_owned();
+            file.finish(&text)?;
             // On stderr: standard output belongs to reports.
-            eprintln!("qspin: wrote {}", out.display());
+            eprintln!("qspin: wrote {}", path.display());
         }
         None => match std::io::stdout().lock().write_all(text.as_bytes()) {
             // `| head` has seen enough: no failure.

@@ -5,9 +5,9 @@
 use serde_json::Value;
 
 use super::Run;
-use crate::row::{Machine, Row};
+use crate::row::{Machine, Row, WaitNs};
 
-const HEADER: [&str; 37] = [
+const HEADER: [&str; 45] = [
     "source",
     "started",
     "cpu",
@@ -45,6 +45,14 @@ const HEADER: [&str; 37] = [
     "version",
     "seed",
     "floor_ns",
+    "uncontended_ns_median",
+    "uncontended_ns_lo",
+    "uncontended_ns_hi",
+    "floor_ratio_median",
+    "floor_ratio_lo",
+    "floor_ratio_hi",
+    "events_ops",
+    "wait_by",
 ];
 
 /// Renders all rows of all runs.
@@ -75,6 +83,13 @@ fn cell<T: ToString>(value: Option<T>) -> String {
 fn pairs<'a>(map: impl IntoIterator<Item = (&'a String, String)>) -> String {
     let pairs: Vec<String> = map.into_iter().map(|(k, v)| format!("{k}={v}")).collect();
     pairs.join(" ")
+}
+
+/// The waits of one kind of operation, in the order of the columns of all waits.
+fn waits(wait: &WaitNs) -> String {
+    [wait.p50, wait.p99, wait.p999, wait.max, wait.worst_thread_p999]
+        .map(|ns| ns.to_string())
+        .join("/")
 }
 
 fn bare(value: &Value) -> String {
@@ -124,5 +139,13 @@ fn record(source: &str, machine: &Machine, row: &Row) -> [String; HEADER.len()] 
         machine.version.clone(),
         machine.seed.to_string(),
         cell(machine.floor_ns),
+        cell(row.uncontended_ns.map(|ns| ns.median)),
+        cell(row.uncontended_ns.map(|ns| ns.lo)),
+        cell(row.uncontended_ns.map(|ns| ns.hi)),
+        cell(row.floor_ratio.map(|ratio| ratio.median)),
+        cell(row.floor_ratio.map(|ratio| ratio.lo)),
+        cell(row.floor_ratio.map(|ratio| ratio.hi)),
+        cell(row.events_ops),
+        pairs(row.wait_ns_by.iter().map(|(k, wait)| (k, waits(wait)))),
     ]
 }

@@ -1,9 +1,11 @@
 //! What the charts show: from the rows of a setting to lines. Shared by the page and the picture.
 
+use super::Run;
 use super::chart::lines::{Callout, Lines, Point, Series};
+use super::chart::ranks::{Rank, Ranks};
 use super::group::{Contender, Group};
 use super::number::{digits, duration, rate, times};
-use crate::row::Row;
+use crate::row::{Interval, Row};
 use crate::verdict::Judgement;
 
 /// Width of a chart beside another one, and of a chart on a phone.
@@ -48,6 +50,58 @@ pub(super) fn overhead<'a>(group: &Group<'_>) -> Lines<'a> {
     chart.value = duration;
     chart.description = describe(&chart);
     chart
+}
+
+/// A lock and an unlock by one thread alone, cheapest first; `None` where it was not measured.
+pub(super) fn uncontended<'a>(run: &Run, group: &Group<'_>) -> Option<Ranks<'a>> {
+    let cost = |contender: &Contender<'_>| contender.at(1)?.uncontended_ns;
+    let mut ranks = ranks(group, cost);
+    ranks.sort_by(rising);
+    let floor = group.contenders.iter().find(|contender| contender.lock == "floor");
+    let floor = floor
+        .and_then(|floor| Some(cost(floor)?.median))
+        .or(run.machine.floor_ns)
+        .filter(|floor| *floor > 0.0);
+    (!ranks.is_empty()).then_some(Ranks {
+        title: "Lock and unlock by one thread alone",
+        axis: "a lock and an unlock, nobody else there",
+        ranks,
+        reference: floor.map(|floor| (floor, "the cheapest pair of instructions that locks")),
+        value: duration,
+        width: HALF,
+    })
+}
+
+/// Throughput where only one number of threads was measured, highest first.
+pub(super) fn ranking<'a>(group: &Group<'_>, threads: u32, width: f64) -> Ranks<'a> {
+    let mut ranks = ranks(group, |contender| Some(contender.at(threads)?.ops_per_s));
+    ranks.sort_by(|a, b| rising(b, a));
+    Ranks {
+        title: "Throughput",
+        axis: "operations a second, all threads together",
+        ranks,
+        reference: None,
+        value: rate,
+        width,
+    }
+}
+
+fn ranks(group: &Group<'_>, value: impl Fn(&Contender<'_>) -> Option<Interval>) -> Vec<Rank> {
+    let rank = |contender: &Contender<'_>| {
+        Some(Rank {
+            name: contender.name.clone(),
+            family: contender.family,
+            own: contender.own,
+            value: value(contender)?,
+        })
+    };
+    let locks = group.contenders.iter().filter(|contender| !contender.is_reference());
+    locks.filter_map(rank).collect()
+}
+
+fn rising(a: &Rank, b: &Rank) -> std::cmp::Ordering {
+    let (left, right) = (a.value.median, b.value.median);
+    left.total_cmp(&right).then_with(|| a.name.cmp(&b.name))
 }
 
 type Value = (f64, Option<(f64, f64)>);

@@ -7,10 +7,13 @@ mod tables;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::Run;
+use super::chart::lines::Lines;
 use super::chart::{minis, waits};
 use super::family::Family;
 use super::figures::{self, FULL, HALF};
 use super::group::{Group, groups};
+use super::number::duration;
+use crate::verdict::words::MANY;
 use crate::verdict::{Judgement, judge};
 
 /// Colours and the look of charts, shared with the stand-alone picture.
@@ -21,8 +24,6 @@ const SCRIPT: &str = include_str!("html/style/page.js");
 /// Nothing but the page's own style and script: whoever reads the source sees that it is offline.
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
-/// From this number of settings on, each opens by a click, so that the verdicts stay together.
-const MANY: usize = 4;
 /// From this number of locks on, a picture for each helps.
 const CROWD: usize = 7;
 
@@ -31,6 +32,7 @@ const CROWD: usize = 7;
 pub fn render(runs: &[Run]) -> String {
     let settings: Vec<(&Run, Vec<Group<'_>>)> =
         runs.iter().map(|run| (run, groups(&run.machine, &run.rows))).collect();
+    // Then the evidence opens by a click, so that the verdicts stay together.
     let many = settings.iter().map(|(_, groups)| groups.len()).sum::<usize>() >= MANY;
     let page = html! {
         (DOCTYPE)
@@ -62,21 +64,28 @@ pub fn render(runs: &[Run]) -> String {
 }
 
 fn section(number: usize, run: &Run, groups: &[Group<'_>], several: bool, many: bool) -> Markup {
+    let judged: Vec<(&Group<'_>, Judgement, String)> = groups
+        .iter()
+        .enumerate()
+        .map(|(index, group)| (group, judge(group), format!("g{}-{}", number + 1, index + 1)))
+        .collect();
     html! {
         section.run id={ "run-" (number + 1) } {
             @if several {
                 h2.machine { (run.machine.cpu) span.from { (run.source) } }
             }
-            @for (index, group) in groups.iter().enumerate() {
-                @let judgement = judge(group);
-                @let id = format!("g{}-{}", number + 1, index + 1);
+            @if groups.len() >= MANY { (cards::overview(&judged)) }
+            @for (index, (group, judgement, id)) in judged.iter().enumerate() {
                 article.setting id=(id) {
-                    (cards::verdict(run, group, &judgement))
+                    (cards::verdict(run, group, judgement))
                     @if index == 0 { (cards::warnings(run)) }
                     @if many {
-                        details.evidence { summary { "The evidence" } (evidence(group, &judgement, &id)) }
+                        details.evidence {
+                            summary { "The evidence" }
+                            (evidence(run, group, judgement, id))
+                        }
                     } @else {
-                        (evidence(group, &judgement, &id))
+                        (evidence(run, group, judgement, id))
                     }
                 }
             }
@@ -85,12 +94,10 @@ fn section(number: usize, run: &Run, groups: &[Group<'_>], several: bool, many: 
     }
 }
 
-fn evidence(group: &Group<'_>, judgement: &Judgement, id: &str) -> Markup {
+fn evidence(run: &Run, group: &Group<'_>, judgement: &Judgement, id: &str) -> Markup {
     let wide = figures::throughput(group, judgement, FULL);
-    let narrow = figures::throughput(group, judgement, HALF);
-    let cpu = figures::cpu_time(group);
-    let overhead = figures::overhead(group);
-    let alone = group.threads().len() < 2;
+    let starred = wide.series.iter().any(|series| series.starred);
+    let threads = group.threads();
     html! {
         (legend(group))
         figure.hero {
@@ -98,32 +105,54 @@ fn evidence(group: &Group<'_>, judgement: &Judgement, id: &str) -> Markup {
                 h3 { "Throughput" }
                 p.sub {
                     "Higher is better. Bands: 95 % intervals of the median."
-                    @if wide.series.iter().any(|series| series.starred) {
-                        " ★ what to take when the number of threads is unknown."
-                    }
+                    @if starred { " ★ what to take when the number of threads is unknown." }
                 }
             }
-            div.wide { (wide.draw()) }
-            div.narrow { (narrow.draw()) }
+            @if let [only] = threads[..] {
+                div.wide { (figures::ranking(group, only, FULL).draw()) }
+                div.narrow { (figures::ranking(group, only, HALF).draw()) }
+            } @else {
+                div.wide { (wide.draw()) }
+                div.narrow { (figures::throughput(group, judgement, HALF).draw()) }
+            }
         }
-        @if wide.series.len() >= CROWD && !alone {
+        @if wide.series.len() >= CROWD && threads.len() > 1 {
             h3 { "Throughput, each lock by itself" }
-            p.sub { "The same picture, one lock in colour and the others in grey. \
-                 The number is its throughput with the most threads." }
+            p.sub {
+                "The same picture, one lock in colour and the others in grey. \
+                 The number is its throughput with the most threads."
+            }
             (minis::draw(&wide, id))
         }
         (waiting(group))
         (tables::fairness(group))
-        @if !cpu.series.is_empty() || !overhead.series.is_empty() {
-            h3 { "What an operation costs" }
-            p.sub { "Lower is better. CPU time that waiters burn is not there for anybody else." }
-            div.pair {
-                @for chart in [cpu, overhead].iter().filter(|chart| !chart.series.is_empty()) {
-                    figure { (chart.draw()) }
-                }
+        (costs(run, group, threads.len() > 1))
+        (tables::raw(group))
+    }
+}
+
+/// What a lock costs: alone, in CPU time, and in time beyond the work.
+fn costs(run: &Run, group: &Group<'_>, against_threads: bool) -> Markup {
+    let charts: Vec<Lines<'_>> = [figures::cpu_time(group), figures::overhead(group)]
+        .into_iter()
+        .filter(|chart| against_threads && !chart.series.is_empty())
+        .collect();
+    let alone = figures::uncontended(run, group);
+    if charts.is_empty() && alone.is_none() {
+        return html! {};
+    }
+    html! {
+        h3 { "What an operation costs" }
+        p.sub {
+            "Lower is better. CPU time that waiters burn is not there for anybody else."
+            @if let Some((floor, name)) = alone.as_ref().and_then(|chart| chart.reference) {
+                " The dashed line is the floor: " (name) ", " (duration(floor)) "."
             }
         }
-        (tables::raw(group))
+        div.pair {
+            @for chart in &charts { figure { (chart.draw()) } }
+            @if let Some(chart) = alone { figure { (chart.draw()) } }
+        }
     }
 }
 

@@ -54,8 +54,8 @@ fn table(group: &Group<'_>, threads: u32) -> String {
         "\n**{threads} thread{plural}{over}**\n\n\
          | lock | ops/s (M) | 95 % interval (M) | wait p50 (µs) | p99 (µs) | p99.9 (µs) \
          | max (µs) | worst thread p99.9 (µs) | max/min | fairness factor | CPU/op (ns) \
-         | overhead/op (ns) |\n\
-         |:---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n"
+         | overhead/op (ns) | uncontended (ns) | over floor (×) |\n\
+         |:---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n"
     );
     for (contender, row) in ranked {
         let million = |ops: f64| digits(ops / 1e6);
@@ -75,6 +75,8 @@ fn table(group: &Group<'_>, threads: u32) -> String {
             digits(row.fairness.factor),
             row.cpu_ns_per_op.map_or_else(dash, digits),
             row.overhead_ns_per_op.map_or_else(dash, digits),
+            row.uncontended_ns.map_or_else(dash, |ns| digits(ns.median)),
+            row.floor_ratio.map_or_else(dash, |ratio| digits(ratio.median)),
         ];
         out += &format!("| {} |\n", cells.join(" | "));
     }

@@ -14,10 +14,8 @@ pub mod markdown;
 pub mod number;
 pub mod read;
 pub mod svg;
-mod write;
 
 pub use read::read;
-pub use write::write_atomically;
 
 use crate::row::{Machine, Row};
 

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use super::Run;
 use crate::failure::Failure;
-use crate::row::{Key, Machine, Row, SCHEMA};
+use crate::row::{Interval, Key, Machine, Row, SCHEMA, WaitNs};
 
 /// Kinds of rows that carry measurements.
 pub const KINDS: [&str; 3] = ["bench", "vm", "simulate"];
@@ -212,22 +212,18 @@ fn check_row(row: &Row) -> Result<(), String> {
     }
     not_negative("critical_ns", row.critical_ns)?;
     not_negative("outside_ns", row.outside_ns)?;
-    let ops = row.ops_per_s;
-    not_negative("ops_per_s.median", ops.median)?;
-    not_negative("ops_per_s.lo", ops.lo)?;
-    not_negative("ops_per_s.hi", ops.hi)?;
-    if !(ops.lo <= ops.median && ops.median <= ops.hi) {
-        return Err(format!(
-            "ops_per_s: lo {}, median {} and hi {} must ascend",
-            ops.lo, ops.median, ops.hi
-        ));
+    interval("ops_per_s", row.ops_per_s)?;
+    if let Some(wait) = &row.wait_ns {
+        waits("wait_ns", wait)?;
     }
-    if let Some(wait) = row.wait_ns {
-        not_negative("wait_ns.p50", wait.p50)?;
-        not_negative("wait_ns.p99", wait.p99)?;
-        not_negative("wait_ns.p999", wait.p999)?;
-        not_negative("wait_ns.max", wait.max)?;
-        not_negative("wait_ns.worst_thread_p999", wait.worst_thread_p999)?;
+    for (kind, wait) in &row.wait_ns_by {
+        waits(&format!("wait_ns_by.{kind}"), wait)?;
+    }
+    if let Some(ns) = row.uncontended_ns {
+        interval("uncontended_ns", ns)?;
+    }
+    if let Some(ratio) = row.floor_ratio {
+        interval("floor_ratio", ratio)?;
     }
     if let Some(ratio) = row.fairness.max_min.filter(|ratio| ratio.is_nan() || *ratio < 1.0) {
         return Err(format!("fairness.max_min is {ratio}, and must be 1 or more"));
@@ -246,6 +242,26 @@ fn check_row(row: &Row) -> Result<(), String> {
         return Err(format!("overhead_ns_per_op is {overhead}, and must be a number"));
     }
     Ok(())
+}
+
+fn interval(field: &str, value: Interval) -> Result<(), String> {
+    let Interval { median, lo, hi } = value;
+    not_negative(&format!("{field}.median"), median)?;
+    not_negative(&format!("{field}.lo"), lo)?;
+    not_negative(&format!("{field}.hi"), hi)?;
+    if lo <= median && median <= hi {
+        Ok(())
+    } else {
+        Err(format!("{field}: lo {lo}, median {median} and hi {hi} must ascend"))
+    }
+}
+
+fn waits(field: &str, wait: &WaitNs) -> Result<(), String> {
+    not_negative(&format!("{field}.p50"), wait.p50)?;
+    not_negative(&format!("{field}.p99"), wait.p99)?;
+    not_negative(&format!("{field}.p999"), wait.p999)?;
+    not_negative(&format!("{field}.max"), wait.max)?;
+    not_negative(&format!("{field}.worst_thread_p999"), wait.worst_thread_p999)
 }
 
 fn not_negative(field: &str, value: f64) -> Result<(), String> {

@@ -20,8 +20,16 @@ pub fn render(runs: &[Run]) -> String {
     let mut charts: Vec<Markup> = Vec::new();
     for run in runs {
         for group in groups(&run.machine, &run.rows) {
-            let chart = figures::throughput(&group, &judge(&group), FULL);
-            let height = chart.height();
+            let (chart, height) = match group.threads()[..] {
+                [only] => {
+                    let chart = figures::ranking(&group, only, FULL);
+                    (chart.draw(), chart.height())
+                }
+                _ => {
+                    let chart = figures::throughput(&group, &judge(&group), FULL);
+                    (chart.draw(), chart.height())
+                }
+            };
             let mark = group.mark();
             let cpus = group.cpus.map(|cpus| plural(cpus, "CPU"));
             charts.push(html! {
@@ -32,7 +40,7 @@ pub fn render(runs: &[Run]) -> String {
                     @if let Some(cpus) = cpus { " · " (cpus) }
                     @if mark != Some("SIMULATED") { " · " (run.machine.cpu) }
                 }
-                g transform=(format!("translate(0 {})", px(y + HEAD - 18.0))) { (chart.draw()) }
+                g transform=(format!("translate(0 {})", px(y + HEAD - 18.0))) { (chart) }
             });
             y += HEAD + height + GAP;
         }

@@ -6,6 +6,8 @@ use crate::report::group::Group;
 use crate::report::number::{duration, list, plural, rate, times};
 use crate::row::Machine;
 
+/// From this number of settings on, each gets one line: a screen holds no more.
+pub(crate) const MANY: usize = 4;
 /// Names shown of a tie before the rest is only counted.
 const SHOWN: usize = 4;
 
@@ -16,6 +18,10 @@ pub(super) fn run(machine: &Machine, groups: &[Group<'_>]) -> String {
     }
     let mut lines = Vec::new();
     for group in groups {
+        if groups.len() >= MANY {
+            lines.push(format!("{}: {}", group.title(), brief(group, &judge(group))));
+            continue;
+        }
         lines.push(heading(machine, group));
         lines.extend(sentences(group, &judge(group)).into_iter().map(|line| format!("  {line}")));
     }
@@ -31,6 +37,35 @@ fn heading(machine: &Machine, group: &Group<'_>) -> String {
         format!(" ({})", machine.cpu)
     };
     format!("{}{cpus}{cpu}{mark}", group.title())
+}
+
+/// The verdict on one setting among many, on one line.
+fn brief(group: &Group<'_>, judgement: &Judgement) -> String {
+    let mut parts: Vec<String> = judgement
+        .cases
+        .iter()
+        .map(|judged| format!("{}: {}", case_name(group, judged), names(judged)))
+        .collect();
+    if let Some(fallen) = &judgement.collapse {
+        let names: Vec<String> = fallen.fallen.iter().map(|f| format!("`{}`", f.name)).collect();
+        parts.push(format!("{} collapse", list(&names, "and")));
+    }
+    parts.extend(group.mark().map(str::to_owned));
+    if group.partial() {
+        parts.push("partial".to_owned());
+    }
+    if parts.is_empty() { "nothing to compare".to_owned() } else { parts.join("; ") }
+}
+
+/// The names to take in a case, and nothing else.
+fn names(judged: &Judged) -> String {
+    let best = judged.recommended();
+    let names: Vec<String> = best.iter().take(SHOWN).map(|score| name(score)).collect();
+    match best.len() {
+        0 => "none is fair".to_owned(),
+        many if many > SHOWN => format!("any of {many}"),
+        _ => list(&names, "or"),
+    }
 }
 
 /// All sentences on one setting, one a line.
@@ -98,7 +133,7 @@ pub(crate) fn outcome(judged: &Judged) -> String {
                 "no clear difference between {}, about {}{}",
                 list(&names, "and"),
                 ops(tied[0]),
-                tie_break(judged, &tied)
+                tie_break(judged).map(|line| format!("; {line}")).unwrap_or_default()
             )
         }
         Outcome::AllStarve(fastest) => format!(
@@ -110,22 +145,29 @@ pub(crate) fn outcome(judged: &Judged) -> String {
     }
 }
 
-/// Of locks that are equally fast, the one whose unluckiest thread waits least is the one to take.
-fn tie_break(judged: &Judged, tied: &[&Score]) -> String {
+/// What still tells locks apart that are equally fast: alone the cost of the lock itself, among
+/// others how long the unluckiest thread waits.
+pub(crate) fn tie_break(judged: &Judged) -> Option<String> {
     if judged.case == Case::Alone {
-        return String::new();
+        let cheapest = judged.cheapest();
+        let names: Vec<String> =
+            cheapest.iter().take(SHOWN).map(|(score, _)| name(score)).collect();
+        let (_, ns) = cheapest.first()?;
+        return Some(format!(
+            "a lock and an unlock cost least with {}, {}",
+            list(&names, "and"),
+            duration(ns.median)
+        ));
     }
-    tied.iter()
-        .filter(|score| score.worst_wait.is_finite())
-        .min_by(|a, b| a.worst_wait.total_cmp(&b.worst_wait).then_with(|| a.name.cmp(&b.name)))
-        .map(|calm| {
-            format!(
-                "; {} lets its unluckiest thread wait least (p99.9 {})",
-                name(calm),
-                duration(calm.worst_wait)
-            )
-        })
-        .unwrap_or_default()
+    let calm =
+        judged.recommended().into_iter().filter(|score| score.worst_wait.is_finite()).min_by(
+            |a, b| a.worst_wait.total_cmp(&b.worst_wait).then_with(|| a.name.cmp(&b.name)),
+        )?;
+    Some(format!(
+        "{} lets its unluckiest thread wait least (p99.9 {})",
+        name(calm),
+        duration(calm.worst_wait)
+    ))
 }
 
 fn starving_threads(score: &Score) -> String {

@@ -10,6 +10,7 @@ pub mod labels;
 pub mod lines;
 pub mod mark;
 pub mod minis;
+pub mod ranks;
 pub mod scale;
 pub mod waits;
 

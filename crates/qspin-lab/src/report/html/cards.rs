@@ -7,7 +7,9 @@ use crate::report::group::Group;
 use crate::report::machine;
 use crate::report::number::{digits, rate, times};
 use crate::row::Machine;
-use crate::verdict::words::{all_round, case_name, collapse, left_out, outcome, partial};
+use crate::verdict::words::{
+    all_round, case_name, collapse, left_out, outcome, partial, tie_break,
+};
 use crate::verdict::{Case, Judged, Judgement, Outcome, Score};
 
 /// More names than this are not written large: then the choice does not matter.
@@ -88,6 +90,9 @@ fn case(group: &Group<'_>, judged: &Judged) -> Markup {
                     Outcome::Only(_) => { "Nothing to compare it with." }
                     Outcome::AllStarve(_) => { (ticks(&capital(&outcome(judged)))) "." }
                 }
+                @if let (Outcome::Tie(_), Some(line)) = (&judged.outcome, tie_break(judged)) {
+                    " " (ticks(&capital(&line))) "."
+                }
             }
         }
     }
@@ -149,4 +154,56 @@ fn capital(line: &str) -> String {
         .next()
         .map(|first| first.to_uppercase().collect::<String>() + characters.as_str())
         .unwrap_or_default()
+}
+
+/// Many settings at a glance: what to take in each, and the way to its evidence.
+pub(super) fn overview(judged: &[(&Group<'_>, Judgement, String)]) -> Markup {
+    let pick = |judgement: &Judgement, case: Case| {
+        let judged = judgement.cases.iter().find(|judged| judged.case == case)?;
+        let names: Vec<&str> =
+            judged.recommended().iter().map(|score| score.name.as_str()).collect();
+        Some(match names.len() {
+            0 => "none is fair".to_owned(),
+            many if many > LARGE => format!("any of {many}"),
+            _ => names.join(", "),
+        })
+    };
+    let cases = [
+        (Case::Alone, "1 thread"),
+        (Case::Fits, "a CPU for each thread"),
+        (Case::Over, "more threads than CPUs"),
+    ];
+    html! {
+        div.scroll.overview tabindex="0" role="region" aria-label="All settings" {
+            table {
+                thead {
+                    tr {
+                        th scope="col" { "setting" }
+                        @for (_, name) in cases { th scope="col" { (name) } }
+                        th scope="col" { "collapse" }
+                    }
+                }
+                tbody {
+                    @for (group, judgement, id) in judged {
+                        tr {
+                            th scope="row" {
+                                a href={ "#" (id) } { (group.title()) }
+                                @if let Some(mark) = group.mark() { span.badge.warn { (mark) } }
+                                @if group.partial() { span.badge.warn { "PARTIAL" } }
+                            }
+                            @for (case, _) in cases {
+                                td { (pick(judgement, case).unwrap_or_else(|| "–".to_owned())) }
+                            }
+                            td.fallen {
+                                @if let Some(fallen) = &judgement.collapse {
+                                    @let example = fallen.example();
+                                    (example.name) " " (times(example.than_best)) "×"
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
 }

@@ -85,7 +85,7 @@ const fn column(name: &'static str, unit: &'static str, value: fn(&Row) -> Optio
 }
 
 /// One unit a column, so that a column can be read downwards.
-const COLUMNS: [Column; 13] = [
+const COLUMNS: [Column; 15] = [
     column("operations", "M/s", |row| Some(row.ops_per_s.median / 1e6)),
     column("low", "M/s", |row| Some(row.ops_per_s.lo / 1e6)),
     column("high", "M/s", |row| Some(row.ops_per_s.hi / 1e6)),
@@ -98,6 +98,8 @@ const COLUMNS: [Column; 13] = [
     column("factor", "share", |row| Some(row.fairness.factor)),
     column("CPU time", "ns/op", |row| row.cpu_ns_per_op),
     column("overhead", "ns/op", |row| row.overhead_ns_per_op),
+    column("uncontended", "ns", |row| Some(row.uncontended_ns?.median)),
+    column("over floor", "×", |row| Some(row.floor_ratio?.median)),
     column("rounds", "", |row| Some(f64::from(row.rounds))),
 ];
 
@@ -106,13 +108,17 @@ pub(super) fn raw(group: &Group<'_>) -> Markup {
     html! {
         details.raw open {
             summary { h3 { "All figures" } }
+            @let columns: Vec<&Column> = COLUMNS
+                .iter()
+                .filter(|column| group.rows().any(|row| (column.value)(row).is_some()))
+                .collect();
             div.scroll tabindex="0" role="region" aria-label="All figures" {
                 table.sortable {
                     thead {
                         tr {
                             th scope="col" { "lock" }
                             th scope="col" { "threads" }
-                            @for column in &COLUMNS {
+                            @for column in &columns {
                                 th scope="col" { (column.name) span.unit { (column.unit) } }
                             }
                         }
@@ -127,7 +133,7 @@ pub(super) fn raw(group: &Group<'_>) -> Markup {
                                         @if contender.is_reference() { span.badge { "reference" } }
                                     }
                                     td data-v=(row.threads) { (row.threads) }
-                                    @for column in &COLUMNS { (number((column.value)(row))) }
+                                    @for column in &columns { (number((column.value)(row))) }
                                 }
                             }
                         }
