@@ -194,10 +194,12 @@ impl<'a> Group<'a> {
     #[must_use]
     pub fn title(&self) -> String {
         let row = self.first;
-        let mut parts = vec![
-            format!("critical {}", duration(row.critical_ns)),
-            format!("outside {}", duration(row.outside_ns)),
-        ];
+        let mut parts = Vec::new();
+        // Some workloads have no lengths in time; their params say what they do.
+        if row.critical_ns > 0.0 || row.outside_ns > 0.0 {
+            parts.push(format!("critical {}", duration(row.critical_ns)));
+            parts.push(format!("outside {}", duration(row.outside_ns)));
+        }
         if row.lines != 1 {
             parts.push(plural(f64::from(row.lines), "line"));
         }
@@ -212,6 +214,10 @@ impl<'a> Group<'a> {
         if row.hogs > 0 && !hogs_vary(row) {
             parts.push(plural(f64::from(row.hogs), "hog"));
         }
-        format!("{}: {}", row.workload, parts.join(", "))
+        if parts.is_empty() {
+            row.workload.clone()
+        } else {
+            format!("{}: {}", row.workload, parts.join(", "))
+        }
     }
 }

@@ -74,18 +74,32 @@ fn section(number: usize, run: &Run, groups: &[Group<'_>], several: bool, many: 
             @if several {
                 h2.machine { (run.machine.cpu) span.from { (run.source) } }
             }
-            @if groups.len() >= MANY { (cards::overview(&judged)) }
+            @if groups.len() >= MANY {
+                (cards::overview(&judged))
+                (cards::warnings(run))
+            }
             @for (index, (group, judgement, id)) in judged.iter().enumerate() {
-                article.setting id=(id) {
-                    (cards::verdict(run, group, judgement))
-                    @if index == 0 { (cards::warnings(run)) }
-                    @if many {
-                        details.evidence {
-                            summary { "The evidence" }
-                            (evidence(run, group, judgement, id))
+                article.setting {
+                    @if groups.len() >= MANY {
+                        // A browser opens it when the overview's link leads into it.
+                        details.one {
+                            summary { (group.title()) }
+                            div id=(id) {
+                                (cards::verdict(run, group, judgement))
+                                (evidence(run, group, judgement, id))
+                            }
                         }
                     } @else {
-                        (evidence(run, group, judgement, id))
+                        (cards::verdict(run, group, judgement))
+                        @if index == 0 { (cards::warnings(run)) }
+                        @if many {
+                            details.evidence {
+                                summary { "The evidence" }
+                                (evidence(run, group, judgement, id))
+                            }
+                        } @else {
+                            (evidence(run, group, judgement, id))
+                        }
                     }
                 }
             }
@@ -104,7 +118,7 @@ fn evidence(run: &Run, group: &Group<'_>, judgement: &Judgement, id: &str) -> Ma
             figcaption {
                 h3 { "Throughput" }
                 p.sub {
-                    "Higher is better. Bands: 95 % intervals of the median."
+                    "Higher is better. Bands and bars: 95 % intervals of the median."
                     @if starred { " ★ what to take when the number of threads is unknown." }
                 }
             }

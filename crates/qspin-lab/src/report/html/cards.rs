@@ -29,7 +29,7 @@ pub(super) fn verdict(run: &Run, group: &Group<'_>, judgement: &Judgement) -> Ma
             @if let Some(line) = all_round(judgement) {
                 p.answer { (ticks(&line)) }
             } @else if let [only] = &judgement.cases[..] {
-                p.answer { (ticks(&capital(&outcome(only)))) "." }
+                p.answer { (ticks(&alone(only))) "." }
             }
             @if judgement.cases.is_empty() {
                 p.answer { "No lock was measured at every number of threads; nothing to compare." }
@@ -45,6 +45,15 @@ pub(super) fn verdict(run: &Run, group: &Group<'_>, judgement: &Judgement) -> Ma
             }
             @if let Some(line) = partial(group) { p.note { (line) } }
         }
+    }
+}
+
+/// The answer where only one case was measured.
+fn alone(judged: &Judged) -> String {
+    match (&judged.outcome, tie_break(judged)) {
+        // The card below names them all.
+        (Outcome::Tie(_), Some(line)) => format!("No clear difference; {line}"),
+        _ => capital(&outcome(judged)),
     }
 }
 

@@ -109,6 +109,13 @@
     });
   }
 
+  for (const link of document.querySelectorAll('.overview a')) {
+    link.addEventListener('click', () => {
+      const part = document.querySelector(link.hash).closest('details');
+      if (part) part.open = true;
+    });
+  }
+
   addEventListener('beforeprint', () => {
     for (const part of document.querySelectorAll('details')) part.open = true;
   });
