@@ -34,8 +34,9 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     if let Some(out) = &out {
         refuse_input(args, out)?;
     }
+    let runs = read(&args.runs)?;
     let file = out.map(|out| Output::prepare(&out)).transpose()?;
-    let text = format.render(&read(&args.runs)?);
+    let text = format.render(&runs);
     match file {
         Some(file) => {
             let path = file.path().to_owned();
@@ -92,7 +93,7 @@ fn refuse_input(args: &Args, out: &Path) -> Result<(), Failure> {
                 (Ok(run), Ok(out)) if run == out
             )
     };
-    if args.runs.iter().any(same) {
+    if out.is_file() && args.runs.iter().any(same) {
         return Err(Failure::usage(format!(
             "the report would replace the run {}; name another file with --out",
             out.display()

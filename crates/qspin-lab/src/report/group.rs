@@ -82,7 +82,8 @@ fn cpus_of(machine: &Machine, row: &Row) -> Option<f64> {
 
 fn text(value: &Value) -> String {
     match value {
-        Value::String(text) => text.clone(),
+        // Names stand between backticks in sentences.
+        Value::String(text) => text.replace('`', "'"),
         other => other.to_string(),
     }
 }

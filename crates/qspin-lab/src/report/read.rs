@@ -132,7 +132,7 @@ enum Line {
 
 /// `whole`: the line ends with a line break, so it was written to its end.
 fn parse(line: &[u8], whole: bool) -> Result<Line, String> {
-    let value: Value = serde_json::from_slice(line).map_err(|error| {
+    let mut value: Value = serde_json::from_slice(line).map_err(|error| {
         if !whole && error.is_eof() {
             "the last line is torn (the run was cut off while it wrote); \
              remove that line or run again"
@@ -141,6 +141,7 @@ fn parse(line: &[u8], whole: bool) -> Result<Line, String> {
             format!("not a row of a run: {error}; every line must be one JSON object")
         }
     })?;
+    printable(&mut value);
     let Value::Object(fields) = &value else {
         return Err("not a row of a run: every line must be one JSON object".into());
     };
@@ -180,6 +181,28 @@ fn parse(line: &[u8], whole: bool) -> Result<Line, String> {
     }
 }
 
+/// Control characters would break a line of text, and are no XML at all.
+fn printable(value: &mut Value) {
+    match value {
+        Value::String(text) if text.contains(char::is_control) => {
+            *text = text.replace(char::is_control, " ");
+        }
+        Value::Array(items) => items.iter_mut().for_each(printable),
+        Value::Object(fields) => fields.values_mut().for_each(printable),
+        _ => {}
+    }
+}
+
+/// Names stand in sentences, tables and pictures: no blanks, no marks that mean something there.
+fn check_name(field: &str, name: &str) -> Result<(), String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '+');
+    if !name.is_empty() && name.len() <= 64 && name.chars().all(plain) {
+        Ok(())
+    } else {
+        Err(format!("{field} {name:?} is no name; up to 64 letters, digits and _ - . + make one"))
+    }
+}
+
 fn typed<T: DeserializeOwned>(value: Value) -> Result<T, String> {
     serde_path_to_error::deserialize(value).map_err(|error| {
         let path = error.path().to_string();
@@ -207,6 +230,11 @@ fn check_machine(machine: &Machine) -> Result<(), String> {
 }
 
 fn check_row(row: &Row) -> Result<(), String> {
+    check_name("lock", &row.lock)?;
+    check_name("workload", &row.workload)?;
+    for knob in row.tune.keys().chain(row.params.keys()) {
+        check_name("tune or params:", knob)?;
+    }
     if row.threads == 0 {
         return Err("threads is 0, and must be 1 or more".into());
     }

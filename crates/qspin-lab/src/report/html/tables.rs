@@ -106,7 +106,7 @@ const COLUMNS: [Column; 15] = [
 /// Every row; the script makes the columns sortable.
 pub(super) fn raw(group: &Group<'_>) -> Markup {
     html! {
-        details.raw open {
+        details.raw open="" {
             summary { h3 { "All figures" } }
             @let columns: Vec<&Column> = COLUMNS
                 .iter()
