@@ -189,19 +189,71 @@ fn warnings(machine: &Machine) -> Vec<String> {
     warnings
 }
 
-/// Share of the CPUs' time since boot that the hypervisor gave to others: (stolen, all) in ticks.
-#[must_use]
-pub fn stolen_ticks() -> Option<(u64, u64)> {
-    let text = read("/proc/stat")?;
-    let ticks: Vec<u64> = text
-        .lines()
-        .next()?
-        .split_whitespace()
-        .skip(1)
-        .take(8)
-        .filter_map(|field| field.parse().ok())
-        .collect();
-    Some((*ticks.get(7)?, ticks.iter().sum()))
+/// What the CPUs have done since the machine started, and what this process and the children that
+/// it has waited for have done, in clock ticks.
+#[derive(Debug, Clone, Copy)]
+pub struct Ticks {
+    all: f64,
+    stolen: f64,
+    busy: f64,
+    own: f64,
+}
+
+impl Ticks {
+    /// As of now; `None` where the kernel does not tell.
+    #[must_use]
+    pub fn now() -> Option<Self> {
+        let text = read("/proc/stat")?;
+        let fields: Vec<f64> = text
+            .lines()
+            .next()?
+            .split_whitespace()
+            .skip(1)
+            .take(8)
+            .filter_map(|field| field.parse().ok())
+            .collect();
+        let &[user, nice, system, idle, iowait, irq, softirq, stolen] = fields.as_slice() else {
+            return None;
+        };
+        let busy = user + nice + system + irq + softirq;
+        Some(Self { all: busy + idle + iowait + stolen, stolen, busy, own: own_ticks() })
+    }
+
+    /// What disturbed the measurement since `before`, one sentence each.
+    #[must_use]
+    pub fn disturbances_since(self, before: Self) -> Vec<String> {
+        let all = (self.all - before.all).max(1.0);
+        let stolen = (self.stolen - before.stolen) / all;
+        let others = ((self.busy - before.busy) - (self.own - before.own)) / all;
+        let mut found = Vec::new();
+        if stolen > 0.01 {
+            found.push(format!(
+                "The hypervisor gave {stolen:.2} of the CPUs' time to others during the run."
+            ));
+        }
+        if others > 0.05 {
+            found.push(format!(
+                "Other programs used {others:.2} of the CPUs' time during the run: locks met threads \
+                 that were not running also where there are as many CPUs as threads."
+            ));
+        }
+        found
+    }
+}
+
+/// CPU time of this process and its dead children, in ticks.
+fn own_ticks() -> f64 {
+    // SAFETY: asks for a number, nothing else.
+    let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) } as f64;
+    let seconds = |who| {
+        // SAFETY: usage is plain numbers; all zero is none.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        // SAFETY: the usage may be written; a failure leaves it as it is.
+        unsafe { libc::getrusage(who, &raw mut usage) };
+        let time = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+        time(usage.ru_utime) + time(usage.ru_stime)
+    };
+    (seconds(libc::RUSAGE_SELF) + seconds(libc::RUSAGE_CHILDREN)) * per_second
 }
 
 #[cfg(test)]
@@ -219,6 +271,17 @@ mod tests {
         assert_eq!(parse_cpu_max("150000 100000"), Some(1.5));
         assert_eq!(parse_cpu_max("max 100000"), None);
         assert_eq!(parse_cpu_max("-1 100000"), None);
+    }
+
+    #[test]
+    fn others_are_what_is_busy_beside_us() {
+        let before = Ticks { all: 1000.0, stolen: 0.0, busy: 100.0, own: 50.0 };
+        let quiet = Ticks { all: 2000.0, stolen: 5.0, busy: 600.0, own: 540.0 };
+        assert!(quiet.disturbances_since(before).is_empty());
+        let loud = Ticks { all: 2000.0, stolen: 100.0, busy: 900.0, own: 540.0 };
+        let found = loud.disturbances_since(before);
+        assert!(found[0].contains("0.10") && found[1].contains("0.31"), "{found:?}");
+        assert!(Ticks::now().is_some());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use qspin_lab::failure::Failure;
 
 /// Measure locks, and show what was measured.
 #[derive(Parser)]
-#[command(name = "qspin", version, disable_help_subcommand = true)]
+#[command(name = "qspin", bin_name = "qspin", version, disable_help_subcommand = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

@@ -1,7 +1,7 @@
 //! A file that appears whole or not at all.
 
 use std::fs::{self, Permissions};
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -49,13 +49,13 @@ impl Output {
             _ => Path::new("."),
         };
         // One name a file, so that two outputs can be told apart.
-        let directory = fs::canonicalize(directory).map_err(|why| wrong(&why.kind()))?;
+        let directory = fs::canonicalize(directory).map_err(|why| wrong(&of_directory(&why)))?;
         let file = tempfile::Builder::new()
             .prefix(".qspin-")
             // As an ordinary new file: what the umask leaves of it.
             .permissions(Permissions::from_mode(0o666))
             .tempfile_in(&directory)
-            .map_err(|why| wrong(&why.kind()))?;
+            .map_err(|why| wrong(&of_directory(&why)))?;
         Ok(Self { path: directory.join(name), file })
     }
 
@@ -77,6 +77,15 @@ impl Output {
             .and_then(|()| self.file.as_file().sync_all())
             .and_then(|()| Ok(self.file.persist(&path).map(drop)?))
             .with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+/// Why nothing can be written into a directory, without the name of a temporary file.
+fn of_directory(why: &io::Error) -> String {
+    match why.kind() {
+        io::ErrorKind::NotFound => "its directory does not exist".to_owned(),
+        io::ErrorKind::PermissionDenied => "its directory is not writable".to_owned(),
+        other => other.to_string(),
     }
 }
 

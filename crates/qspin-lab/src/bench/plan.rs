@@ -68,6 +68,8 @@ pub struct Plan {
     pub rounds: usize,
     /// Length of a phase.
     pub phase: Duration,
+    /// The least that a phase gives to each thread where threads outnumber CPUs and take turns.
+    pub turn: Duration,
     /// Whether waits are measured.
     pub waits: bool,
     /// No round is begun that would end later than this, once there are three.
@@ -151,6 +153,16 @@ pub fn orders(seed: u64, cells: usize, rounds: usize) -> Vec<Vec<usize>> {
 }
 
 impl Plan {
+    /// Length of a phase with `threads` threads.
+    #[must_use]
+    pub fn phase_with(&self, threads: usize) -> Duration {
+        let cpus = self.placement.cpus();
+        if threads <= cpus {
+            return self.phase;
+        }
+        self.phase.max(self.turn.mul_f64(threads as f64 / cpus as f64))
+    }
+
     /// The order of the measurements in each round.
     #[must_use]
     pub fn orders(&self) -> Vec<Vec<usize>> {

@@ -11,7 +11,6 @@ use super::session::{Findings, Found};
 use super::station::RW_CLASSES;
 use super::stats::{fairness, interval, median};
 use super::waits::Waits;
-use super::workload::locktorture;
 
 /// The rows of a run, in the order of the plan.
 #[must_use]
@@ -104,8 +103,8 @@ fn overhead(plan: &Plan, found: &Found, cell: Cell, rates: &[f64]) -> Option<f64
     let job = plan.settings[cell.setting].job;
     let critical_ns = match job {
         Job::Mutex(MutexWork::Lengths(_)) => Some(plan.settings[cell.setting].critical_ns),
-        Job::Mutex(MutexWork::Locktorture(_)) => Some(locktorture::mean_ns(cell.threads)),
-        Job::Mutex(MutexWork::KernelLockBench(_)) | Job::Rw(_) => None,
+        // Sections of unknown or random length, or ones that may overlap.
+        Job::Mutex(MutexWork::Locktorture(_) | MutexWork::KernelLockBench(_)) | Job::Rw(_) => None,
     };
     let workers = cell.threads.min(plan.placement.cpus()) as f64;
     let mut rounds = Vec::with_capacity(rates.len());

@@ -132,7 +132,7 @@ fn round(
         let cell = plan.cells[index];
         bar.set_message(format!("{} × {}", plan.locks[cell.lock].name, cell.threads));
         hogs.run(cell.hogs);
-        let phase = plan.phase;
+        let phase = plan.phase_with(cell.threads);
         let Some(measured) = measure(plan, cell, phase, plan.waits, clock, interrupt)? else {
             return Ok(None);
         };
@@ -256,7 +256,7 @@ fn count_events(
         let conditions = Conditions {
             threads: cell.threads,
             placement: &plan.placement,
-            phase: plan.phase.min(LONGEST),
+            phase: plan.phase_with(cell.threads).min(LONGEST),
             waits: false,
             clock,
             interrupt,

@@ -17,14 +17,15 @@ use crate::bench::stats::median;
 use crate::bench::{capacity, rows, table};
 use crate::contender::catalog::{self, EMPTY};
 use crate::failure::Failure;
+use crate::machine::{self, Ticks};
 use crate::output::Output;
 use crate::quantity::{
     Ratio, parse_duration, parse_overcommit, parse_ratio, parse_seconds, parse_threads,
 };
 use crate::report::{Format, Run};
+use crate::row;
 use crate::row::{Machine, Row};
 use crate::verdict::verdict;
-use crate::{machine, row};
 
 /// What the threads do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -42,7 +43,7 @@ pub enum Workload {
 /// Which peers are measured beside our locks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Peers {
-    /// None.
+    /// None: only our own.
     None,
     /// Rust's, and the C library's.
     Rust,
@@ -63,7 +64,7 @@ pub struct Args {
     #[arg(long, value_enum, default_value = "rust")]
     peers: Peers,
     /// Numbers of threads; 1 is always among them [default: up to four times the CPUs].
-    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = parse_threads)]
+    #[arg(long, value_name = "N,…", allow_negative_numbers = true, value_delimiter = ',', value_parser = parse_threads)]
     threads: Vec<usize>,
     /// Length of the critical section.
     #[arg(long, value_name = "TIME", default_value = "100ns", value_parser = parse_duration)]
@@ -81,13 +82,13 @@ pub struct Args {
     rounds: Option<u32>,
     /// Length of a phase: throughput is measured for so long, and then waits again
     /// [default: 0.1; locktorture 0.5; kernel-lock-bench 0.02].
-    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = parse_seconds)]
     seconds: Option<Duration>,
     /// Where threads run: each on its CPU (A), anywhere (B), all on half of the CPUs (C).
     #[arg(long, value_enum, default_value = "B")]
     pin: Pin,
     /// Seed of the order [default: drawn, and written down].
-    #[arg(long)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Spinning processes beside the threads.
     #[arg(long, value_name = "N", default_value = "0",
@@ -148,6 +149,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         pin: args.pin.to_string(),
         rounds,
         phase,
+        turn: choose::turn(args),
         waits: args.workload != Workload::KernelLockBench,
         budget: args.quick.then_some(QUICK_BUDGET),
         seed,
@@ -156,7 +158,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         eprintln!("qspin: warning: {warning}");
     }
     super::say(&card(&machine, &plan, &threads))?;
-    let before = machine::stolen_ticks();
+    let before = Ticks::now();
     let found = session::run(&plan, &interrupt)?;
     if found.rounds == 0 {
         eprintln!("qspin: interrupted before the first round was finished: nothing to report");
@@ -187,18 +189,15 @@ fn outputs(args: &Args) -> Result<(Option<Output>, Option<Output>), Failure> {
 /// The numbers of threads, as far as the machine makes them.
 fn possible(threads: Vec<usize>, machine: &mut Machine) -> Vec<usize> {
     let most = threads.iter().copied().max().unwrap_or(1);
-    let made = capacity::threads_possible(most).max(1);
+    let made = capacity::threads_possible(most);
     if made == most {
         return threads;
     }
-    // Its own stack and timers need something too.
-    let safe = (made * 9 / 10).max(1);
+    let (fitting, safe) = choose::fit(&threads, made);
     machine.warnings.push(format!(
         "The machine made {made} of {most} threads: {safe} are measured where more were asked for."
     ));
-    let mut threads: Vec<usize> = threads.into_iter().map(|n| n.min(safe)).collect();
-    threads.dedup();
-    threads
+    fitting
 }
 
 /// What the machine is and what is about to be measured.
@@ -244,35 +243,33 @@ fn card(machine: &Machine, plan: &Plan, threads: &[usize]) -> String {
         threads.join(" "),
         plan.pin,
         plan.seed,
-        plan.rounds,
+        if plan.budget.is_some() {
+            format!("up to {}", plan.rounds)
+        } else {
+            plan.rounds.to_string()
+        },
         plan.phase.as_secs_f64(),
     )
 }
 
 /// Writes into the machine row what only the run could tell.
-fn complete(machine: &mut Machine, plan: &Plan, found: &Found, before: Option<(u64, u64)>) {
+fn complete(machine: &mut Machine, plan: &Plan, found: &Found, before: Option<Ticks>) {
     machine.floor_ns = Some(median(&mut found.floor_ns.clone()));
     machine.order = found.order.iter().map(|order| plan.show_order(order)).collect();
-    if let (Some((stolen, all)), Some((stolen_after, all_after))) =
-        (before, machine::stolen_ticks())
-    {
-        let share = (stolen_after - stolen) as f64 / ((all_after - all) as f64).max(1.0);
-        if share > 0.01 {
-            let warning = format!(
-                "The hypervisor gave {share:.2} of the CPUs' time to others during the run."
-            );
-            eprintln!("qspin: warning: {warning}");
-            machine.warnings.push(warning);
-        }
-    }
+    let mut warnings = match (before, Ticks::now()) {
+        (Some(before), Some(after)) => after.disturbances_since(before),
+        _ => Vec::new(),
+    };
     if found.partial {
-        let warning = format!(
+        warnings.push(format!(
             "Interrupted: {} of {} rounds were finished and are reported.",
             found.rounds, plan.rounds
-        );
-        eprintln!("qspin: warning: {warning}");
-        machine.warnings.push(warning);
+        ));
     }
+    for warning in &warnings {
+        eprintln!("qspin: warning: {warning}");
+    }
+    machine.warnings.extend(warnings);
 }
 
 /// Shows and writes what was found.
@@ -288,7 +285,12 @@ fn conclude(
         out.finish(&row::to_json_lines(&machine, &rows)?)?;
     }
     let shown = settings::show(args, plan, found, &rows, || tables(&machine, &rows));
-    super::say(&format!("{shown}\n{}\n", verdict(&machine, &rows)))?;
+    let verdict = match args.workload {
+        // A verdict a cell would bury the grid; the report has it.
+        Workload::KernelLockBench => String::new(),
+        _ => format!("\n{}\n", verdict(&machine, &rows)),
+    };
+    super::say(&format!("{shown}{verdict}"))?;
     if let Some(report) = report {
         let source =
             args.out.as_ref().map_or_else(|| "this run".to_owned(), |p| p.display().to_string());

@@ -72,12 +72,6 @@ impl Work for Locktorture {
     }
 }
 
-/// Mean length of a critical section of `writers` writers, ns.
-#[must_use]
-pub fn mean_ns(writers: usize) -> f64 {
-    (SHORT_NS as f64 / SHORT_ONE_IN as f64 + LONG_NS as f64 / LONG_ONE_IN as f64) / writers as f64
-}
-
 /// The line that locktorture prints about its writers: totals of all threads, and `???` where one
 /// of them did more than twice as much as another.
 #[must_use]

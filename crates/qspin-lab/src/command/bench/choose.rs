@@ -155,6 +155,15 @@ pub(super) fn threads(args: &Args, cpus: usize) -> Vec<usize> {
     threads
 }
 
+/// The numbers of threads on a machine that made only `made`, and the largest that is measured:
+/// a little less, since a thread that works needs more than one that was only made.
+pub(super) fn fit(threads: &[usize], made: usize) -> (Vec<usize>, usize) {
+    let safe = (made * 9 / 10).max(1);
+    let mut fitting: Vec<usize> = threads.iter().map(|&threads| threads.min(safe)).collect();
+    fitting.dedup();
+    (fitting, safe)
+}
+
 /// Rounds and the length of a phase.
 pub(super) fn length(args: &Args, cells: usize) -> (usize, Duration) {
     let (rounds, seconds) = match args.workload {
@@ -167,10 +176,28 @@ pub(super) fn length(args: &Args, cells: usize) -> (usize, Duration) {
         if args.quick {
             // Half of the budget: the other half goes to threads that come and go.
             let share = QUICK_BUDGET.as_secs_f64() / 2.0 / (2 * cells.max(1) * rounds) as f64;
-            Duration::from_secs_f64(share.clamp(0.002, seconds))
+            Duration::from_secs_f64(share.clamp(0.01, seconds))
         } else {
             Duration::from_secs_f64(seconds)
         }
     });
     (rounds, phase)
+}
+
+/// What a phase gives at least to each thread where threads outnumber CPUs. The scheduler lets a
+/// thread run for some 3 ms, so a shorter phase would see threads without a turn and call that
+/// unfair. Who gives a length knows what it is for, and gets it.
+pub(super) fn turn(args: &Args) -> Duration {
+    if args.seconds.is_some() { Duration::ZERO } else { Duration::from_millis(12) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_machine_cannot_make_is_measured_with_what_it_can() {
+        assert_eq!(fit(&[1, 2, 100, 4000, 4096], 220), (vec![1, 2, 100, 198], 198));
+        assert_eq!(fit(&[1, 2], 0), (vec![1], 1));
+    }
 }

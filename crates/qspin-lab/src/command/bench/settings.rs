@@ -126,6 +126,28 @@ fn summaries(plan: &Plan, found: &Found) -> String {
     out
 }
 
+/// How the comparison came out, in a sentence: only cells whose interval leaves 1 out count.
+fn compare(plan: &Plan, found: &Found, one: &str, other: &str) -> String {
+    let of = |name: &str| -> Vec<usize> {
+        let named = |index: &usize| plan.locks[plan.cells[*index].lock].name == name;
+        (0..plan.cells.len()).filter(named).collect()
+    };
+    // Both lists are in the order of the plan: settings, then threads.
+    let ratios: Vec<_> = of(one)
+        .into_iter()
+        .zip(of(other))
+        .map(|(one, other)| ratio(&found.cells[one], &found.cells[other]))
+        .collect();
+    let faster = ratios.iter().filter(|ratio| ratio.lo > 1.0).count();
+    let slower = ratios.iter().filter(|ratio| ratio.hi < 1.0).count();
+    format!(
+        "`{one}` is clearly faster than `{other}` in {faster} of {} cells and clearly slower in \
+         {slower}; in the other {} there is no clear difference.",
+        ratios.len(),
+        ratios.len() - faster - slower
+    )
+}
+
 fn show_grids(args: &Args, plan: &Plan, found: &Found, rows: &[Row]) -> String {
     let mut threads: Vec<usize> = plan.cells.iter().map(|cell| cell.threads).collect();
     threads.sort_unstable();
@@ -149,8 +171,9 @@ fn show_grids(args: &Args, plan: &Plan, found: &Found, rows: &[Row]) -> String {
         };
         return format!(
             "First row: critical section length\nFirst column: threads\n\
-             Values: {one} vs {other}, throughput based, higher is better\n\n{}",
-            grids(&NON_CRITICALS, &threads, &CRITICALS, &value)
+             Values: {one} vs {other}, throughput based, higher is better\n\n{}\n{}\n",
+            grids(&NON_CRITICALS, &threads, &CRITICALS, &value),
+            compare(plan, found, one, other)
         );
     }
     let mut out = String::from(

@@ -1,0 +1,114 @@
+//! Wrong input: exit code 2, one line on stderr that says what would be right, nothing on stdout
+//! and nothing written.
+
+use std::fs;
+
+use assert_cmd::Command;
+
+/// Runs `qspin` with `args` and gives the line that it complains with.
+fn complaint(args: &[&str]) -> String {
+    let directory = tempfile::tempdir().unwrap();
+    let output =
+        Command::cargo_bin("qspin").unwrap().args(args).current_dir(&directory).output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{args:?}: {stderr}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{args:?}");
+    assert_eq!(stderr.lines().count(), 1, "{args:?}: {stderr}");
+    assert!(stderr.starts_with("qspin: "), "{args:?}: {stderr}");
+    assert_eq!(fs::read_dir(&directory).unwrap().count(), 0, "{args:?} left a file");
+    stderr
+}
+
+/// What would be right stands in the complaint.
+fn assert_said(args: &[&str], right: &[&str]) {
+    let said = complaint(args);
+    for part in right {
+        assert!(said.contains(part), "{args:?}: `{part}` is missing in: {said}");
+    }
+}
+
+#[test]
+fn unknown_locks_are_answered_with_the_known_ones() {
+    assert_said(&["bench", "--locks", "nativ"], &["`nativ`", "native, backoff", "usync", "empty"]);
+    assert_said(&["bench", "--locks", "std,,tas"], &["``", "native, backoff"]);
+}
+
+#[test]
+fn a_lock_of_the_other_kind_is_answered_with_those_that_fit() {
+    assert_said(&["bench", "--locks", "std-rw"], &["--workload rw", "std"]);
+    assert_said(
+        &["bench", "--workload", "rw", "--locks", "std"],
+        &["no reader-writer lock", "queued-rw, std-rw, parking_lot-rw, pthread-rw"],
+    );
+}
+
+#[test]
+fn threads_are_one_to_many() {
+    for wrong in ["0", "5000", "-1", "two", "1,,2", "1.5", "99999999999999999999"] {
+        assert_said(&["bench", "--threads", wrong], &["1 to 4096", "1,2,4,8"]);
+    }
+}
+
+#[test]
+fn durations_have_a_unit() {
+    for wrong in ["100", "1h", "ns", "1ns2", "-5ns", "2s"] {
+        assert_said(&["bench", &format!("--critical={wrong}")], &["1s"]);
+        assert_said(&["bench", &format!("--outside={wrong}")], &["1s"]);
+    }
+    assert_said(&["bench", "--critical", "100"], &["no unit", "100ns, 2us, 1.5ms or 1s"]);
+}
+
+#[test]
+fn other_values_have_a_range() {
+    assert_said(&["bench", "--seconds", "0"], &["0.001 to 3600"]);
+    assert_said(&["bench", "--seconds", "soon"], &["0.1"]);
+    assert_said(&["bench", "--rounds", "0"], &["1..=10000"]);
+    assert_said(&["bench", "--lines", "0"], &["1..=4096"]);
+    assert_said(&["bench", "--hogs", "-1"], &["0..=1024"]);
+    assert_said(&["bench", "--pin", "D"], &["A, B, C"]);
+    assert_said(&["bench", "--overcommit", "5x"], &["1x, 2x, 3x or 4x"]);
+    assert_said(&["bench", "--overcommit", "2x", "--hogs", "1"], &["--hogs", "--overcommit"]);
+    assert_said(&["bench", "--workload", "sleep"], &["lengths", "locktorture", "rw"]);
+    assert_said(&["bench", "--peers", "go"], &["none, rust, c"]);
+}
+
+#[test]
+fn ratios_fit_their_workload() {
+    assert_said(&["bench", "--ratio", "backoff/tas"], &["--workload kernel-lock-bench"]);
+    assert_said(&["bench", "--workload", "rw", "--ratio", "a/b"], &["--ratio 9:1"]);
+    assert_said(
+        &["bench", "--workload", "kernel-lock-bench", "--ratio", "9:1"],
+        &["--ratio backoff/tas"],
+    );
+    assert_said(
+        &["bench", "--workload", "kernel-lock-bench", "--ratio", "backoff/nothing"],
+        &["`nothing`", "native, backoff, tas"],
+    );
+    assert_said(&["bench", "--workload", "rw", "--ratio", "0:0"], &["not both 0"]);
+    assert_said(&["bench", "--ratio", "tas/tas"], &["with itself"]);
+}
+
+#[test]
+fn files_that_cannot_be_written_are_refused_before_measuring() {
+    for option in ["--out", "--report"] {
+        assert_said(&["bench", option, "missing/run"], &["missing/run", "directory that exists"]);
+        assert_said(&["bench", option, "."], &["it is a directory"]);
+        assert_said(&["bench", option, "/dev/null"], &["not a regular file"]);
+    }
+    assert_said(&["bench", "--out", "run", "--report", "./run"], &["give two files"]);
+}
+
+#[cfg(not(feature = "peers-c"))]
+#[test]
+fn c_peers_need_a_build_with_them() {
+    for args in [["bench", "--peers", "c"], ["bench", "--locks", "tbb_spin"]] {
+        assert_said(&args, &["--features peers-c", "libtbb-dev"]);
+    }
+}
+
+#[test]
+fn unknown_words_are_one_line_too() {
+    assert_said(&["bensh"], &["bensh", "bench"]);
+    assert_said(&["bench", "--thread", "2"], &["--threads"]);
+    assert_said(&["bench", "extra"], &["extra", "Usage: qspin bench"]);
+}

@@ -1,0 +1,321 @@
+//! Short real runs: what they must contain, never how fast they were.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+fn qspin(args: &[&str]) -> Command {
+    let mut command = Command::cargo_bin("qspin").unwrap();
+    command.args(args).timeout(Duration::from_secs(300));
+    command
+}
+
+/// Every lock that excludes and that threads can share.
+const LOCKS: [&str; 16] = [
+    "native",
+    "backoff",
+    "tas",
+    "yield",
+    "ticket",
+    "mcs",
+    "simple",
+    "std",
+    "parking_lot",
+    "pthread",
+    "pthread_adaptive",
+    "pthread_spin",
+    "spin",
+    "spinning_top",
+    "mcslock",
+    "usync",
+];
+
+/// Runs a short bench with `args`; its rows, the machine row first.
+fn rows(args: &[&str]) -> Vec<Value> {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.jsonl");
+    qspin(&["bench", "--seconds", "0.005", "--rounds", "2", "--out"])
+        .arg(&path)
+        .args(args)
+        .assert()
+        .success();
+    read(&path)
+}
+
+fn read(path: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(path).unwrap();
+    assert!(text.ends_with('\n'));
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn locks_at(rows: &[Value], threads: u64) -> Vec<&str> {
+    let at = rows.iter().filter(|row| row["threads"] == threads);
+    at.map(|row| row["lock"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn a_run_has_every_contender_at_every_number_of_threads() {
+    let rows = rows(&["--threads", "2"]);
+    let with_ends: Vec<&str> = LOCKS.iter().copied().chain(["empty", "floor"]).collect();
+    assert_eq!(locks_at(&rows, 1), with_ends, "one thread is always there");
+    assert_eq!(locks_at(&rows, 2), LOCKS);
+    assert_eq!(rows.len(), 1 + with_ends.len() + LOCKS.len());
+}
+
+#[test]
+fn rows_have_the_documented_fields() {
+    let rows = rows(&["--locks", "native,std", "--threads", "2", "--critical", "1us"]);
+    let machine = &rows[0];
+    assert_eq!(machine["schema"], 1);
+    assert_eq!(machine["kind"], "machine");
+    assert_eq!(machine["command"][0], "qspin");
+    assert!(machine["cpus"].as_u64().unwrap() >= 1);
+    assert!(machine["floor_ns"].as_f64().unwrap() > 0.0);
+    assert_eq!(machine["order"].as_array().unwrap().len(), 2);
+    for row in &rows[1..] {
+        assert_eq!(row["schema"], 1);
+        assert_eq!(row["kind"], "bench");
+        assert_eq!(row["workload"], "lengths");
+        assert_eq!((&row["critical_ns"], &row["outside_ns"]), (&1000.0.into(), &100.0.into()));
+        assert_eq!((&row["lines"], &row["pin"], &row["hogs"]), (&1.into(), &"B".into(), &0.into()));
+        assert_eq!((&row["rounds"], &row["partial"]), (&2.into(), &false.into()));
+        let ops = &row["ops_per_s"];
+        let (lo, median, hi) = (ops["lo"].as_f64(), ops["median"].as_f64(), ops["hi"].as_f64());
+        assert!(lo <= median && median <= hi && hi > Some(0.0), "{ops}");
+        let wait = &row["wait_ns"];
+        for (less, more) in [("p50", "p99"), ("p99", "p999"), ("p999", "max")] {
+            assert!(wait[less].as_f64() <= wait[more].as_f64(), "{wait}");
+        }
+        assert!(wait["worst_thread_p999"].as_f64() >= wait["p999"].as_f64(), "{wait}");
+        assert!(wait["samples"].as_u64() > Some(0), "{wait}");
+        let factor = row["fairness"]["factor"].as_f64().unwrap();
+        assert!((0.5..=1.0).contains(&factor), "{factor}");
+        let alone = row["threads"] == 1;
+        assert_eq!(row["uncontended_ns"].is_object(), alone);
+        assert_eq!(row["floor_ratio"].is_object(), alone);
+    }
+}
+
+#[test]
+fn events_are_counted_where_a_lock_counts() {
+    let rows = rows(&["--locks", "native,std", "--threads", "2"]);
+    for row in &rows[1..] {
+        let ours = row["lock"] == "native";
+        assert_eq!(row["events_ops"].is_u64(), ours, "{row}");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_order() {
+    let order =
+        |seed| rows(&["--locks", "ours", "--threads", "1,2", "--seed", seed])[0]["order"].clone();
+    let first = order("7");
+    assert_eq!(first, order("7"));
+    assert_ne!(first, order("8"));
+    let rounds = first.as_array().unwrap();
+    assert_ne!(rounds[0], rounds[1]);
+    assert_eq!(rounds[0].as_str().unwrap().split(' ').count(), 7 * 2 + 1);
+}
+
+#[test]
+fn more_threads_than_cpus_end_in_bounded_time() {
+    let cpus = std::thread::available_parallelism().unwrap().get();
+    let threads = (4 * cpus).min(64).to_string();
+    let rows = rows(&["--locks", "native,ticket,mcs,std", "--threads", &threads]);
+    let at = locks_at(&rows, threads.parse().unwrap());
+    assert_eq!(at, ["native", "ticket", "mcs", "std"]);
+}
+
+#[test]
+fn the_table_the_card_and_the_verdict_are_shown() {
+    let output = qspin(&["bench", "--seconds", "0.005", "--rounds", "2", "--seed", "3"])
+        .args(["--locks", "native,std,empty", "--threads", "1,2"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    for part in ["machine ", "kernel ", "seed 3", "1 thread on", "2 threads on", "ops/s", "floor"] {
+        assert!(text.contains(part), "`{part}` is missing in:\n{text}");
+    }
+    assert!(text.matches("native").count() >= 3, "{text}");
+    assert!(!text.contains("inf") && !text.contains("NaN"), "{text}");
+}
+
+#[test]
+fn pins_and_overcommitment_are_in_the_rows() {
+    let rows = rows(&["--locks", "std", "--threads", "1", "--pin", "C", "--overcommit", "2x"]);
+    let cpus = rows[0]["cpus"].as_u64().unwrap();
+    assert_eq!(rows[1]["pin"], "C");
+    assert_eq!(rows[1]["hogs"], 2 * cpus - 1);
+    assert_eq!(rows[1]["params"]["overcommit"], 2);
+}
+
+#[test]
+fn locktorture_prints_its_line() {
+    let output = qspin(&["bench", "--workload", "locktorture", "--seconds", "0.01"])
+        .args(["--rounds", "1", "--locks", "std", "--threads", "2"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let line =
+        text.lines().find(|line| line.starts_with("std@2")).unwrap_or_else(|| panic!("{text}"));
+    assert!(line.contains("Writes:  Total: ") && line.contains("Max/Min: "), "{line}");
+}
+
+#[test]
+fn kernel_lock_bench_prints_the_published_grid() {
+    let output = qspin(&["bench", "--workload", "kernel-lock-bench", "--ratio", "backoff/tas"])
+        .args(["--seconds", "0.002", "--rounds", "1", "--threads", "1,2"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    for non_critical in [1, 32, 128] {
+        let title = format!("non-critical-length: {non_critical}");
+        let at = lines.iter().position(|line| **line == title).unwrap_or_else(|| panic!("{text}"));
+        assert_eq!(lines[at + 1], "       0     1     2     4     8    16    32    64   128");
+        for (line, threads) in lines[at + 2..].iter().zip(["1", "2"]) {
+            let mut fields = line.split_whitespace();
+            assert_eq!(fields.next(), Some(threads), "{line}");
+            let values: Vec<f64> = fields.map(|value| value.parse().unwrap()).collect();
+            assert_eq!(values.len(), 9, "{line}");
+        }
+    }
+    assert!(text.contains("of 54 cells"), "{text}");
+}
+
+#[test]
+fn readers_and_writers_have_locks_and_waits_of_their_own() {
+    let rows = rows(&["--workload", "rw", "--ratio", "3:1", "--threads", "2"]);
+    assert_eq!(locks_at(&rows, 2), ["queued-rw", "std-rw", "parking_lot-rw", "pthread-rw"]);
+    for row in &rows[1..] {
+        assert_eq!((&row["params"]["readers"], &row["params"]["writers"]), (&3.into(), &1.into()));
+        let by = &row["wait_ns_by"];
+        let samples = |class: &str| by[class]["samples"].as_u64().unwrap_or(0);
+        let all = row["wait_ns"]["samples"].as_u64().unwrap();
+        assert_eq!(samples("read") + samples("write"), all, "{row}");
+    }
+}
+
+/// A bench that has said what it is about to do, and goes on for long.
+fn long_bench(args: &[&str]) -> Child {
+    let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin!("qspin"))
+        .args(["bench", "--locks", "std", "--threads", "1,2"])
+        .args(args)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().starts_with("run ")));
+    // What follows is read by nobody; the pipe holds it.
+    std::thread::spawn(move || lines.for_each(drop));
+    child
+}
+
+fn interrupt(child: &Child) {
+    // SAFETY: the child is ours and not yet waited for, so its number names nobody else.
+    unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGINT) };
+}
+
+#[test]
+fn an_interrupted_run_keeps_its_finished_rounds() {
+    let directory = tempfile::tempdir().unwrap();
+    let (out, report) = (directory.path().join("run.jsonl"), directory.path().join("run.html"));
+    // A machine that is busy with other tests may need longer for its first round.
+    for patience in [1, 5, 25] {
+        let mut child = long_bench(&[
+            "--seconds",
+            "0.01",
+            "--rounds",
+            "10000",
+            "--out",
+            out.to_str().unwrap(),
+            "--report",
+            report.to_str().unwrap(),
+        ]);
+        std::thread::sleep(Duration::from_secs(patience));
+        interrupt(&child);
+        assert_eq!(child.wait().unwrap().code(), Some(130));
+        if out.exists() {
+            break;
+        }
+    }
+    let rows = read(&out);
+    let rounds = rows[1]["rounds"].as_u64().unwrap();
+    assert!((1..10_000).contains(&rounds));
+    assert_eq!(rows[0]["order"].as_array().unwrap().len() as u64, rounds);
+    for row in &rows[1..] {
+        assert_eq!((&row["partial"], &row["rounds"]), (&true.into(), &rounds.into()));
+    }
+    assert!(fs::read_to_string(report).unwrap().contains("<html"));
+    assert_eq!(fs::read_dir(&directory).unwrap().count(), 2);
+}
+
+#[test]
+fn an_interrupt_before_the_first_round_leaves_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("run.jsonl");
+    let mut child = long_bench(&["--seconds", "600", "--out", out.to_str().unwrap()]);
+    let before = Instant::now();
+    interrupt(&child);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(before.elapsed() < Duration::from_secs(60));
+    assert_eq!(fs::read_dir(&directory).unwrap().count(), 0);
+}
+
+/// Processes whose parent is `parent`.
+fn children_of(parent: u32) -> Vec<u32> {
+    fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
+        .filter(|process| {
+            let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+            // After the name in parentheses: state, then the parent.
+            let after = stat.rsplit_once(") ").map_or("", |(_, after)| after);
+            after.split(' ').nth(1) == Some(&parent.to_string())
+        })
+        .collect()
+}
+
+#[test]
+fn hogs_die_with_the_bench_however_it_ends() {
+    let mut child = long_bench(&["--seconds", "600", "--hogs", "2"]);
+    let until = Instant::now() + Duration::from_secs(30);
+    let mut hogs = Vec::new();
+    while hogs.len() < 2 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(20));
+        hogs = children_of(child.id());
+    }
+    assert_eq!(hogs.len(), 2);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let alive = || {
+        hogs.iter().any(|hog| {
+            fs::read_to_string(format!("/proc/{hog}/stat"))
+                .is_ok_and(|stat| !stat.contains(") Z ") && stat.contains("(qspin)"))
+        })
+    };
+    while alive() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(!alive(), "a hog outlived its bench");
+}
+
+#[test]
+fn locks_lists_every_lock() {
+    let output = qspin(&["locks"]).output().unwrap();
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).unwrap();
+    for lock in LOCKS.iter().chain(&["queued-rw", "std-rw", "pthread-rw", "empty", "floor"]) {
+        assert!(text.contains(&format!(" {lock} ")), "{lock} is missing in:\n{text}");
+    }
+    for heading in ["bytes", "fairness", "waits how", "NUMA-aware", "for what"] {
+        assert!(text.contains(heading), "{text}");
+    }
+}
