@@ -29,7 +29,7 @@ pub fn grids(
         for &threads in threads {
             let _ = write!(out, "{threads:<first$}");
             for &critical in criticals {
-                let _ = write!(out, "{:>6.2}", value(non_critical, threads, critical));
+                let _ = write!(out, "{:>6}", show(value(non_critical, threads, critical)));
             }
             out.push('\n');
         }
@@ -37,9 +37,29 @@ pub fn grids(
     out
 }
 
+/// At most five characters: a lock that stood still must not push the columns apart.
+fn show(value: f64) -> String {
+    match value {
+        _ if !value.is_finite() => "?".to_owned(),
+        _ if value < 99.995 => format!("{value:.2}"),
+        _ if value < 9999.5 => format!("{value:.0}"),
+        _ => ">9999".to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lock_that_stood_still_keeps_the_columns() {
+        assert_eq!(show(1.0), "1.00");
+        assert_eq!(show(99.994), "99.99");
+        assert_eq!(show(99.996), "100");
+        assert_eq!(show(123_456.0), ">9999");
+        assert_eq!(show(f64::NAN), "?");
+        assert_eq!(show(f64::INFINITY), "?");
+    }
 
     #[test]
     fn the_layout_is_the_published_one() {

@@ -64,7 +64,8 @@ pub struct Args {
     #[arg(long, value_enum, default_value = "rust")]
     peers: Peers,
     /// Numbers of threads; 1 is always among them [default: up to four times the CPUs].
-    #[arg(long, value_name = "N,…", allow_negative_numbers = true, value_delimiter = ',', value_parser = parse_threads)]
+    #[arg(long, value_name = "N,…", allow_negative_numbers = true, value_delimiter = ',',
+          value_parser = parse_threads)]
     threads: Vec<usize>,
     /// Length of the critical section.
     #[arg(long, value_name = "TIME", default_value = "100ns", value_parser = parse_duration)]
@@ -73,16 +74,18 @@ pub struct Args {
     #[arg(long, value_name = "TIME", default_value = "100ns", value_parser = parse_duration)]
     outside: Duration,
     /// Shared cache lines that the critical section writes.
-    #[arg(long, value_name = "N", default_value = "1",
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "1",
           value_parser = clap::value_parser!(u32).range(1..=4096))]
     lines: u32,
     /// Rounds, each of which measures everything once, in an order of its own
     /// [default: 9; locktorture 5].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true,
+          value_parser = clap::value_parser!(u32).range(1..=10_000))]
     rounds: Option<u32>,
     /// Length of a phase: throughput is measured for so long, and then waits again
     /// [default: 0.1; locktorture 0.5; kernel-lock-bench 0.02].
-    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = parse_seconds)]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true,
+          value_parser = parse_seconds)]
     seconds: Option<Duration>,
     /// Where threads run: each on its CPU (A), anywhere (B), all on half of the CPUs (C).
     #[arg(long, value_enum, default_value = "B")]
@@ -91,7 +94,7 @@ pub struct Args {
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Spinning processes beside the threads.
-    #[arg(long, value_name = "N", default_value = "0",
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "0",
           value_parser = clap::value_parser!(u32).range(0..=1024))]
     hogs: u32,
     /// So many hogs that hogs and threads are this many times the CPUs (1x: no hogs).
