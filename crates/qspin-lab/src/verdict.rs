@@ -121,7 +121,7 @@ impl Judged {
         let bar = self.recommended().first().map_or(f64::INFINITY, |best| best.ops_per_s.lo);
         self.scores
             .iter()
-            .filter(move |score| score.ops_per_s.hi >= bar)
+            .filter(move |score| score.ops_per_s.median >= bar)
             .filter_map(|score| score.starving.as_ref().map(|starving| (score, starving)))
     }
 }
@@ -129,8 +129,11 @@ impl Judged {
 /// The best choice for a program whose number of threads is unknown.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AllRound {
-    /// The locks whose worst case is best, and others within [`SAME`].
+    /// The locks that are not clearly worse than the best in any case; where there are none, the
+    /// lock whose worst case is least bad, and others within [`SAME`] of it. Best first.
     pub names: Vec<String>,
+    /// Not clearly worse than the best in any case.
+    pub level: bool,
     /// Its throughput over that of the best lock, in the case where that is worst.
     pub at_least: f64,
 }
@@ -224,11 +227,18 @@ fn decide(scores: &[Score]) -> Outcome {
     if scores.len() == 1 {
         return Outcome::Only(best);
     }
-    let level: Vec<usize> = others
+    let mut level: Vec<usize> = others
         .iter()
         .copied()
         .filter(|&other| same(scores[best].ops_per_s, scores[other].ops_per_s))
         .collect();
+    // On a busy machine an interval may reach from a hundred to a million. Where others are near,
+    // a lock with less than half of the best median is not among those to recommend.
+    let near =
+        |other: &usize| scores[*other].ops_per_s.median >= scores[best].ops_per_s.median / 2.0;
+    if level.iter().any(near) {
+        level.retain(near);
+    }
     if level.is_empty() {
         Outcome::Best { best, runner_up: others.first().copied() }
     } else {
@@ -241,7 +251,7 @@ fn same(better: Interval, worse: Interval) -> bool {
     worse.hi >= better.lo || worse.median >= better.median * (1.0 - SAME)
 }
 
-/// The contender whose worst case is least bad, among those that starve nobody in any case.
+/// Among the contenders that starve nobody in any case.
 fn all_round(cases: &[Judged]) -> Option<AllRound> {
     if cases.len() < 2 || cases.iter().any(|case| case.scores.len() < 2) {
         return None;
@@ -262,8 +272,20 @@ fn all_round(cases: &[Judged]) -> Option<AllRound> {
         })
         .collect();
     ranked.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(b.0)));
+    let level = |name: &str| {
+        cases.iter().all(|case| case.recommended().iter().any(|score| score.name == name))
+    };
+    if ranked.iter().any(|(name, _)| level(name)) {
+        ranked.retain(|(name, _)| level(name));
+        return Some(AllRound {
+            level: true,
+            at_least: ranked.first()?.1,
+            names: ranked.iter().map(|(name, _)| (*name).to_owned()).collect(),
+        });
+    }
     let at_least = ranked.first()?.1;
     Some(AllRound {
+        level: false,
         names: ranked
             .iter()
             .take_while(|(_, share)| *share >= at_least - SAME)

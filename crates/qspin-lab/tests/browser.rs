@@ -135,8 +135,8 @@ fn check_chart(chart: &Value, expected: &Expected, screen: Screen) {
 fn check_border(chart: &Value, cpus: f64) {
     let border = &chart["border"];
     assert!((number(&border["room"]) - cpus).abs() < 1e-9);
-    let column = border["columns"].as_array().unwrap().iter();
-    let column = column.filter(|tick| (number(&tick["value"]) - cpus).abs() < 1e-9).next().unwrap();
+    let mut columns = border["columns"].as_array().unwrap().iter();
+    let column = columns.find(|tick| (number(&tick["value"]) - cpus).abs() < 1e-9).unwrap();
     assert!((number(&column["at"]) - number(&border["x"])).abs() < 0.7);
     assert!((number(&chart["over"][0]) - number(&border["x"])).abs() < 1.0);
 }

@@ -50,6 +50,10 @@ pub fn duration(ns: f64) -> String {
 pub fn times(ratio: f64) -> String {
     if !ratio.is_finite() {
         "infinitely many".to_owned()
+    } else if ratio >= 999.5 {
+        // Nobody needs to know the fifth digit.
+        let unit = 10_f64.powf(ratio.log10().floor() - 1.0);
+        format!("{:.0}", (ratio / unit).round() * unit)
     } else if ratio >= 9.95 {
         format!("{ratio:.0}")
     } else if ratio >= 1.95 {
@@ -107,6 +111,7 @@ mod tests {
         assert_eq!(times(39.7), "40");
         assert_eq!(times(2.34), "2.3");
         assert_eq!(times(1.034), "1.03");
+        assert_eq!(times(95_190.0), "95000");
         assert_eq!(times(f64::INFINITY), "infinitely many");
     }
 

@@ -76,11 +76,17 @@ fn fall(group: &Group<'_>, contender: &Contender<'_>, row: &Row) -> Option<Falle
         .rfind(|other| !group.is_over(other) && (other.threads > 1 || one_cpu(group)));
     let than_itself =
         fits.map(|fits| (ratio(fits.ops_per_s.median, row.ops_per_s.median), fits.threads));
-    // The intervals must be apart too: the low end of the better against the high end of the worse.
-    let sure = match fits {
-        Some(fits) => ratio(fits.ops_per_s.lo, row.ops_per_s.hi) >= FALL,
-        None => ratio(best.1.ops_per_s.lo, row.ops_per_s.hi) >= FALL,
+    // The intervals must be apart too, low end of the better against high end of the worse; a
+    // machine that was busy while everybody ran must not hide a fall against the other locks.
+    let apart = |better: &Row| ratio(better.ops_per_s.lo, row.ops_per_s.hi) >= FALL;
+    // Or it lay on the ground already: other programs had the CPUs that the threads were to have.
+    let lay = |fits: &Row| {
+        best_at(group, fits.threads)
+            .is_some_and(|(_, best)| ratio(best.ops_per_s.median, fits.ops_per_s.median) >= FALL)
     };
+    let than_itself = than_itself.filter(|(ratio, _)| *ratio >= FALL);
+    let fell = than_itself.is_some() || fits.is_none_or(|fits| lay(fits));
+    let sure = fell && (fits.is_some_and(|fits| apart(fits)) || apart(best.1));
     sure.then(|| Fallen {
         name: contender.name.clone(),
         family: contender.family,

@@ -85,6 +85,16 @@ fn overlapping_intervals_are_no_clear_difference() {
 }
 
 #[test]
+fn what_may_be_much_worse_is_not_recommended_beside_what_is_near() {
+    let rows =
+        [wide(row("a", 2, 4e6), 0.6), wide(row("b", 2, 3.5e6), 0.6), wide(row("c", 2, 1.5e6), 0.6)];
+    assert_eq!(names(&judged(2, &rows).cases[0]), ["a", "b"]);
+    // But with nothing nearer, an overlap is an overlap.
+    let rows = [wide(row("a", 2, 4e6), 0.6), wide(row("c", 2, 1.5e6), 0.6)];
+    assert_eq!(names(&judged(2, &rows).cases[0]), ["a", "c"]);
+}
+
+#[test]
 fn a_sure_difference_of_a_hundredth_is_none() {
     let rows = [wide(row("a", 1, 4e6), 0.001), wide(row("b", 1, 3.96e6), 0.001)];
     assert_eq!(names(&judged(2, &rows).cases[0]), ["a", "b"]);
@@ -133,6 +143,55 @@ fn the_all_rounder_is_the_lock_with_the_best_worst_case() {
 }
 
 #[test]
+fn a_tie_in_every_case_is_the_all_round_choice() {
+    let rows = [
+        wide(row("a", 1, 9e6), 0.2),
+        wide(row("a", 8, 4e6), 0.2),
+        wide(row("b", 1, 8e6), 0.2),
+        wide(row("b", 8, 4.4e6), 0.2),
+        row("c", 1, 9e6),
+        row("c", 8, 1e6),
+    ];
+    let best = judged(2, &rows).all_round.unwrap();
+    assert_eq!((best.names.as_slice(), best.level), (&["a".to_owned(), "b".to_owned()][..], true));
+    let words = verdict(&machine(2), &rows);
+    assert!(words.contains("Take `a` or `b`: none is clearly worse than the best"), "{words}");
+    assert!(words.contains("Noisy: half of the 95 % intervals are wider than 0.40"), "{words}");
+}
+
+#[test]
+fn several_that_starve_share_a_sentence() {
+    let rows = [
+        unfair(row("x", 2, 9e6), None, 1.0),
+        unfair(row("y", 2, 8e6), Some(30.0), 0.8),
+        row("fair", 2, 4e6),
+    ];
+    let words = verdict(&machine(2), &rows);
+    assert!(
+        words.contains(
+            "Left out: `x` and `y` look fast, but starve threads; with 2 threads `x` left a \
+             thread without a single turn."
+        ),
+        "{words}"
+    );
+}
+
+#[test]
+fn a_busy_machine_hides_no_collapse() {
+    let noisy = |lock: &str, threads: u32, ops: f64| Row {
+        ops_per_s: Interval { median: ops, lo: 0.0, hi: ops * 1.2 },
+        ..row(lock, threads, ops)
+    };
+    let rows = [
+        noisy("native", 2, 4e6),
+        noisy("native", 8, 70.0),
+        noisy("std", 2, 4e6),
+        row("std", 8, 4e6),
+    ];
+    assert!(judged(2, &rows).collapse.is_some());
+}
+
+#[test]
 fn a_collapse_is_said_in_words_of_every_day() {
     let rows = [
         row("native", 2, 4e6),
@@ -157,6 +216,14 @@ fn a_collapse_is_said_in_words_of_every_day() {
         "{words}"
     );
     assert!(words.contains("So does `ticket` (80 times)."), "{words}");
+}
+
+#[test]
+fn a_lock_that_lay_on_the_ground_already_is_said_to_collapse() {
+    let rows =
+        [row("native", 2, 100.0), row("native", 8, 70.0), row("std", 2, 4e6), row("std", 8, 4e6)];
+    let words = verdict(&machine(2), &rows);
+    assert!(words.contains("`native` does 57000 times less than `std`: a thread"), "{words}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The verdict as text for a terminal, and the sentences that every format shares.
 
-use super::{Case, Collapse, Judged, Judgement, Outcome, Score, judge};
+use super::{Case, Collapse, Judged, Judgement, Outcome, Score, Starving, judge};
 use crate::report::family::Family;
 use crate::report::group::Group;
 use crate::report::number::{duration, list, plural, rate, times};
@@ -8,6 +8,8 @@ use crate::row::Machine;
 
 /// From this number of settings on, each gets one line: a screen holds no more.
 pub(crate) const MANY: usize = 4;
+/// From this width on, as a share of the median, intervals are too wide to tell locks apart.
+const NOISY: f64 = 0.25;
 /// Names shown of a tie before the rest is only counted.
 const SHOWN: usize = 4;
 
@@ -79,7 +81,8 @@ pub(crate) fn sentences(group: &Group<'_>, judgement: &Judgement) -> Vec<String>
     }
     lines.extend(all_round(judgement));
     lines.extend(judgement.collapse.as_ref().map(|c| collapse(group, c)));
-    lines.extend(judgement.cases.iter().flat_map(left_out));
+    lines.extend(left_out(judgement));
+    lines.extend(noise(group));
     lines.extend(partial(group));
     lines
 }
@@ -181,14 +184,17 @@ fn starving_threads(score: &Score) -> String {
 /// What to take when nobody knows how many threads there will be.
 pub(crate) fn all_round(judgement: &Judgement) -> Option<String> {
     let best = judgement.all_round.as_ref()?;
-    let shown: Vec<String> = best.names.iter().take(SHOWN).map(|n| format!("`{n}`")).collect();
+    let mut shown: Vec<String> = best.names.iter().take(SHOWN).map(|n| format!("`{n}`")).collect();
+    if best.names.len() > SHOWN {
+        shown.push(format!("one of {} more", best.names.len() - SHOWN));
+    }
     Some(format!(
         "Not sure how many threads will run? Take {}: {}.",
         list(&shown, "or"),
-        if best.at_least > 0.995 {
-            "the best, or as good as the best, in every case".to_owned()
-        } else {
-            format!("at least {:.2} of the best in every case", best.at_least)
+        match shown.len() {
+            1 if best.level => "the best, or not clearly worse, in every case".to_owned(),
+            _ if best.level => "none is clearly worse than the best in any case".to_owned(),
+            _ => format!("at least {:.2} of the best in every case", best.at_least),
         }
     ))
 }
@@ -236,21 +242,52 @@ pub(crate) fn collapse(group: &Group<'_>, collapse: &Collapse) -> String {
 }
 
 /// Locks that are fast and starve somebody: named, so that nobody wonders where they are.
-pub(crate) fn left_out(judged: &Judged) -> Vec<String> {
-    if matches!(judged.outcome, Outcome::AllStarve(_)) {
-        return Vec::new();
+pub(crate) fn left_out(judgement: &Judgement) -> Option<String> {
+    let mut out: Vec<(&Score, &Starving)> = Vec::new();
+    for judged in &judgement.cases {
+        if matches!(judged.outcome, Outcome::AllStarve(_)) {
+            continue;
+        }
+        for (score, starving) in judged.disqualified() {
+            if out.iter().all(|(other, _)| other.name != score.name) {
+                out.push((score, starving));
+            }
+        }
     }
-    judged
-        .disqualified()
-        .map(|(score, starving)| {
-            format!(
-                "Left out: {} looks fast, but with {} it {}.",
-                name(score),
-                plural(f64::from(starving.threads), "thread"),
-                starving.how
-            )
-        })
-        .collect()
+    let &(first, starving) = out.first()?;
+    let threads = plural(f64::from(starving.threads), "thread");
+    if let [_] = out[..] {
+        return Some(format!(
+            "Left out: {} looks fast, but with {threads} it {}.",
+            name(first),
+            starving.how
+        ));
+    }
+    let names: Vec<String> = out.iter().map(|(score, _)| name(score)).collect();
+    Some(format!(
+        "Left out: {} look fast, but starve threads; with {threads} {} {}.",
+        list(&names, "and"),
+        name(first),
+        starving.how
+    ))
+}
+
+/// Wide intervals hide differences: how to see them.
+pub(crate) fn noise(group: &Group<'_>) -> Option<String> {
+    let mut widths: Vec<f64> = group
+        .rows()
+        .map(|row| row.ops_per_s)
+        .filter(|ops| ops.median > 0.0)
+        .map(|ops| (ops.hi - ops.lo) / ops.median)
+        .collect();
+    widths.sort_by(f64::total_cmp);
+    let half = *widths.get(widths.len() / 2)?;
+    (half > NOISY).then(|| {
+        format!(
+            "Noisy: half of the 95 % intervals are wider than {half:.2} of their median. \
+             An idle machine and more rounds would tell more locks apart."
+        )
+    })
 }
 
 /// A run that was interrupted says so.

@@ -8,7 +8,7 @@ use crate::report::machine;
 use crate::report::number::{digits, rate, times};
 use crate::row::Machine;
 use crate::verdict::words::{
-    all_round, case_name, collapse, left_out, outcome, partial, tie_break,
+    all_round, case_name, collapse, left_out, noise, outcome, partial, tie_break,
 };
 use crate::verdict::{Case, Judged, Judgement, Outcome, Score};
 
@@ -40,9 +40,8 @@ pub(super) fn verdict(run: &Run, group: &Group<'_>, judgement: &Judgement) -> Ma
             @if let Some(fallen) = &judgement.collapse {
                 p.alert { (ticks(&collapse(group, fallen))) }
             }
-            @for line in judgement.cases.iter().flat_map(left_out) {
-                p.note { (ticks(&line)) }
-            }
+            @if let Some(line) = left_out(judgement) { p.note { (ticks(&line)) } }
+            @if let Some(line) = noise(group) { p.note { (line) } }
             @if let Some(line) = partial(group) { p.note { (line) } }
         }
     }
