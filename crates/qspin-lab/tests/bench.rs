@@ -35,11 +35,17 @@ const LOCKS: [&str; 16] = [
     "usync",
 ];
 
-/// Runs a short bench with `args`; its rows, the machine row first.
+/// Runs a very short bench with `args`; its rows, the machine row first. Where every CPU is busy
+/// with other things, such a run may find no time to measure anything.
 fn rows(args: &[&str]) -> Vec<Value> {
+    rows_of("0.005", args)
+}
+
+/// Runs a bench with phases of `seconds`; its rows, the machine row first.
+fn rows_of(seconds: &str, args: &[&str]) -> Vec<Value> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("run.jsonl");
-    qspin(&["bench", "--seconds", "0.005", "--rounds", "2", "--out"])
+    qspin(&["bench", "--seconds", seconds, "--rounds", "2", "--out"])
         .arg(&path)
         .args(args)
         .assert()
@@ -69,7 +75,7 @@ fn a_run_has_every_contender_at_every_number_of_threads() {
 
 #[test]
 fn rows_have_the_documented_fields() {
-    let rows = rows(&["--locks", "native,std", "--threads", "2", "--critical", "1us"]);
+    let rows = rows_of("0.1", &["--locks", "native,std", "--threads", "2", "--critical", "1us"]);
     let machine = &rows[0];
     assert_eq!(machine["schema"], 1);
     assert_eq!(machine["kind"], "machine");
@@ -194,7 +200,7 @@ fn readers_and_writers_have_locks_and_waits_of_their_own() {
         assert_eq!((&row["params"]["readers"], &row["params"]["writers"]), (&3.into(), &1.into()));
         let by = &row["wait_ns_by"];
         let samples = |class: &str| by[class]["samples"].as_u64().unwrap_or(0);
-        let all = row["wait_ns"]["samples"].as_u64().unwrap();
+        let all = row["wait_ns"]["samples"].as_u64().unwrap_or(0);
         assert_eq!(samples("read") + samples("write"), all, "{row}");
     }
 }

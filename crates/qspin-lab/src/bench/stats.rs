@@ -45,12 +45,13 @@ pub fn interval(values: &[f64]) -> Interval {
 }
 
 /// Dice's fairness factor of one round: the share of the operations done by the busier half of
-/// the threads. The middle one of an odd number counts half to each side.
+/// the threads. The middle one of an odd number counts half to each side. Where nobody was
+/// served at all the factor is 1, the worst: standing still is not fairness.
 #[must_use]
 pub fn dice_factor(operations: &[u64]) -> f64 {
     let total: u64 = operations.iter().sum();
     if total == 0 {
-        return 0.5;
+        return 1.0;
     }
     let mut sorted = operations.to_vec();
     sorted.sort_unstable_by(|a, b| b.cmp(a));
@@ -71,8 +72,8 @@ pub fn fairness(rounds: &[Vec<u64>]) -> Fairness {
         .map(|round| {
             let most = round.iter().copied().max().unwrap_or(0);
             let least = round.iter().copied().min().unwrap_or(0);
-            // Where nobody did anything, nobody was worse off.
-            if most == 0 { 1.0 } else { most as f64 / least as f64 }
+            // Infinite where a thread, or everybody, was never served.
+            if least == 0 { f64::INFINITY } else { most as f64 / least as f64 }
         })
         .collect();
     let ratio = median(&mut ratios);
@@ -108,7 +109,7 @@ mod tests {
         assert_eq!(dice_factor(&[10, 10, 10]), 0.5);
         assert_eq!(dice_factor(&[10, 10, 0, 0]), 1.0);
         assert_eq!(dice_factor(&[0, 30, 10, 20]), 50.0 / 60.0);
-        assert_eq!(dice_factor(&[0, 0]), 0.5);
+        assert_eq!(dice_factor(&[0, 0]), 1.0);
     }
 
     #[test]
@@ -117,6 +118,7 @@ mod tests {
         assert_eq!(starving.max_min, None);
         let fair = fairness(&[vec![10, 5], vec![5, 5], vec![20, 5]]);
         assert_eq!(fair.max_min, Some(2.0));
-        assert_eq!(fairness(&[vec![0, 0]]).max_min, Some(1.0));
+        let standstill = fairness(&[vec![0, 0], vec![0, 0]]);
+        assert_eq!((standstill.max_min, standstill.factor), (None, 1.0));
     }
 }
