@@ -101,7 +101,7 @@ pub struct Row {
     pub fairness: Fairness,
     /// CPU time of all threads an operation, ns.
     pub cpu_ns_per_op: Option<f64>,
-    /// Wall time an operation, net of the work itself (critical and outside), ns.
+    /// Time an operation beyond the work itself (critical and outside), ns.
     pub overhead_ns_per_op: Option<f64>,
     /// A lock and an unlock by one thread in a tight loop, ns; in rows of one thread.
     #[serde(default)]

@@ -390,3 +390,67 @@ fn cpu_ns(slot: &Slot) -> u64 {
     }
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::affinity::{Pin, allowed_cpus};
+    use crate::bench::station::{Mix, MutexStation, RwStation};
+    use crate::bench::workload::lengths::Lengths;
+    use crate::contender::baseline::Empty;
+    use crate::contender::rust_peers::{Std, StdRw};
+
+    const WORK: Lengths = Lengths { critical: 50, outside: 50, lines: 2 };
+
+    fn with<T>(threads: usize, check: impl FnOnce(&Conditions<'_>) -> T) -> T {
+        check(&Conditions {
+            threads,
+            placement: &Placement::new(Pin::B, allowed_cpus()),
+            phase: Duration::from_millis(30),
+            waits: true,
+            clock: &Clock::new(),
+            interrupt: &Interrupt::never(),
+        })
+    }
+
+    #[test]
+    fn every_thread_is_counted_and_every_class_has_its_waits() {
+        let measured = with(3, |conditions| {
+            measure(&MutexStation::<Std, _>::new(WORK), conditions).expect("std excludes")
+        });
+        assert_eq!(measured.operations.len(), 3);
+        assert!(measured.all_operations >= measured.operations.iter().sum());
+        assert!(measured.elapsed >= Duration::from_millis(30));
+        assert!(measured.waits.iter().all(|classes| classes.len() == 1));
+        let mix = Mix { readers: 1, writers: 1, critical: 50, outside: 50, seed: 1 };
+        let measured = with(2, |conditions| {
+            measure(&RwStation::<StdRw>::new(mix), conditions).expect("std excludes")
+        });
+        assert!(measured.waits.iter().all(|classes| classes.len() == 2));
+    }
+
+    #[test]
+    fn a_lock_that_does_not_exclude_is_caught() {
+        if allowed_cpus().len() < 2 {
+            return;
+        }
+        let caught = |result: &Result<Measured, Spoiled>| matches!(result, Err(Spoiled::Broken(_)));
+        // Threads that share a CPU by chance may miss each other; not ten times in a row.
+        let mix = Mix { readers: 1, writers: 1, critical: 500, outside: 0, seed: 1 };
+        let mutex = (0..10)
+            .any(|_| with(2, |at| caught(&measure(&MutexStation::<Empty, _>::new(WORK), at))));
+        let rw = (0..10).any(|_| with(2, |at| caught(&measure(&RwStation::<Empty>::new(mix), at))));
+        assert!(mutex && rw);
+    }
+
+    #[test]
+    fn an_interrupt_ends_a_cell() {
+        let interrupt = Interrupt::never();
+        interrupt.raise();
+        let spoiled = with(2, |at| {
+            let at = Conditions { interrupt: &interrupt, ..*at };
+            measure(&MutexStation::<Std, _>::new(WORK), &at)
+        });
+        assert!(matches!(spoiled, Err(Spoiled::Interrupted)));
+    }
+}

@@ -1,7 +1,7 @@
 //! Spinning processes beside the threads: the other programs of an overcommitted machine.
 //!
-//! They are copies of this program with the hidden subcommand `hog`. They stand still except
-//! while a cell is measured, and die with this process, however it ends.
+//! They are copies of this program with the hidden subcommand `hog`. They stand still until a
+//! measurement needs them, and die with this process, however it ends.
 
 use std::io;
 use std::process::{Child, Command, Stdio};

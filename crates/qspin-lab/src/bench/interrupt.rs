@@ -29,12 +29,18 @@ impl Interrupt {
         let interrupt = Self::never();
         let raised = interrupt.clone();
         ctrlc::set_handler(move || {
-            if raised.asked.swap(true, Ordering::SeqCst) {
+            if raised.is_raised() {
                 std::process::exit(130);
             }
-            raised.controller.unpark();
+            raised.raise();
         })?;
         Ok(interrupt)
+    }
+
+    /// Asks to stop.
+    pub fn raise(&self) {
+        self.asked.store(true, Ordering::SeqCst);
+        self.controller.unpark();
     }
 
     /// Whether somebody asked to stop.

@@ -61,7 +61,7 @@ fn row(plan: &Plan, found: &Found, cell: Cell, findings: &Findings) -> Row {
         partial: found.partial,
         fairness: fairness(&findings.operations),
         cpu_ns_per_op: finite(median(&mut cpu)),
-        overhead_ns_per_op: overhead(plan, found, cell, &rates),
+        overhead_ns_per_op: overhead(plan, found, cell, findings),
         uncontended_ns: pair,
         floor_ratio: (!ratios.is_empty()).then(|| interval(&ratios)),
         events: findings.events.clone(),
@@ -91,32 +91,35 @@ fn waits(classes: &[Waits]) -> (Option<WaitNs>, BTreeMap<String, WaitNs>) {
     (all.summary(), by)
 }
 
-/// Wall time an operation beyond what a lock that costs nothing would need: with one thread the
-/// time of the same loop without a lock; with more the critical section, which cannot overlap,
-/// or the whole work shared among the CPUs, whichever is longer.
-fn overhead(plan: &Plan, found: &Found, cell: Cell, rates: &[f64]) -> Option<f64> {
+/// Time an operation beyond what a lock that costs nothing would need.
+///
+/// With one thread: CPU time beyond that of the same loop without a lock in the same round; a
+/// thread that was preempted is not the lock's fault. With more: wall time beyond the critical
+/// section, which cannot overlap, or the whole work shared among the CPUs, whichever is longer.
+fn overhead(plan: &Plan, found: &Found, cell: Cell, findings: &Findings) -> Option<f64> {
     let bare = plan
         .cells
         .iter()
         .position(|other| plan.locks[other.lock].name == EMPTY && other.setting == cell.setting)?;
     let bare = &found.cells[bare];
-    let job = plan.settings[cell.setting].job;
-    let critical_ns = match job {
-        Job::Mutex(MutexWork::Lengths(_)) => Some(plan.settings[cell.setting].critical_ns),
+    let setting = &plan.settings[cell.setting];
+    let critical_ns = match setting.job {
+        Job::Mutex(MutexWork::Lengths(_)) => Some(setting.critical_ns),
         // Sections of unknown or random length, or ones that may overlap.
         Job::Mutex(MutexWork::Locktorture(_) | MutexWork::KernelLockBench(_)) | Job::Rw(_) => None,
     };
     let workers = cell.threads.min(plan.placement.cpus()) as f64;
-    let mut rounds = Vec::with_capacity(rates.len());
-    for (index, rate) in rates.iter().enumerate() {
-        let loops: u64 = bare.operations[index].iter().sum();
-        let work_ns = bare.seconds[index] * 1e9 / loops as f64;
-        let ideal = match (cell.threads, critical_ns) {
-            (1, _) => work_ns,
-            (_, Some(critical)) => critical.max(work_ns / workers),
+    let mut rounds = Vec::with_capacity(found.rounds);
+    for round in 0..found.rounds {
+        let work_ns = bare.cpu_ns[round] / bare.total(round);
+        rounds.push(match (cell.threads, critical_ns) {
+            (1, _) => findings.cpu_ns[round] / findings.total(round) - work_ns,
+            (_, Some(critical_ns)) => {
+                findings.seconds[round] * 1e9 / findings.total(round)
+                    - critical_ns.max(work_ns / workers)
+            }
             (_, None) => return None,
-        };
-        rounds.push(1e9 / rate - ideal);
+        });
     }
     finite(median(&mut rounds))
 }
@@ -124,10 +127,104 @@ fn overhead(plan: &Plan, found: &Found, cell: Cell, rates: &[f64]) -> Option<f64
 /// The rounds' throughputs of two cells, as the interval of their ratio round by round.
 #[must_use]
 pub fn ratio(one: &Findings, other: &Findings) -> Interval {
-    let rate = |findings: &Findings, round: usize| {
-        findings.operations[round].iter().sum::<u64>() as f64 / findings.seconds[round]
-    };
+    let rate = |findings: &Findings, round: usize| findings.total(round) / findings.seconds[round];
     let ratios: Vec<f64> =
         (0..one.seconds.len()).map(|round| rate(one, round) / rate(other, round)).collect();
     interval(&ratios)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::bench::affinity::{Pin, Placement};
+    use crate::bench::plan::{Setting, cells};
+    use crate::bench::workload::lengths::Lengths;
+    use crate::contender::catalog::locks;
+
+    /// A plan of `std` at one and two threads, with the empty lock measured but not shown.
+    fn plan() -> Plan {
+        let named = |name: &str| locks().into_iter().find(|lock| lock.name == name);
+        let mut chosen: Vec<_> = named("std").into_iter().collect();
+        let settings = vec![Setting {
+            workload: "lengths",
+            params: BTreeMap::new(),
+            critical_ns: 100.0,
+            outside_ns: 100.0,
+            lines: 1,
+            job: Job::Mutex(MutexWork::Lengths(Lengths { critical: 1, outside: 1, lines: 1 })),
+        }];
+        let cells = cells(&mut chosen, &settings, &[1, 2], |_| 0, named(EMPTY));
+        Plan {
+            locks: chosen,
+            settings,
+            cells,
+            placement: Placement::new(Pin::B, vec![0, 1]),
+            pin: "B".to_owned(),
+            rounds: 3,
+            phase: Duration::from_secs(1),
+            turn: Duration::ZERO,
+            waits: true,
+            budget: None,
+            seed: 1,
+        }
+    }
+
+    /// Three rounds of a second in which all threads did `operations` each.
+    fn findings(threads: usize, operations: u64, cpu_s: f64) -> Findings {
+        Findings {
+            seconds: vec![1.0; 3],
+            operations: vec![vec![operations; threads]; 3],
+            cpu_ns: vec![cpu_s * 1e9; 3],
+            ..Findings::default()
+        }
+    }
+
+    #[test]
+    fn figures_are_medians_and_overhead_is_net_of_the_work() {
+        let plan = plan();
+        let found = Found {
+            cells: vec![
+                findings(1, 4_000_000, 1.0),
+                findings(1, 5_000_000, 1.0),
+                findings(2, 2_500_000, 2.0),
+            ],
+            floor_ns: vec![2.0; 3],
+            rounds: 3,
+            partial: true,
+            order: Vec::new(),
+        };
+        let rows = rows(&plan, &found);
+        assert_eq!(rows.len(), 2, "the empty lock is not shown");
+        let (alone, two) = (&rows[0], &rows[1]);
+        assert_eq!((alone.lock.as_str(), alone.threads, two.threads), ("std", 1, 2));
+        assert_eq!(alone.ops_per_s.median, 4e6);
+        assert_eq!(two.ops_per_s.median, 5e6);
+        // 250 ns where the bare loop takes 200.
+        assert_eq!(alone.overhead_ns_per_op, Some(50.0));
+        // 200 ns where the critical section, or half of the work, would take 100.
+        assert_eq!(two.overhead_ns_per_op, Some(100.0));
+        assert_eq!(two.cpu_ns_per_op, Some(400.0));
+        assert_eq!((two.fairness.max_min, two.fairness.factor), (Some(1.0), 0.5));
+        assert!(alone.partial && alone.wait_ns.is_none());
+        let ratio = ratio(&found.cells[0], &found.cells[1]);
+        assert_eq!((ratio.lo, ratio.median, ratio.hi), (0.8, 0.8, 0.8));
+    }
+
+    #[test]
+    fn a_standstill_has_no_figures_an_operation() {
+        let plan = plan();
+        let found = Found {
+            cells: vec![findings(1, 1, 1.0), findings(1, 1, 1.0), findings(2, 0, 2.0)],
+            floor_ns: vec![2.0; 3],
+            rounds: 3,
+            partial: false,
+            order: Vec::new(),
+        };
+        let two = &rows(&plan, &found)[1];
+        assert_eq!(two.ops_per_s.median, 0.0);
+        assert_eq!((two.cpu_ns_per_op, two.overhead_ns_per_op), (None, None));
+        assert_eq!((two.fairness.max_min, two.fairness.factor), (None, 1.0));
+    }
 }

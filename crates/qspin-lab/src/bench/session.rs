@@ -37,6 +37,14 @@ pub struct Findings {
     pub events_ops: Option<u64>,
 }
 
+impl Findings {
+    /// Operations of all threads in a round.
+    #[must_use]
+    pub fn total(&self, round: usize) -> f64 {
+        self.operations[round].iter().sum::<u64>() as f64
+    }
+}
+
 /// What a run has shown.
 #[derive(Debug)]
 pub struct Found {
