@@ -56,6 +56,16 @@ pub struct Score {
     pub uncontended_ns: Option<Interval>,
     /// Why it must not be recommended, where it starves threads.
     pub starving: Option<Starving>,
+    /// Falls far below other locks in this case, because threads are not running.
+    pub collapsed: bool,
+}
+
+impl Score {
+    /// Whether it may be recommended.
+    #[must_use]
+    pub fn fit(&self) -> bool {
+        self.starving.is_none() && !self.collapsed
+    }
 }
 
 /// What follows from the scores of a case.
@@ -72,8 +82,8 @@ pub enum Outcome {
     Tie(Vec<usize>),
     /// Only one lock was measured in this case.
     Only(usize),
-    /// Every lock starves somebody; the index is that of the fastest.
-    AllStarve(usize),
+    /// Every lock starves somebody or collapses; the index is that of the fastest.
+    NoneFit(usize),
 }
 
 /// One case: who took part and who won.
@@ -96,7 +106,7 @@ impl Judged {
         match &self.outcome {
             Outcome::Best { best: index, .. } | Outcome::Only(index) => vec![&self.scores[*index]],
             Outcome::Tie(indices) => indices.iter().map(|index| &self.scores[*index]).collect(),
-            Outcome::AllStarve(_) => Vec::new(),
+            Outcome::NoneFit(_) => Vec::new(),
         }
     }
 
@@ -153,15 +163,16 @@ pub struct Judgement {
 #[must_use]
 pub fn judge(group: &Group<'_>) -> Judgement {
     let all = group.threads();
+    let collapse = collapse::find(group);
     let cases: Vec<Judged> = [Case::Alone, Case::Fits, Case::Over]
         .into_iter()
         .filter_map(|case| {
             let threads: Vec<u32> =
                 all.iter().copied().filter(|&threads| case_of(group, threads) == case).collect();
-            judge_case(group, case, threads)
+            judge_case(group, case, threads, collapse.as_ref())
         })
         .collect();
-    Judgement { all_round: all_round(&cases), collapse: collapse::find(group), cases }
+    Judgement { all_round: all_round(&cases), collapse, cases }
 }
 
 fn case_of(group: &Group<'_>, threads: u32) -> Case {
@@ -174,13 +185,21 @@ fn case_of(group: &Group<'_>, threads: u32) -> Case {
     }
 }
 
-fn judge_case(group: &Group<'_>, case: Case, threads: Vec<u32>) -> Option<Judged> {
+fn judge_case(
+    group: &Group<'_>,
+    case: Case,
+    threads: Vec<u32>,
+    collapse: Option<&Collapse>,
+) -> Option<Judged> {
     let mut scores: Vec<Score> = group
         .contenders
         .iter()
         .filter(|contender| !contender.is_reference())
         .filter_map(|contender| score(group, contender, &threads))
         .collect();
+    for score in &mut scores {
+        score.collapsed = case == Case::Over && collapse.is_some_and(|c| c.rules_out(&score.name));
+    }
     scores.sort_by(|a, b| {
         b.ops_per_s.median.total_cmp(&a.ops_per_s.median).then_with(|| a.name.cmp(&b.name))
     });
@@ -209,6 +228,7 @@ fn score(group: &Group<'_>, contender: &Contender<'_>, threads: &[u32]) -> Optio
             .map(|row| row.wait_ns.map_or(f64::INFINITY, |wait| wait.worst_thread_p999))
             .fold(0.0, f64::max),
         uncontended_ns: rows.iter().find_map(|row| row.uncontended_ns),
+        collapsed: false,
         starving: rows.iter().find_map(|row| starvation::starves(group, contender, row)),
     })
 }
@@ -219,10 +239,9 @@ fn geometric_mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
 }
 
 fn decide(scores: &[Score]) -> Outcome {
-    let fit: Vec<usize> =
-        (0..scores.len()).filter(|&index| scores[index].starving.is_none()).collect();
+    let fit: Vec<usize> = (0..scores.len()).filter(|&index| scores[index].fit()).collect();
     let Some((&best, others)) = fit.split_first() else {
-        return Outcome::AllStarve(0);
+        return Outcome::NoneFit(0);
     };
     if scores.len() == 1 {
         return Outcome::Only(best);
@@ -258,8 +277,7 @@ fn all_round(cases: &[Judged]) -> Option<AllRound> {
     }
     let share = |case: &Judged, name: &str| -> Option<f64> {
         let best = case.recommended().first()?.ops_per_s.median;
-        let own =
-            case.scores.iter().find(|score| score.name == name && score.starving.is_none())?;
+        let own = case.scores.iter().find(|score| score.name == name && score.fit())?;
         (best > 0.0).then(|| own.ops_per_s.median / best)
     };
     let mut ranked: Vec<(&str, f64)> = cases[0]

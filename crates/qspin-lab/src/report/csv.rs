@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::Run;
 use crate::row::{Machine, Row, WaitNs};
 
-const HEADER: [&str; 45] = [
+const HEADER: [&str; 47] = [
     "source",
     "started",
     "cpu",
@@ -53,6 +53,8 @@ const HEADER: [&str; 45] = [
     "floor_ratio_hi",
     "events_ops",
     "wait_by",
+    "wait_samples",
+    "wait_unfinished",
 ];
 
 /// Renders all rows of all runs.
@@ -147,5 +149,7 @@ fn record(source: &str, machine: &Machine, row: &Row) -> [String; HEADER.len()] 
         cell(row.floor_ratio.map(|ratio| ratio.hi)),
         cell(row.events_ops),
         pairs(row.wait_ns_by.iter().map(|(k, wait)| (k, waits(wait)))),
+        cell(wait.map(|wait| wait.samples)),
+        cell(wait.map(|wait| wait.unfinished)),
     ]
 }

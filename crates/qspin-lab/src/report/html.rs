@@ -207,7 +207,7 @@ fn legend(group: &Group<'_>) -> Markup {
 }
 
 fn waiting(group: &Group<'_>) -> Markup {
-    let all = || group.rows().filter_map(|row| row.wait_ns.as_ref());
+    let all = || group.rows().flat_map(|row| row.wait_ns.iter().chain(row.wait_ns_by.values()));
     if all().next().is_none() {
         return html! {};
     }
@@ -236,20 +236,23 @@ fn waiting(group: &Group<'_>) -> Markup {
     }
 }
 
+/// A row a lock, or a row for each kind of operation where a lock has several.
 fn waits_at(group: &Group<'_>, threads: u32) -> Vec<waits::Waits> {
-    group
-        .contenders
-        .iter()
-        .filter(|contender| !contender.is_reference())
-        .filter_map(|contender| {
-            Some(waits::Waits {
-                name: contender.name.clone(),
-                family: contender.family,
-                own: contender.own,
-                wait: contender.at(threads)?.wait_ns?,
-            })
-        })
-        .collect()
+    let mut all = Vec::new();
+    for contender in group.contenders.iter().filter(|contender| !contender.is_reference()) {
+        let Some(row) = contender.at(threads) else { continue };
+        let mut add = |name: String, wait| {
+            let (family, own) = (contender.family, contender.own);
+            all.push(waits::Waits { lock: contender.name.clone(), name, family, own, wait });
+        };
+        for (kind, wait) in &row.wait_ns_by {
+            add(format!("{} {kind}", contender.name), *wait);
+        }
+        if let (true, Some(wait)) = (row.wait_ns_by.is_empty(), row.wait_ns) {
+            add(contender.name.clone(), wait);
+        }
+    }
+    all
 }
 
 /// What a newcomer must know to read the page.

@@ -38,6 +38,12 @@ pub struct Collapse {
 }
 
 impl Collapse {
+    /// Whether a lock is far below what another lock does: then it is never recommended.
+    #[must_use]
+    pub fn rules_out(&self, name: &str) -> bool {
+        self.fallen.iter().any(|fallen| fallen.name == name && fallen.than_best >= FALL)
+    }
+
     /// The lock to speak of: `native` where it is among them, since it is the one that this
     /// project is about; the worst otherwise.
     #[must_use]
@@ -102,17 +108,16 @@ fn one_cpu(group: &Group<'_>) -> bool {
     group.room().is_some_and(|room| room < 2.0)
 }
 
+/// The best lock that starves nobody; where that one lies on the ground itself, any lock.
 fn best_at<'g, 'a>(group: &'g Group<'a>, threads: u32) -> Option<(&'g Contender<'a>, &'a Row)> {
-    group
-        .contenders
-        .iter()
-        .filter(|contender| !contender.is_reference())
-        .filter_map(|contender| Some((contender, contender.at(threads)?)))
+    let locks = group.contenders.iter().filter(|contender| !contender.is_reference());
+    let rows = locks.filter_map(|contender| Some((contender, contender.at(threads)?)));
+    let ops = |at: &(&Contender<'_>, &Row)| at.1.ops_per_s.median;
+    let best = rows.clone().max_by(|a, b| ops(a).total_cmp(&ops(b)))?;
+    let fair = rows
         .filter(|(contender, row)| starvation::starves(group, contender, row).is_none())
-        .max_by(|a, b| {
-            let (a, b) = (a.1.ops_per_s.median, b.1.ops_per_s.median);
-            a.total_cmp(&b)
-        })
+        .max_by(|a, b| ops(a).total_cmp(&ops(b)));
+    fair.filter(|fair| ratio(ops(&best), ops(fair)) < FALL).or(Some(best))
 }
 
 fn ratio(more: f64, less: f64) -> f64 {

@@ -227,6 +227,24 @@ fn a_lock_that_lay_on_the_ground_already_is_said_to_collapse() {
 }
 
 #[test]
+fn a_lock_that_collapses_is_not_recommended_for_being_fair() {
+    let rows = [
+        row("native", 2, 4e6),
+        row("native", 8, 70.0),
+        row("tas", 2, 4e6),
+        unfair(row("tas", 8, 2e6), None, 1.0),
+    ];
+    let found = judged(2, &rows);
+    assert_eq!(found.cases[1].outcome, Outcome::NoneFit(0));
+    let words = verdict(&machine(2), &rows);
+    assert!(
+        words.contains("no lock is good here: the fastest is `tas`, but with 8 threads"),
+        "{words}"
+    );
+    assert!(words.contains("`native` does 29000 times less than `tas`"), "{words}");
+}
+
+#[test]
 fn slower_with_contention_is_no_collapse() {
     let rows = [row("a", 1, 40e6), row("a", 8, 4e6), row("b", 1, 40e6), row("b", 8, 5e6)];
     assert_eq!(judged(2, &rows).collapse, None);
@@ -298,9 +316,9 @@ fn one_thread_that_waits_for_ages_is_starvation_too() {
 fn where_every_lock_starves_none_is_recommended() {
     let rows = [unfair(row("a", 2, 9e6), Some(50.0), 0.9), unfair(row("b", 2, 8e6), None, 1.0)];
     let found = judged(2, &rows);
-    assert_eq!(found.cases[0].outcome, Outcome::AllStarve(0));
+    assert_eq!(found.cases[0].outcome, Outcome::NoneFit(0));
     let words = verdict(&machine(2), &rows);
-    assert!(words.contains("no lock is fair here: the fastest is `a`"), "{words}");
+    assert!(words.contains("no lock is good here: the fastest is `a`"), "{words}");
     assert!(!words.contains("take `"), "{words}");
 }
 

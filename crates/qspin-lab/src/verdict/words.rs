@@ -64,7 +64,7 @@ fn names(judged: &Judged) -> String {
     let best = judged.recommended();
     let names: Vec<String> = best.iter().take(SHOWN).map(|score| name(score)).collect();
     match best.len() {
-        0 => "none is fair".to_owned(),
+        0 => "none is good".to_owned(),
         many if many > SHOWN => format!("any of {many}"),
         _ => list(&names, "or"),
     }
@@ -139,12 +139,20 @@ pub(crate) fn outcome(judged: &Judged) -> String {
                 tie_break(judged).map(|line| format!("; {line}")).unwrap_or_default()
             )
         }
-        Outcome::AllStarve(fastest) => format!(
-            "no lock is fair here: the fastest is {}, but with {} it {}",
-            name(&scores[*fastest]),
-            starving_threads(&scores[*fastest]),
-            scores[*fastest].starving.as_ref().map_or("", |s| &s.how)
-        ),
+        Outcome::NoneFit(fastest) => {
+            let fastest = &scores[*fastest];
+            match &fastest.starving {
+                Some(starving) => format!(
+                    "no lock is good here: the fastest is {}, but with {} it {}",
+                    name(fastest),
+                    plural(f64::from(starving.threads), "thread"),
+                    starving.how
+                ),
+                None => {
+                    format!("no lock is good here: even the fastest, {}, collapses", name(fastest))
+                }
+            }
+        }
     }
 }
 
@@ -171,14 +179,6 @@ pub(crate) fn tie_break(judged: &Judged) -> Option<String> {
         name(calm),
         duration(calm.worst_wait)
     ))
-}
-
-fn starving_threads(score: &Score) -> String {
-    score
-        .starving
-        .as_ref()
-        .map(|starving| plural(f64::from(starving.threads), "thread"))
-        .unwrap_or_default()
 }
 
 /// What to take when nobody knows how many threads there will be.
@@ -245,7 +245,7 @@ pub(crate) fn collapse(group: &Group<'_>, collapse: &Collapse) -> String {
 pub(crate) fn left_out(judgement: &Judgement) -> Option<String> {
     let mut out: Vec<(&Score, &Starving)> = Vec::new();
     for judged in &judgement.cases {
-        if matches!(judged.outcome, Outcome::AllStarve(_)) {
+        if matches!(judged.outcome, Outcome::NoneFit(_)) {
             continue;
         }
         for (score, starving) in judged.disqualified() {

@@ -13,6 +13,8 @@ use crate::row::WaitNs;
 #[derive(Debug, Clone)]
 pub struct Waits {
     /// Name of the contender.
+    pub lock: String,
+    /// What stands before the row: the lock, and what was done with it where that differs.
     pub name: String,
     /// Colour.
     pub family: Family,
@@ -26,6 +28,8 @@ const WIDTH: f64 = 430.0;
 const ROW: f64 = 19.0;
 const TOP: f64 = 24.0;
 const BOTTOM: f64 = 12.0;
+/// Characters of a name.
+const LABEL_CHARACTERS: usize = 20;
 /// Width of a number at the axis, with air.
 const LABEL: f64 = 46.0;
 /// No wait is shorter than a nanosecond on this axis; a logarithm needs an end.
@@ -47,7 +51,8 @@ pub fn draw(threads: u32, waits: &[Waits], scale: Scale) -> Markup {
         let (left, right) = (a.wait.p999, b.wait.p999);
         left.total_cmp(&right).then_with(|| a.name.cmp(&b.name))
     });
-    let longest = ranked.iter().map(|row| row.name.chars().count()).max().unwrap_or(0).min(18);
+    let longest =
+        ranked.iter().map(|row| row.name.chars().count()).max().unwrap_or(0).min(LABEL_CHARACTERS);
     let left = 16.0 + 7.0 * longest as f64;
     let right = WIDTH - 14.0;
     let bottom = TOP + ROW * ranked.len() as f64;
@@ -95,8 +100,8 @@ fn lock(row: &Waits, y: f64, left: f64, x: &impl Fn(f64) -> f64) -> Markup {
     let wait = row.wait;
     let name = &row.name;
     html! {
-        g class={ "s " (row.family.class()) @if row.own { " own" } } data-lock=(name) {
-            text.end x=(px(left - 8.0)) y=(px(y + 4.0)) text-anchor="end" { (cut(name, 18)) }
+        g class={ "s " (row.family.class()) @if row.own { " own" } } data-lock=(row.lock) {
+            text.end x=(px(left - 8.0)) y=(px(y + 4.0)) text-anchor="end" { (cut(name, LABEL_CHARACTERS)) }
             line.reach x1=(px(x(wait.p50))) x2=(px(x(wait.max))) y1=(px(y)) y2=(px(y)) {}
             line.core x1=(px(x(wait.p50))) x2=(px(x(wait.p99))) y1=(px(y)) y2=(px(y)) {}
             line.max.pt x1=(px(x(wait.max))) x2=(px(x(wait.max))) y1=(px(y - 5.0)) y2=(px(y + 5.0))

@@ -94,9 +94,9 @@ fn case(group: &Group<'_>, judged: &Judged) -> Markup {
                         (lead(&judged.scores[*best], &judged.scores[*next])) " times the next, "
                         (judged.scores[*next].name) "."
                     }
-                    Outcome::Best { .. } => { "No other lock here starves nobody." }
+                    Outcome::Best { .. } => { "Every other lock starves threads here, or collapses." }
                     Outcome::Only(_) => { "Nothing to compare it with." }
-                    Outcome::AllStarve(_) => { (ticks(&capital(&outcome(judged)))) "." }
+                    Outcome::NoneFit(_) => { (ticks(&capital(&outcome(judged)))) "." }
                 }
                 @if let (Outcome::Tie(_), Some(line)) = (&judged.outcome, tie_break(judged)) {
                     " " (ticks(&capital(&line))) "."
@@ -171,7 +171,7 @@ pub(super) fn overview(judged: &[(&Group<'_>, Judgement, String)]) -> Markup {
         let names: Vec<&str> =
             judged.recommended().iter().map(|score| score.name.as_str()).collect();
         Some(match names.len() {
-            0 => "none is fair".to_owned(),
+            0 => "none is good".to_owned(),
             many if many > LARGE => format!("any of {many}"),
             _ => names.join(", "),
         })
