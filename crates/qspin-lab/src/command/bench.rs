@@ -130,6 +130,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let interrupt = Interrupt::on_signals()?;
     let seed = args.seed.unwrap_or_else(|| u64::from(fastrand::u32(..)));
     let mut machine = machine::describe(seed);
+    machine.warnings.extend(choose::left_out(args));
     let cpus = allowed_cpus();
     let threads = possible(choose::threads(args, cpus.len()), &mut machine);
     let settings = settings::settings(args, Pace::calibrate(), seed);

@@ -115,24 +115,31 @@ fn package(peer: &str) -> &'static str {
     }
 }
 
-/// The C and C++ peers are in this build, those at least that were found; the others are named.
+/// The C and C++ peers are in this build, those at least that were found.
 fn require_c_peers() -> Result<(), Failure> {
-    if !cfg!(feature = "peers-c") {
-        return Err(Failure::usage(
-            "this build has no C peers: install libtbb-dev libabsl-dev libnsync-dev libck-dev and \
-             run `cargo run --release --features peers-c -- bench --peers c`",
-        ));
+    if cfg!(feature = "peers-c") {
+        return Ok(());
+    }
+    Err(Failure::usage(
+        "this build has no C peers: install libtbb-dev libabsl-dev libnsync-dev libck-dev and \
+         run `cargo run --release --features peers-c -- bench --peers c`",
+    ))
+}
+
+/// The C and C++ peers that were asked for and are not in this build, a sentence each.
+pub(super) fn left_out(args: &Args) -> Vec<String> {
+    if args.peers != Peers::C || args.workload == Workload::Rw {
+        return Vec::new();
     }
     let found = catalog::locks();
-    for peer in PEERS_C {
-        if !found.iter().any(|lock| lock.name == peer) {
-            eprintln!(
-                "qspin: warning: {peer} is left out: {} was not found when this program was built",
-                package(peer)
-            );
-        }
-    }
-    Ok(())
+    PEERS_C
+        .iter()
+        .filter(|peer| !found.iter().any(|lock| lock.name == **peer))
+        .map(|peer| {
+            let package = package(peer);
+            format!("{peer} is left out: {package} was not found when this program was built.")
+        })
+        .collect()
 }
 
 /// The numbers of threads, in order, 1 among them.
