@@ -7,7 +7,7 @@
 //! - Two locks differ only where their 95 % intervals do not overlap *and* the medians are more
 //!   than [`SAME`] apart: a sure difference of a hundredth is no reason to choose.
 //! - A lock that starves a thread is never recommended, however fast it is
-//!   (see [`starvation`]).
+//!   (`starvation.rs` says what that means).
 //! - The same rows give the same words: ties are ordered by median, then by name.
 
 mod collapse;

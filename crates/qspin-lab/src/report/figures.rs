@@ -8,8 +8,10 @@ use super::number::{digits, duration, rate, times};
 use crate::row::{Interval, Row};
 use crate::verdict::Judgement;
 
-/// Width of a chart beside another one, and of a chart on a phone.
+/// Width of a chart beside another one.
 pub(super) const HALF: f64 = 430.0;
+/// Width of a chart on a phone: narrower than the column, so that its text is not scaled down.
+pub(super) const NARROW: f64 = 385.0;
 /// Width of a chart that has the page for itself.
 pub(super) const FULL: f64 = 900.0;
 
@@ -24,11 +26,16 @@ pub(super) fn throughput<'a>(group: &Group<'_>, judgement: &Judgement, width: f6
         series.starred = stars.contains(&series.name);
     }
     "Throughput against threads".clone_into(&mut chart.title);
-    chart.axis = "operations a second, all threads together";
+    chart.axis = operations(width);
     chart.value = rate;
     chart.description = describe(&chart);
-    chart.callout = gap(group, judgement);
+    chart.callout = gap(group, judgement, width);
     chart
+}
+
+/// The quantity in as many words as there is room for.
+fn operations(width: f64) -> &'static str {
+    if width > NARROW { "operations a second, all threads together" } else { "operations a second" }
 }
 
 /// CPU time an operation against threads.
@@ -78,7 +85,7 @@ pub(super) fn ranking<'a>(group: &Group<'_>, threads: u32, width: f64) -> Ranks<
     ranks.sort_by(|a, b| rising(b, a));
     Ranks {
         title: "Throughput",
-        axis: "operations a second, all threads together",
+        axis: operations(width),
         ranks,
         reference: None,
         value: rate,
@@ -147,17 +154,18 @@ fn lines<'a>(group: &Group<'_>, width: f64, value: fn(&Row) -> Option<Value>) ->
 }
 
 /// The gap of the lock whose collapse the verdict speaks of.
-fn gap(group: &Group<'_>, judgement: &Judgement) -> Option<Callout> {
+fn gap(group: &Group<'_>, judgement: &Judgement, width: f64) -> Option<Callout> {
     let example = judgement.collapse.as_ref()?.example();
     let ops = |name: &str| {
         let contender = group.contenders.iter().find(|c| c.name == name)?;
         Some(contender.at(example.threads)?.ops_per_s.median)
     };
+    let less = format!("{} times less", times(example.than_best));
     Some(Callout {
         threads: example.threads,
         from: ops(example.best.as_deref()?)?,
         to: ops(&example.name)?,
-        words: format!("{}: {} times less", example.name, times(example.than_best)),
+        words: if width > NARROW { format!("{}: {less}", example.name) } else { less },
     })
 }
 

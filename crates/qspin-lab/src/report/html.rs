@@ -10,7 +10,7 @@ use super::Run;
 use super::chart::lines::Lines;
 use super::chart::{minis, waits};
 use super::family::Family;
-use super::figures::{self, FULL, HALF};
+use super::figures::{self, FULL, NARROW};
 use super::group::{Group, groups};
 use super::number::duration;
 use crate::verdict::words::MANY;
@@ -124,10 +124,10 @@ fn evidence(run: &Run, group: &Group<'_>, judgement: &Judgement, id: &str) -> Ma
             }
             @if let [only] = threads[..] {
                 div.wide { (figures::ranking(group, only, FULL).draw()) }
-                div.narrow { (figures::ranking(group, only, HALF).draw()) }
+                div.narrow { (figures::ranking(group, only, NARROW).draw()) }
             } @else {
                 div.wide { (wide.draw()) }
-                div.narrow { (figures::throughput(group, judgement, HALF).draw()) }
+                div.narrow { (figures::throughput(group, judgement, NARROW).draw()) }
             }
         }
         @if wide.series.len() >= CROWD && threads.len() > 1 {
