@@ -1,0 +1,201 @@
+//! A small program for GenMC: some threads, one lock, one counter that only the lock protects.
+//!
+//! `qspin-check emit` compiles it to LLVM IR, with `lock` and `threads` set by `--cfg`. It calls
+//! nothing but what a model checker of C programs provides. Threads are made with GenMC's own
+//! functions, which its `pthread.h` and `assert.h` turn `pthread_create` and `assert` into.
+
+#![no_std]
+// Set on the command line by `qspin-check emit`; no other build has them.
+#![allow(unexpected_cfgs)]
+// The entry points are looked up by name, in a file that nobody links.
+#![allow(missing_docs)]
+
+use core::cell::UnsafeCell;
+use core::ffi::{c_char, c_int, c_long, c_void};
+use core::ptr;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use qspin_core::events::NoEvents;
+use qspin_core::lock::{ConstLock, RawLock, RawSharedLock};
+use qspin_core::node::{LEVELS, Node, NodeId};
+use qspin_core::platform::{Budget, CpuId, Platform, Until};
+use qspin_core::tuning::Tuning;
+
+#[cfg(threads = "4")]
+const THREADS: usize = 4;
+#[cfg(threads = "3")]
+const THREADS: usize = 3;
+#[cfg(not(any(threads = "3", threads = "4")))]
+const THREADS: usize = 2;
+
+#[cfg(lock = "backoff")]
+type Lock = qspin_core::backoff::BackoffLock<AtomicU32>;
+#[cfg(lock = "ticket")]
+type Lock = qspin_core::ticket::TicketLock<AtomicU32>;
+#[cfg(lock = "mcs")]
+type Lock = qspin_core::mcs::McsLock<AtomicU32>;
+#[cfg(lock = "simple")]
+type Lock = qspin_core::simple::SimpleLock<AtomicU32>;
+#[cfg(lock = "yield")]
+type Lock = qspin_core::yielding::YieldLock<AtomicU32>;
+#[cfg(lock = "queued-rw")]
+type Lock = qspin_core::rwlock::QueuedRwLock<AtomicU32>;
+#[cfg(not(any(
+    lock = "backoff",
+    lock = "ticket",
+    lock = "mcs",
+    lock = "simple",
+    lock = "yield",
+    lock = "queued-rw"
+)))]
+type Lock = qspin_core::queued::NativeLock<AtomicU32>;
+
+unsafe extern "C" {
+    fn __VERIFIER_thread_create(
+        attributes: *const c_void,
+        body: extern "C" fn(*mut c_void) -> *mut c_void,
+        argument: *mut c_void,
+    ) -> c_int;
+    fn __VERIFIER_thread_join(thread: c_long, result: *mut *mut c_void) -> c_int;
+    fn __VERIFIER_assert_fail(claim: *const c_char, file: *const c_char, line: c_int);
+}
+
+static NODES: [Node<AtomicU32>; THREADS * LEVELS as usize] =
+    [const { Node::UNUSED }; THREADS * LEVELS as usize];
+
+/// The threads of this program, as CPUs.
+struct Threads {
+    cpu: u32,
+}
+
+static TUNING: Tuning =
+    Tuning { pending_looks: 1, simple_looks: 1, yield_looks: 1, ..Tuning::DEFAULT };
+
+impl Platform for Threads {
+    type Word = AtomicU32;
+    type Events = NoEvents;
+
+    #[inline(always)]
+    fn events(&self) -> &NoEvents {
+        &NoEvents
+    }
+
+    #[inline(always)]
+    fn tuning(&self) -> &Tuning {
+        &TUNING
+    }
+
+    #[inline(always)]
+    fn cpu(&self) -> Option<CpuId> {
+        CpuId::new(self.cpu)
+    }
+
+    #[inline(always)]
+    fn node(&self, id: NodeId) -> &Node<AtomicU32> {
+        // SAFETY: only numbers of this program's threads are asked for, and each has its nodes.
+        // A bounds check would bring a panic, and with it half of the core library, into the IR.
+        unsafe { NODES.get_unchecked(usize::from(id.number() - NodeId::FIRST)) }
+    }
+
+    #[inline(always)]
+    fn wait_until(&self, word: &AtomicU32, until: Until, budget: Budget, order: Ordering) -> u32 {
+        let mut looks = 0;
+        loop {
+            let seen = word.load(order);
+            looks += 1;
+            if until.met_by(seen) || matches!(budget, Budget::Looks(most) if looks >= most) {
+                return seen;
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn relax(&self, _: u32) {}
+
+    #[inline(always)]
+    fn fence(&self, order: Ordering) {
+        if !matches!(order, Ordering::Relaxed) {
+            core::sync::atomic::fence(order);
+        }
+    }
+}
+
+struct Shared {
+    lock: Lock,
+    counter: UnsafeCell<u32>,
+}
+
+// SAFETY: the counter is only touched by who holds the lock: that is what is to be checked.
+unsafe impl Sync for Shared {}
+
+static SHARED: Shared = Shared { lock: Lock::UNLOCKED, counter: UnsafeCell::new(0) };
+
+#[cfg(not(lock = "queued-rw"))]
+fn write(p: &Threads) {
+    SHARED.lock.acquire(p);
+    // SAFETY: the lock is held.
+    unsafe { *SHARED.counter.get() += 1 };
+    // SAFETY: acquired above.
+    unsafe { SHARED.lock.release(p) };
+}
+
+#[cfg(not(lock = "queued-rw"))]
+const WRITERS: usize = THREADS;
+
+#[cfg(lock = "queued-rw")]
+fn write(p: &Threads) {
+    SHARED.lock.acquire_exclusive(p);
+    // SAFETY: the lock is held for writing.
+    unsafe { *SHARED.counter.get() += 1 };
+    // SAFETY: acquired above.
+    unsafe { SHARED.lock.release_exclusive(p) };
+}
+
+#[cfg(lock = "queued-rw")]
+fn read(p: &Threads) {
+    SHARED.lock.acquire_shared(p);
+    // SAFETY: the lock is held for reading. Volatile, so that the read is in the program.
+    unsafe { SHARED.counter.get().read_volatile() };
+    // SAFETY: acquired above.
+    unsafe { SHARED.lock.release_shared(p) };
+}
+
+/// The last thread only reads.
+#[cfg(lock = "queued-rw")]
+const WRITERS: usize = THREADS - 1;
+
+extern "C" fn body(argument: *mut c_void) -> *mut c_void {
+    let cpu = argument.addr();
+    let p = Threads { cpu: cpu as u32 };
+    #[cfg(lock = "queued-rw")]
+    if cpu >= WRITERS {
+        read(&p);
+        return ptr::null_mut();
+    }
+    write(&p);
+    ptr::null_mut()
+}
+
+// SAFETY: nobody links this file; the checker that loads it has no other `main`.
+#[unsafe(no_mangle)]
+pub extern "C" fn main() -> c_int {
+    let mut threads = [0; THREADS];
+    let mut cpu = 0;
+    while cpu < THREADS {
+        let argument = ptr::without_provenance_mut(cpu);
+        // SAFETY: `body` takes a number, not a place.
+        let thread = unsafe { __VERIFIER_thread_create(ptr::null(), body, argument) };
+        threads[cpu] = c_long::from(thread);
+        cpu += 1;
+    }
+    for thread in threads {
+        // SAFETY: made above, joined once.
+        unsafe { __VERIFIER_thread_join(thread, ptr::null_mut()) };
+    }
+    // SAFETY: every thread has ended.
+    if unsafe { *SHARED.counter.get() } as usize != WRITERS {
+        // SAFETY: the strings end with zero.
+        unsafe { __VERIFIER_assert_fail(c"every section counts".as_ptr(), c"client".as_ptr(), 1) };
+    }
+    0
+}

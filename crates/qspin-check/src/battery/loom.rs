@@ -1,0 +1,115 @@
+//! What loom runs a lock through: every schedule of two CPUs, and those of three with at most
+//! four preemptions.
+
+use std::sync::Arc;
+
+use super::{Check, Program};
+use crate::scenario::Mode::{self, Read, Write};
+use crate::scenario::Step::{self, Enter, Interrupted, Leave, Section, Together, Try, Watched};
+use crate::scenario::Scenario;
+use crate::subject::Traits;
+
+/// Every schedule.
+const UNBOUNDED: Option<usize> = None;
+/// Preemptions of three CPUs.
+const THREE: Option<usize> = Some(4);
+/// Preemptions of four CPUs: more are minutes.
+const FOUR: Option<usize> = Some(2);
+/// Preemptions of two CPUs that acquire twice: every schedule is more than a minute for a lock
+/// with nodes.
+const TWICE: Option<usize> = Some(5);
+
+fn one(preemptions: Option<usize>, scenario: Scenario) -> Check {
+    Check { program: Program::One(Arc::new(scenario)), preemptions }
+}
+
+fn every(preemptions: Option<usize>, scenario: fn(u32) -> Scenario) -> Check {
+    Check { program: Program::EveryOperation(scenario), preemptions }
+}
+
+/// A lock that is held when two others come for it.
+fn held(name: &str, mode: Mode, second: Vec<Step>, third: Vec<Step>) -> Scenario {
+    Scenario::new(name, vec![vec![Leave(0, mode)], second, third]).before(vec![Enter(0, mode)])
+}
+
+fn write() -> Vec<Step> {
+    vec![Section(0, Write)]
+}
+
+fn read() -> Vec<Step> {
+    vec![Section(0, Read)]
+}
+
+/// What loom runs a lock through, cheap checks first.
+#[must_use]
+pub fn for_loom(traits: Traits) -> Vec<Check> {
+    let twice = || vec![Section(0, Write); 2];
+    let try_last = vec![Section(0, Write), Try(0, Write)];
+    let try_first = vec![Try(0, Write), Section(0, Write)];
+    let watched = || vec![Watched(0, Write)];
+    let mut checks = vec![
+        one(UNBOUNDED, Scenario::new("two", vec![watched(), watched()])),
+        one(UNBOUNDED, Scenario::new("try", vec![write(), vec![Try(0, Write)]])),
+        every(UNBOUNDED, interrupted),
+        one(TWICE, Scenario::new("try-twice", vec![try_last, try_first])),
+        one(TWICE, Scenario::new("two-twice", vec![twice(), twice()])),
+        one(THREE, held("queue", Write, write(), write())),
+        one(THREE, Scenario::new("three", vec![write(), write(), write()])),
+    ];
+    if traits.nodes {
+        checks.extend(for_nodes());
+    }
+    if traits.shared {
+        checks.extend(for_readers());
+    }
+    checks
+}
+
+fn for_nodes() -> Vec<Check> {
+    let twice = vec![Section(0, Write); 2];
+    vec![
+        one(THREE, held("again", Write, twice, write())),
+        one(THREE, held("numberless", Write, write(), write()).numberless(2)),
+        one(THREE, held("levels-used", Write, write(), write()).nested(1, 3).nested(2, 4)),
+        // Three waiters: the one that is handed the queue has somebody behind it.
+        one(FOUR, Scenario::new("four", vec![write(), write(), write(), write()])),
+    ]
+}
+
+fn for_readers() -> Vec<Check> {
+    let together = || vec![Together(0, 2)];
+    let write_then_try = vec![Section(0, Write), Try(0, Read)];
+    let try_then_read = vec![Try(0, Write), Section(0, Read)];
+    let write_read = vec![vec![Watched(0, Write)], vec![Watched(0, Read)]];
+    vec![
+        one(UNBOUNDED, Scenario::new("write-read", write_read)),
+        one(UNBOUNDED, Scenario::new("share", vec![together(), together()])),
+        one(UNBOUNDED, Scenario::new("try-read", vec![write(), vec![Try(0, Read)]])),
+        every(UNBOUNDED, interrupted_reader),
+        one(TWICE, Scenario::new("try-read-twice", vec![write_then_try, try_then_read])),
+        one(THREE, Scenario::new("write-read-read", vec![write(), read(), read()])),
+        one(THREE, Scenario::new("write-write-read", vec![write(), write(), read()])),
+        one(THREE, held("read-held", Read, write(), read())),
+        one(THREE, held("write-held", Write, read(), read())),
+    ]
+}
+
+/// A CPU that waits for lock 0 is interrupted, and the interrupt waits for lock 1.
+///
+/// The locks are released in the order opposite to that of acquisition. A lock whose *release*
+/// waits for its successor to link (MCS) would otherwise wait for a successor that is
+/// interrupted, and with it for whatever the interrupt waits for.
+fn interrupted(at: u32) -> Scenario {
+    let section = Box::new(Section(0, Write));
+    let handler = vec![Section(1, Write)];
+    let release = vec![Leave(1, Write), Leave(0, Write)];
+    Scenario::new("interrupted", vec![release, vec![Interrupted(at, handler, section)]])
+        .before(vec![Enter(0, Write), Enter(1, Write)])
+        .locks(2)
+}
+
+/// A reader is interrupted by another one of the same lock while a writer comes.
+fn interrupted_reader(at: u32) -> Scenario {
+    let reader = vec![Interrupted(at, read(), Box::new(Section(0, Read)))];
+    Scenario::new("interrupted-reader", vec![reader, write()])
+}

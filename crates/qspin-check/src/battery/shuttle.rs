@@ -1,0 +1,65 @@
+//! What shuttle runs a lock through: four to eight CPUs, and interrupts deeper than there are
+//! nodes.
+
+use std::sync::Arc;
+
+use crate::scenario::Mode::{Read, Write};
+use crate::scenario::Step::{self, Interrupted, Section, Try};
+use crate::scenario::Scenario;
+use crate::subject::Traits;
+
+/// Interrupts within interrupts: one more than a CPU has nodes beside the interrupted level.
+const DEPTH: usize = 5;
+
+/// What shuttle runs a lock through.
+#[must_use]
+pub fn for_shuttle(traits: Traits) -> Vec<Arc<Scenario>> {
+    let write = |times| vec![Section(0, Write); times];
+    let mixed = || vec![Section(0, Write), Try(0, Write), Section(0, Write), Try(0, Write)];
+    let mut scenarios = vec![
+        Scenario::new("four", vec![write(3); 4]),
+        Scenario::new("eight", vec![write(2); 8]),
+        Scenario::new("try", vec![mixed(), mixed(), mixed(), write(2)]),
+    ];
+    scenarios.extend((0..6).map(interrupted));
+    if traits.nodes {
+        scenarios.push(Scenario::new("numberless", vec![write(2); 6]).numberless(1).numberless(4));
+        scenarios.push(Scenario::new("levels-used", vec![write(2); 4]).nested(1, 3).nested(3, 4));
+        scenarios.extend((0..6).map(nested));
+    }
+    if traits.shared {
+        let read = |times| vec![Section(0, Read); times];
+        let both = || vec![Section(0, Read), Section(0, Write), Try(0, Read), Section(0, Read)];
+        let interrupted =
+            |at| vec![Interrupted(at, read(1), Box::new(Section(0, Read))), Section(0, Write)];
+        let readers = vec![write(2), read(3), read(3), read(3), write(1)];
+        scenarios.push(Scenario::new("readers", readers));
+        scenarios.push(Scenario::new("readers-eight", vec![both(); 8]));
+        scenarios.push(Scenario::new(
+            "readers-interrupted",
+            vec![interrupted(1), interrupted(2), interrupted(4), interrupted(6), write(2)],
+        ));
+    }
+    scenarios.into_iter().map(Arc::new).collect()
+}
+
+/// Four CPUs, each interrupted once, by a handler with a lock of its own.
+fn interrupted(at: u32) -> Scenario {
+    let thread = |cpu: u32| level(at + cpu % 2, vec![Section(1, Write)], 0);
+    Scenario::new(&format!("interrupted-{at}"), (0..4).map(thread).collect()).locks(2)
+}
+
+/// Four CPUs, each interrupted within interrupts, each level with a lock of its own.
+fn nested(at: u32) -> Scenario {
+    let levels = |at| (0..=DEPTH).rev().fold(Vec::new(), |handler, lock| level(at, handler, lock));
+    let threads = (0..4).map(|cpu| levels(at + cpu % 2)).collect();
+    // A deep level has no node, and its service no order.
+    let mut scenario = Scenario::new(&format!("nested-{at}"), threads).locks(DEPTH + 1);
+    scenario.fifo = false;
+    scenario
+}
+
+fn level(at: u32, handler: Vec<Step>, lock: usize) -> Vec<Step> {
+    let section = Section(lock, Write);
+    vec![if handler.is_empty() { section } else { Interrupted(at, handler, Box::new(section)) }]
+}

@@ -1,0 +1,64 @@
+//! Running one check of a battery on one lock.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::battery::{Check, Program};
+use crate::explore::{LoomLimits, Outcome};
+use crate::ledger::Coverage;
+use crate::scenario::Scenario;
+use crate::subject::Subject;
+use crate::weakening::Weakening;
+
+/// Operations before which an interrupt may come; no section of any lock has as many.
+const MOST_OPERATIONS: u32 = 200;
+
+/// Runs a check under loom, with at most `preemptions` where that is less than its own bound.
+#[must_use]
+pub fn under_loom(
+    subject: &dyn Subject,
+    check: &Check,
+    weak: Option<Weakening>,
+    preemptions: Option<usize>,
+    time: Duration,
+) -> Outcome {
+    let bound = match (check.preemptions, preemptions) {
+        (Some(own), Some(less)) => Some(own.min(less)),
+        (own, less) => own.or(less),
+    };
+    let limits = LoomLimits { preemptions: bound, time };
+    match &check.program {
+        Program::One(scenario) => subject.loom(scenario, weak, limits),
+        Program::EveryOperation(scenario) => {
+            at_every_operation(|at| subject.loom(&Arc::new(scenario(at)), weak, limits))
+        }
+    }
+}
+
+/// Runs a scenario under loom once per operation at which the interrupt may come, until there
+/// is no such operation any more.
+fn at_every_operation(run: impl Fn(u32) -> Outcome) -> Outcome {
+    let mut executions = 0;
+    let mut coverage = Coverage::default();
+    for at in 0..MOST_OPERATIONS {
+        let outcome = run(at);
+        executions += outcome.executions;
+        coverage.merge(&outcome.coverage);
+        if outcome.failure.is_some() || outcome.coverage.interrupts == 0 {
+            return Outcome { executions, coverage, ..outcome };
+        }
+    }
+    unreachable!("an execution has a context that takes {MOST_OPERATIONS} steps and more")
+}
+
+/// The scenario of this name in the battery of loom.
+#[must_use]
+pub fn loom_check(subject: &dyn Subject, name: &str) -> Option<Check> {
+    crate::battery::for_loom(subject.traits()).into_iter().find(|check| check.name() == name)
+}
+
+/// The scenario of this name in the battery of shuttle.
+#[must_use]
+pub fn shuttle_scenario(subject: &dyn Subject, name: &str) -> Option<Arc<Scenario>> {
+    crate::battery::for_shuttle(subject.traits()).into_iter().find(|check| check.name == name)
+}

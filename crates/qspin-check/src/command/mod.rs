@@ -1,0 +1,62 @@
+//! The subcommands of `qspin-check`: one file each.
+
+mod arguments;
+mod emit;
+mod loom;
+mod mutate;
+mod planted;
+mod replay;
+mod report;
+mod shuttle;
+
+use std::process::ExitCode;
+
+use arguments::Arguments;
+
+const USAGE: &str = "\
+qspin-check: the locks of qspin under model checkers
+
+  qspin-check loom    [--lock NAME] [--seconds N]     every schedule, within bounds
+  qspin-check shuttle [--lock NAME] [--seed S] [--executions N]
+                                                      random schedules of more CPUs
+  qspin-check mutate  [--seconds N]                   each memory ordering weakened, alone
+  qspin-check planted [--seconds N]                   locks with known bugs must be caught
+  qspin-check replay  --lock NAME --scenario NAME --strategy random|pctN --seed S
+                                                      one execution of shuttle again
+  qspin-check emit    --lock NAME [--threads N] [--out FILE]
+                                                      LLVM IR of a client, for GenMC
+
+Exit status: 0 if everything is as it must be, 1 if not, 2 for a command that makes no sense.
+";
+
+/// Runs a command line; returns its exit status.
+#[must_use]
+pub fn run(arguments: &[String]) -> ExitCode {
+    let Some((name, rest)) = arguments.split_first() else {
+        print!("{USAGE}");
+        return ExitCode::from(2);
+    };
+    let result = Arguments::parse(rest).and_then(|arguments| match name.as_str() {
+        "loom" => loom::run(arguments),
+        "shuttle" => shuttle::run(arguments),
+        "mutate" => mutate::run(arguments),
+        "planted" => planted::run(arguments),
+        "replay" => replay::run(arguments),
+        "emit" => emit::run(arguments),
+        "help" | "--help" | "-h" => {
+            print!("{USAGE}");
+            Ok(true)
+        }
+        _ => Err(format!(
+            "unknown command `{name}`; there are loom, shuttle, mutate, planted, replay, emit"
+        )),
+    });
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(message) => {
+            eprintln!("qspin-check: {message}");
+            ExitCode::from(2)
+        }
+    }
+}

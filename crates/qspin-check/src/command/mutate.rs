@@ -1,0 +1,58 @@
+//! `qspin-check mutate`
+
+use std::time::{Duration, Instant};
+
+use super::arguments::Arguments;
+use crate::mutation::{Mutant, Survey, Verdict, run_all};
+
+/// The most that one mutant may take.
+const SECONDS: u64 = 60;
+
+pub(super) fn run(mut arguments: Arguments) -> Result<bool, String> {
+    let time = Duration::from_secs(arguments.number("seconds", SECONDS)?);
+    arguments.nothing_else()?;
+    let begun = Instant::now();
+    let survey = match Survey::take(time) {
+        Ok(survey) => survey,
+        Err(message) => {
+            println!("mutate   FAILED: {message}");
+            return Ok(false);
+        }
+    };
+    let mut good = true;
+    for site in survey.forgotten() {
+        println!("mutate   FAILED: no lock consults {}", site.name());
+        good = false;
+    }
+    let mutants = run_all(&survey, time, print);
+    let count = |wanted: fn(&Verdict) -> bool| {
+        mutants.iter().filter(|mutant| wanted(&mutant.verdict())).count()
+    };
+    let killed = count(|verdict| *verdict == Verdict::Killed);
+    let excepted = count(|verdict| matches!(verdict, Verdict::Excepted(_)));
+    let wrong = count(|verdict| matches!(verdict, Verdict::Wrong(_)));
+    let executions: u64 = mutants.iter().map(|mutant| mutant.executions).sum();
+    let seconds = begun.elapsed().as_secs_f64();
+    println!(
+        "mutate: {killed} of {} orderings killed, {excepted} excepted with their reason, {wrong} \
+         wrong; {executions} executions ({seconds:.1} s)",
+        mutants.len()
+    );
+    Ok(good && wrong == 0 && !mutants.is_empty())
+}
+
+fn print(mutant: &Mutant) {
+    let weakening = mutant.weakening.to_string();
+    let place = match &mutant.killed {
+        Some((_, lock, scenario)) => format!("{lock} {scenario}"),
+        None => "everywhere".to_owned(),
+    };
+    let result = match (mutant.verdict(), &mutant.killed) {
+        (Verdict::Killed, Some((failure, ..))) => format!("killed: {}", failure.kind),
+        (Verdict::Killed, None) => "killed".to_owned(),
+        (Verdict::Excepted(reason), _) => format!("lives: {reason}"),
+        (Verdict::Wrong(message), _) => format!("FAILED: {message}"),
+    };
+    let executions = mutant.executions;
+    println!("mutate   {weakening:30} {place:34} {executions:>8} executions  {result}");
+}

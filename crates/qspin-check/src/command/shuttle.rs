@@ -1,0 +1,61 @@
+//! `qspin-check shuttle`
+
+use qspin_core::events::Event;
+
+use super::arguments::Arguments;
+use super::report::Report;
+use crate::battery::for_shuttle;
+use crate::explore::{ShuttlePlan, Strategy};
+use crate::ledger::Coverage;
+
+/// Executions of each scenario with each strategy.
+const EXECUTIONS: u64 = 500;
+/// The seed unless another one is given: a run is the same every time.
+const SEED: u64 = 1;
+
+const STRATEGIES: [Strategy; 2] = [Strategy::Random, Strategy::Pct { depth: 4 }];
+
+pub(super) fn run(mut arguments: Arguments) -> Result<bool, String> {
+    let subjects = arguments.subjects()?;
+    let seed = arguments.number("seed", SEED)?;
+    let executions = arguments.number("executions", EXECUTIONS)?;
+    arguments.nothing_else()?;
+    let mut report = Report::new("shuttle");
+    for subject in subjects {
+        let mut coverage = Coverage::default();
+        for scenario in for_shuttle(subject.traits()) {
+            for strategy in STRATEGIES {
+                let outcome =
+                    subject.shuttle(&scenario, ShuttlePlan { strategy, seed, executions });
+                coverage.merge(&outcome.coverage);
+                let (lock, name) = (subject.name(), strategy.name());
+                report.must_pass(lock, &scenario.name, &name, &outcome);
+                if let Some(seed) = outcome.seed {
+                    println!("{}", replay_line(lock, &scenario.name, strategy, seed));
+                }
+            }
+        }
+        if subject.traits().nodes && !subject.traits().shared {
+            for event in [Event::LockUseNode2, Event::LockUseNode4, Event::LockNoNode] {
+                if uses_nodes_of_the_core(subject.name()) && !coverage.events.contains_key(&event) {
+                    report.complain(format!("{}: {} never happened", subject.name(), event.name()));
+                }
+            }
+        }
+    }
+    Ok(report.end())
+}
+
+/// The small locks of the planted bugs count no events.
+fn uses_nodes_of_the_core(lock: &str) -> bool {
+    crate::subject::variants().iter().any(|subject| subject.name() == lock)
+}
+
+/// The command that gives a failing execution again.
+pub(super) fn replay_line(lock: &str, scenario: &str, strategy: Strategy, seed: u64) -> String {
+    let strategy = strategy.name();
+    format!(
+        "replay: qspin-check replay --lock {lock} --scenario {scenario} --strategy {strategy} \
+         --seed {seed}"
+    )
+}

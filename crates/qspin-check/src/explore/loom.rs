@@ -1,0 +1,93 @@
+//! Loom: all schedules, up to a number of preemptions, and all values a load may return.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use super::{Outcome, quietly};
+use crate::failure::{Failure, Kind};
+use crate::ledger::{self, Touched};
+use crate::machine::Loom;
+use crate::scenario::Scenario;
+use crate::subject::Family;
+use crate::weakening::Weakening;
+use crate::world::execute;
+
+/// How far loom goes.
+#[derive(Debug, Clone, Copy)]
+pub struct LoomLimits {
+    /// Preemptions per execution; `None` for all.
+    pub preemptions: Option<usize>,
+    /// The time after which the check is undecided.
+    pub time: Duration,
+}
+
+/// Branches of one execution. Loom panics beyond; the ledger finds deadlocks and endless loops
+/// long before.
+const MAX_BRANCHES: usize = 5_000;
+
+/// Explores a scenario.
+pub fn explore<F: Family>(
+    scenario: &Arc<Scenario>,
+    weak: Option<Weakening>,
+    limits: LoomLimits,
+) -> Outcome {
+    let mut builder = loom::model::Builder::new();
+    builder.max_threads = scenario.threads.len();
+    builder.max_branches = MAX_BRANCHES;
+    builder.preemption_bound = limits.preemptions;
+    // Loom's own limits end a run without a word; this crate's own says "undecided".
+    builder.max_duration = None;
+    builder.max_permutations = None;
+
+    let executions = Arc::new(AtomicU64::new(0));
+    let begun = Instant::now();
+    ledger::begin_check();
+    let result = {
+        let (executions, scenario) = (Arc::clone(&executions), Arc::clone(scenario));
+        quietly(|| {
+            builder.check(move || {
+                if begun.elapsed() > limits.time {
+                    let message = format!("no answer after {:?}", limits.time);
+                    <Loom as crate::machine::Machine>::abandon(Failure::new(
+                        Kind::Undecided,
+                        message,
+                    ));
+                }
+                executions.fetch_add(1, Relaxed);
+                execute::<F, Loom>(&scenario, weak);
+            });
+        })
+    };
+    let touched = ledger::touched();
+    let failure = match (ledger::take_failure(), result) {
+        (Some(failure), _) => Some(failure),
+        (None, Err(message)) => Some(classify(message, touched)),
+        (None, Ok(())) => None,
+    };
+    ledger::end();
+    Outcome {
+        executions: executions.load(Relaxed),
+        failure,
+        seed: None,
+        coverage: ledger::coverage(),
+    }
+}
+
+/// What loom itself complained about.
+fn classify(message: String, touched: Option<Touched>) -> Failure {
+    let kind = if message.contains("Causality violation") {
+        match touched {
+            Some(Touched::Data) => Kind::DataRace,
+            Some(Touched::Word(_)) => Kind::NodeLife,
+            None => Kind::Crash,
+        }
+    } else if message.contains("deadlock; threads") {
+        Kind::Deadlock
+    } else if message.contains("maximum number of branches") {
+        Kind::Livelock
+    } else {
+        Kind::Crash
+    };
+    Failure { kind, message }
+}

@@ -1,0 +1,342 @@
+//! The record of one execution: what every word holds, who waits for what, who came when.
+//!
+//! Both checkers run all threads of an execution on one thread of the operating system and
+//! change between them only within their own operations. So the record is a thread-local, it is
+//! exact, and it costs the explored program nothing: the checkers do not know of it. What it
+//! knows:
+//!
+//! * **the latest value of each word.** Both checkers append stores to a word's modification
+//!   order when they execute them. A waiter that has seen the latest value, and still waits,
+//!   need not look again until the word changes: looking would only multiply equal executions.
+//! * **who waits.** When every context that has not ended waits for a word that nobody has
+//!   changed since, that is a deadlock, found at once instead of at some limit.
+//! * **every step of a lock word**, to be held against its state diagram ([`Rules`]).
+//! * **the order of arrival and of acquisition**, and who is inside.
+
+mod coverage;
+mod paths;
+mod sections;
+mod waits;
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+
+use qspin_core::site::Site;
+
+pub use coverage::{Coverage, add_event, begin_check, coverage, interrupted};
+pub use paths::woke_in_vain;
+pub use sections::{entered, left, starts, writes};
+pub use waits::{Wait, finished, may_look, saw_latest, set_trying, waits_for, waits_for_any};
+
+use crate::failure::{Failure, Kind};
+use crate::scenario::Scenario;
+use crate::weakening::Weakening;
+
+/// What the harness knows of a lock's word or words: `index` counts them in the order in which
+/// the lock makes them.
+#[derive(Debug, Clone, Copy)]
+pub struct Rules {
+    /// Whether the state diagram has the step `from` to `to`.
+    pub legal: fn(index: usize, from: u32, to: u32) -> bool,
+    /// Whether that step is somebody's arrival: it fixes the order in which it is served.
+    pub arrives: fn(index: usize, from: u32, to: u32) -> bool,
+    /// Whether that step announces a waiting writer, which new readers may not pass.
+    pub announces: fn(index: usize, from: u32, to: u32) -> bool,
+    /// Whether the lock promises to serve in the order of arrival.
+    pub fifo: bool,
+}
+
+/// What a word is part of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Word `index` of lock `lock`.
+    Lock {
+        /// The number of the lock.
+        lock: usize,
+        /// Which of its words.
+        index: usize,
+    },
+    /// A word of a node.
+    Node,
+    /// A word of the harness.
+    Harness,
+}
+
+/// The number of a word in its execution.
+pub type WordId = usize;
+
+#[derive(Debug)]
+struct Word {
+    role: Role,
+    value: u32,
+    /// How often it was written.
+    version: u64,
+}
+
+/// What an armed interrupt does when it comes.
+pub type Handler = Box<dyn FnOnce()>;
+
+#[derive(Default)]
+struct Slot {
+    done: bool,
+    trying: bool,
+    wait: Option<Wait>,
+    /// Whether the last value that it loaded was the latest.
+    saw_latest: bool,
+    /// How often in a row it went on waiting after it had seen an older one.
+    old_looks: u32,
+    /// The ledger's clock at its last operation.
+    clock: u64,
+    steps: u32,
+    interrupt: Option<(u32, Handler)>,
+}
+
+#[derive(Debug, Default)]
+struct Lock {
+    arrivals: VecDeque<usize>,
+    writers: u32,
+    readers: u32,
+    writes: u32,
+    /// The stamp at which a writer began to wait.
+    announced: Option<u64>,
+}
+
+/// Steps of one context after which an execution has lost its way.
+const MOST_STEPS: u32 = 4000;
+
+#[derive(Default)]
+struct Ledger {
+    rules: Option<Rules>,
+    weakening: Option<Weakening>,
+    check_fifo: bool,
+    words: Vec<Word>,
+    slots: Vec<Slot>,
+    locks: Vec<Lock>,
+    /// Counts changes of any word.
+    clock: u64,
+    /// Counts beginnings of acquisitions and announcements of writers.
+    stamps: u64,
+    place: paths::Place,
+    /// Whether every execution is explored, so that equal ones are worth finding.
+    exhaustive: bool,
+    touched: Option<Touched>,
+    failure: Option<Failure>,
+}
+
+/// What the last access that a checker may object to was made to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Touched {
+    /// The protected data.
+    Data,
+    /// A word, within or at the beginning of a life.
+    Word(Role),
+}
+
+thread_local! {
+    static LEDGER: RefCell<Ledger> = RefCell::default();
+    static CURRENT: Cell<usize> = const { Cell::new(0) };
+    static MAKING: Cell<Role> = const { Cell::new(Role::Harness) };
+}
+
+fn with<R>(f: impl FnOnce(&mut Ledger) -> R) -> R {
+    LEDGER.with(|ledger| f(&mut ledger.borrow_mut()))
+}
+
+/// Begins the record of an execution of `scenario`.
+pub fn begin(rules: Rules, weakening: Option<Weakening>, scenario: &Scenario, exhaustive: bool) {
+    let fresh = Ledger {
+        rules: Some(rules),
+        weakening,
+        exhaustive,
+        check_fifo: scenario.fifo && rules.fifo,
+        slots: scenario.threads.iter().map(|_| Slot::default()).collect(),
+        locks: (0..scenario.locks).map(|_| Lock::default()).collect(),
+        ..Ledger::default()
+    };
+    let old = with(|ledger| std::mem::replace(ledger, fresh));
+    // Outside the borrow: what it holds may look into the ledger when dropped.
+    drop(old);
+    CURRENT.set(0);
+}
+
+/// Ends the record, and with it what it keeps alive.
+pub fn end() {
+    let old = with(std::mem::take);
+    drop(old);
+}
+
+/// The context that runs.
+#[must_use]
+pub fn current() -> usize {
+    CURRENT.get()
+}
+
+/// States that `slot` is the context that runs: the first thing that a thread does.
+pub fn run_as(slot: usize) {
+    CURRENT.set(slot);
+}
+
+/// Runs something that may switch to another context and come back.
+pub fn keep<R>(f: impl FnOnce() -> R) -> R {
+    let slot = CURRENT.get();
+    let result = f();
+    CURRENT.set(slot);
+    result
+}
+
+/// Runs `make`, whose words have this role; a lock's words are counted from 0.
+pub fn making<R>(role: Role, make: impl FnOnce() -> R) -> R {
+    let before = MAKING.replace(role);
+    let result = make();
+    MAKING.set(before);
+    result
+}
+
+/// Registers a word.
+pub fn register(value: u32) -> WordId {
+    let role = MAKING.get();
+    if let Role::Lock { lock, index } = role {
+        MAKING.set(Role::Lock { lock, index: index + 1 });
+    }
+    with(|ledger| {
+        ledger.words.push(Word { role, value, version: 0 });
+        ledger.words.len() - 1
+    })
+}
+
+/// The ordering at a site in this execution.
+pub fn ordering(site: Site, order: Ordering) -> Ordering {
+    coverage::consulted(site, order);
+    match with(|ledger| ledger.weakening) {
+        Some(weakening) if weakening.site == site => weakening.to,
+        _ => order,
+    }
+}
+
+/// Takes the interrupt that is due before the next operation of this context, if one is.
+/// Also counts the operation.
+///
+/// # Errors
+/// The context has taken too many steps.
+pub fn before_operation() -> Result<Option<Handler>, Failure> {
+    let slot = current();
+    with(|ledger| {
+        let slot = &mut ledger.slots[slot];
+        slot.steps += 1;
+        if slot.steps > MOST_STEPS {
+            return Err(Failure::new(Kind::Livelock, "a context does not come to an end"));
+        }
+        match &mut slot.interrupt {
+            Some((0, _)) => Ok(slot.interrupt.take().map(|(_, handler)| handler)),
+            Some((left, _)) => {
+                *left -= 1;
+                Ok(None)
+            }
+            None => Ok(None),
+        }
+    })
+}
+
+/// Lets `handler` interrupt this context before its operation `at`, counted from 0.
+pub fn arm(at: u32, handler: Handler) {
+    let slot = current();
+    with(|ledger| ledger.slots[slot].interrupt = Some((at, handler)));
+}
+
+/// Whether the armed interrupt did not come; disarms it.
+pub fn disarm() -> bool {
+    let slot = current();
+    let left = with(|ledger| ledger.slots[slot].interrupt.take());
+    left.is_some()
+}
+
+/// Notes an access that the checker may object to.
+pub fn touching(what: Touched) {
+    with(|ledger| ledger.touched = Some(what));
+}
+
+/// The same for a word.
+pub fn touching_word(id: WordId) {
+    with(|ledger| ledger.touched = Some(Touched::Word(ledger.words[id].role)));
+}
+
+/// What was last noted by [`touching`].
+#[must_use]
+pub fn touched() -> Option<Touched> {
+    with(|ledger| ledger.touched)
+}
+
+/// Notes that a load of the running context returned `value`. Returns whether what follows is
+/// explored in other executions.
+pub fn loaded(id: WordId, value: u32) -> bool {
+    let slot = current();
+    with(|ledger| {
+        let latest = ledger.words[id].value == value;
+        let clock = ledger.clock;
+        let slot = &mut ledger.slots[slot];
+        slot.saw_latest = latest;
+        slot.clock = clock;
+        paths::went_on(ledger, id, value)
+    })
+}
+
+/// The latest value of a word.
+#[must_use]
+pub fn latest(id: WordId) -> u32 {
+    with(|ledger| ledger.words[id].value)
+}
+
+/// Notes that the running context changed a word, and judges the step. Returns whether what
+/// follows is explored in other executions.
+///
+/// # Errors
+/// The state diagram does not have that step.
+pub fn stepped(id: WordId, from: u32, to: u32) -> Result<bool, Failure> {
+    let slot = current();
+    with(|ledger| {
+        ledger.clock += 1;
+        let clock = ledger.clock;
+        let word = &mut ledger.words[id];
+        word.value = to;
+        word.version += 1;
+        let role = word.role;
+        ledger.slots[slot].saw_latest = true;
+        ledger.slots[slot].clock = clock;
+        let known = paths::went_on(ledger, id, to);
+        let (Role::Lock { lock, index }, Some(rules)) = (role, ledger.rules) else {
+            return Ok(known);
+        };
+        if !(rules.legal)(index, from, to) {
+            let step = format!("word {index} stepped from {from:#010x} to {to:#010x}");
+            return Err(Failure::new(Kind::State, step));
+        }
+        let lock = &mut ledger.locks[lock];
+        if (rules.arrives)(index, from, to) {
+            lock.arrivals.push_back(slot);
+        }
+        if (rules.announces)(index, from, to) {
+            ledger.stamps += 1;
+            lock.announced = Some(ledger.stamps);
+        }
+        Ok(known)
+    })
+}
+
+/// Notes the counterexample; the first one counts.
+pub fn failed(failure: Failure) {
+    with(|ledger| {
+        ledger.failure.get_or_insert(failure);
+    });
+}
+
+/// Whether this execution has a counterexample.
+#[must_use]
+pub fn has_failed() -> bool {
+    with(|ledger| ledger.failure.is_some())
+}
+
+/// Takes the counterexample.
+pub fn take_failure() -> Option<Failure> {
+    with(|ledger| ledger.failure.take())
+}

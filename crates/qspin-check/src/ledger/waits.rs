@@ -1,0 +1,112 @@
+//! Who waits for what, and whether anybody can go on.
+
+use super::{Ledger, WordId, current, with};
+use crate::failure::{Failure, Kind};
+
+/// What a context waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// A change of one word since it had this version.
+    Word(WordId, u64),
+    /// A change of any word since this time.
+    Any(u64),
+}
+
+fn is_stuck(ledger: &Ledger, wait: Wait) -> bool {
+    match wait {
+        Wait::Word(id, version) => ledger.words[id].version == version,
+        Wait::Any(clock) => ledger.clock == clock,
+    }
+}
+
+fn check(ledger: &Ledger) -> Result<(), Failure> {
+    let mut waiting = Vec::new();
+    for (number, slot) in ledger.slots.iter().enumerate() {
+        match slot.wait {
+            Some(wait) if !slot.done && is_stuck(ledger, wait) => waiting.push(number),
+            _ if slot.done => {}
+            _ => return Ok(()),
+        }
+    }
+    if waiting.is_empty() {
+        return Ok(());
+    }
+    let message = format!("contexts {waiting:?} wait, and nobody else is left");
+    Err(Failure::new(Kind::Deadlock, message))
+}
+
+/// Looks at old values after which a waiter will see no other. Loom keeps seven values of a
+/// word, and does not return one again that was seen before a yield if it has a newer one. Two
+/// stores that are not ordered have no newer one: the last one executed may be the older, and
+/// whoever waits for it waits for ever.
+const OLD_LOOKS: u32 = 16;
+
+fn begin(ledger: &mut Ledger, wait: Wait) -> Result<(), Failure> {
+    let slot = &mut ledger.slots[current()];
+    if slot.trying {
+        return Err(Failure::new(Kind::TryWaited, "an attempt waits for somebody"));
+    }
+    slot.old_looks = if slot.saw_latest { 0 } else { slot.old_looks + 1 };
+    // What is not the latest value may be looked at again at once.
+    slot.wait = (slot.saw_latest || slot.old_looks > OLD_LOOKS).then_some(wait);
+    check(ledger)
+}
+
+/// The running context has looked at `id` and goes on waiting for it.
+///
+/// # Errors
+/// It may not wait, or nobody is left to end the wait.
+pub fn waits_for(id: WordId) -> Result<(), Failure> {
+    with(|ledger| {
+        let version = ledger.words[id].version;
+        begin(ledger, Wait::Word(id, version))
+    })
+}
+
+/// The running context pauses: it goes on when anything has changed since its last operation.
+///
+/// # Errors
+/// As [`waits_for`].
+pub fn waits_for_any() -> Result<(), Failure> {
+    with(|ledger| {
+        let clock = ledger.slots[current()].clock;
+        begin(ledger, Wait::Any(clock))
+    })
+}
+
+/// Whether the wait of the running context may have ended. Ends it if so.
+pub fn may_look() -> bool {
+    let slot = current();
+    with(|ledger| {
+        let stuck = ledger.slots[slot].wait.is_some_and(|wait| is_stuck(ledger, wait));
+        if !stuck {
+            ledger.slots[slot].wait = None;
+        }
+        !stuck
+    })
+}
+
+/// The running context has ended.
+///
+/// # Errors
+/// Everybody else waits for it in vain.
+pub fn finished() -> Result<(), Failure> {
+    let slot = current();
+    with(|ledger| {
+        ledger.slots[slot].done = true;
+        check(ledger)
+    })
+}
+
+/// Whether the running context makes an attempt that may not wait.
+pub fn set_trying(trying: bool) {
+    let slot = current();
+    with(|ledger| ledger.slots[slot].trying = trying);
+}
+
+/// Whether the last value that the running context has read was the latest.
+#[must_use]
+pub fn saw_latest() -> bool {
+    let slot = current();
+    with(|ledger| ledger.slots[slot].saw_latest)
+}

@@ -1,0 +1,127 @@
+//! Loom: every execution of a small program under (most of) C11's memory model.
+
+use std::sync::atomic::Ordering;
+
+use loom::cell::UnsafeCell;
+use loom::sync::atomic::AtomicU32;
+use qspin_core::platform::AtomicWord;
+
+use super::{Data, Life, Machine};
+use crate::failure::Failure;
+use crate::ledger;
+
+/// The checker loom.
+#[derive(Debug, Clone, Copy)]
+pub struct Loom;
+
+impl Machine for Loom {
+    type Atomic = LoomAtomic;
+    type Life = LoomLife;
+    type Data = LoomData;
+    type Handle = loom::thread::JoinHandle<()>;
+    const EXHAUSTIVE: bool = true;
+
+    fn spawn(body: impl FnOnce() + Send + 'static) -> Self::Handle {
+        loom::thread::spawn(body)
+    }
+
+    fn join(handle: Self::Handle) {
+        // A thread that panicked has ended the whole execution already.
+        let _ = handle.join();
+    }
+
+    fn yield_now() {
+        loom::thread::yield_now();
+    }
+
+    fn prune() {
+        loom::skip_branch();
+    }
+
+    fn fence(order: Ordering) {
+        loom::sync::atomic::fence(order);
+    }
+
+    fn abandon(failure: Failure) -> ! {
+        ledger::failed(failure);
+        // Loom ends at the first panic; the explorer reads the failure from the ledger.
+        panic!("counterexample")
+    }
+}
+
+/// A word of loom's.
+#[derive(Debug)]
+pub struct LoomAtomic(AtomicU32);
+
+impl AtomicWord for LoomAtomic {
+    fn new(value: u32) -> Self {
+        Self(AtomicU32::new(value))
+    }
+    fn load(&self, order: Ordering) -> u32 {
+        self.0.load(order)
+    }
+    fn store(&self, value: u32, order: Ordering) {
+        self.0.store(value, order);
+    }
+    fn swap(&self, value: u32, order: Ordering) -> u32 {
+        self.0.swap(value, order)
+    }
+    fn compare_exchange(&self, current: u32, new: u32, success: Ordering) -> Result<u32, u32> {
+        self.0.compare_exchange(current, new, success, Ordering::Relaxed)
+    }
+    fn fetch_add(&self, value: u32, order: Ordering) -> u32 {
+        self.0.fetch_add(value, order)
+    }
+    fn fetch_or(&self, value: u32, order: Ordering) -> u32 {
+        self.0.fetch_or(value, order)
+    }
+    fn fetch_and(&self, value: u32, order: Ordering) -> u32 {
+        self.0.fetch_and(value, order)
+    }
+}
+
+/// A word's life, as a cell that every access reads and every beginning writes.
+#[derive(Debug)]
+pub struct LoomLife(UnsafeCell<()>);
+
+// SAFETY: the cell holds nothing; loom runs one thread at a time and reports accesses that are
+// not ordered, which is what the cell is for.
+unsafe impl Sync for LoomLife {}
+// SAFETY: as above.
+unsafe impl Send for LoomLife {}
+
+impl Life for LoomLife {
+    fn new() -> Self {
+        Self(UnsafeCell::new(()))
+    }
+    fn touch(&self) {
+        self.0.with(|_| ());
+    }
+    fn renew(&self) {
+        self.0.with_mut(|_| ());
+    }
+}
+
+/// Data whose unordered accesses loom reports.
+#[derive(Debug)]
+pub struct LoomData(UnsafeCell<u32>);
+
+// SAFETY: loom runs one thread at a time on one thread of the operating system, and no switch
+// lies within an access; unordered accesses are reported, not undefined.
+unsafe impl Sync for LoomData {}
+// SAFETY: as above.
+unsafe impl Send for LoomData {}
+
+impl Data for LoomData {
+    fn new() -> Self {
+        Self(UnsafeCell::new(0))
+    }
+    fn add(&self) {
+        // SAFETY: the pointer is the cell's, and nobody else runs within the closure.
+        self.0.with_mut(|value| unsafe { *value += 1 });
+    }
+    fn read(&self) -> u32 {
+        // SAFETY: as in `add`.
+        self.0.with(|value| unsafe { *value })
+    }
+}

@@ -1,0 +1,73 @@
+//! What the platform of a model checker needs from that checker.
+//!
+//! Loom and shuttle differ in little: their atomics, whether they know what happens before what,
+//! and how a thread is made, yields and ends an execution that has failed. That little is a
+//! [`Machine`]; everything else is written once.
+
+mod loom;
+mod shuttle;
+
+pub use loom::Loom;
+pub use shuttle::Shuttle;
+
+use std::sync::atomic::Ordering;
+
+use qspin_core::platform::AtomicWord;
+
+use crate::failure::Failure;
+
+/// A model checker.
+///
+/// Both run every thread of an execution on one thread of the operating system, and change from
+/// one to another only inside the functions below and inside the operations of
+/// [`Machine::Atomic`]. The record of an execution ([`crate::ledger`]) relies on it.
+pub trait Machine: Sized + Send + Sync + 'static {
+    /// A 32-bit atomic.
+    type Atomic: AtomicWord + Send + Sync + 'static;
+    /// The life of a word: see [`Life`].
+    type Life: Life;
+    /// Data that only a lock protects: see [`Data`].
+    type Data: Data;
+    /// A thread that can be waited for.
+    type Handle;
+    /// Whether it explores every execution.
+    const EXHAUSTIVE: bool;
+
+    /// Runs `body` as another thread.
+    fn spawn(body: impl FnOnce() + Send + 'static) -> Self::Handle;
+    /// Waits for a thread.
+    fn join(handle: Self::Handle);
+    /// Lets other threads run. Orders nothing.
+    fn yield_now();
+    /// States that what follows in this execution is explored in others.
+    fn prune();
+    /// A fence; never called with `Relaxed`.
+    fn fence(order: Ordering);
+    /// Ends this execution, which has `failure` as its counterexample.
+    fn abandon(failure: Failure) -> !;
+}
+
+/// Verifies the promise of `AtomicWord::begin`: what happened to a word in its last life happens
+/// before its new life begins, and what happens to it afterwards happens after.
+///
+/// Both checkers append a store to the modification order of its word when it is executed, so a
+/// store that *overtakes* the initialisation of its word would never be seen as such; it is seen
+/// here, as two accesses that are not ordered.
+pub trait Life: Send + Sync + 'static {
+    /// A first life.
+    fn new() -> Self;
+    /// An access within a life.
+    fn touch(&self);
+    /// The beginning of the next life.
+    fn renew(&self);
+}
+
+/// A counter that its users must order among themselves.
+pub trait Data: Send + Sync + 'static {
+    /// Zero.
+    fn new() -> Self;
+    /// Adds one: a read and a write.
+    fn add(&self);
+    /// Reads.
+    fn read(&self) -> u32;
+}

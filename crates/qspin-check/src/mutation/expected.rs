@@ -1,0 +1,89 @@
+//! What each weakening must die of, and which ones live.
+
+use std::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
+
+use qspin_core::site::Site;
+
+use crate::failure::Kind;
+use crate::weakening::Weakening;
+
+/// What is expected of a weakening.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expectation {
+    /// A counterexample of this kind.
+    Dies(Kind),
+    /// None, for this reason.
+    Survives(&'static str),
+}
+
+/// What is expected of a weakening; `None` if nobody has thought about it yet.
+#[must_use]
+pub fn expectation(weakening: Weakening) -> Option<Expectation> {
+    let row = |row: &&(Site, Ordering, Expectation)| {
+        row.0 == weakening.site && row.1 == weakening.to
+    };
+    TABLE.iter().find(row).map(|row| row.2)
+}
+
+use Expectation::{Dies, Survives};
+use Kind::{DataRace, Deadlock, NodeLife};
+
+/// The queue's own hand-over orders nothing that the lock word does not.
+const HEAD_TAKES_LATER: &str = "equivalent where the head passes on nothing but its place: it \
+    hands over before it releases the lock, and the next head acquires that release before it \
+    uses or leaves its node. An order or a waiting that passes data in the node needs it.";
+
+#[rustfmt::skip]
+const TABLE: &[(Site, Ordering, Expectation)] = &[
+    (Site::QueueTry, Relaxed, Dies(DataRace)),
+    (Site::QueueRelease, Relaxed, Dies(DataRace)),
+    (Site::QueuePendingTake, Relaxed, Dies(DataRace)),
+    (Site::QueueTail, Acquire, Dies(NodeLife)),
+    (Site::QueueTail, Release, Dies(NodeLife)),
+    (Site::QueueLink, Relaxed, Dies(NodeLife)),
+    (Site::QueueTurn, Relaxed, Survives(HEAD_TAKES_LATER)),
+    (Site::QueueHeadTake, Relaxed, Dies(DataRace)),
+    (Site::QueueNext, Relaxed, Dies(NodeLife)),
+    (Site::QueueHandOver, Relaxed, Survives(HEAD_TAKES_LATER)),
+    (Site::QueueNoNodeTake, Relaxed, Dies(DataRace)),
+    (Site::BackoffTake, Relaxed, Dies(DataRace)),
+    (Site::BackoffRelease, Relaxed, Dies(DataRace)),
+    (Site::TicketDraw, Relaxed, Dies(DataRace)),
+    (Site::TicketTurn, Relaxed, Dies(DataRace)),
+    (Site::TicketTry, Relaxed, Dies(DataRace)),
+    (Site::TicketServe, Relaxed, Dies(DataRace)),
+    (Site::SimpleTake, Relaxed, Dies(DataRace)),
+    (Site::SimpleRelease, Relaxed, Dies(DataRace)),
+    (Site::YieldTake, Relaxed, Dies(DataRace)),
+    (Site::YieldRelease, Relaxed, Dies(DataRace)),
+    (Site::McsTry, Relaxed, Dies(DataRace)),
+    (Site::McsTail, Acquire, Dies(NodeLife)),
+    (Site::McsTail, Release, Dies(NodeLife)),
+    (Site::McsLink, Relaxed, Dies(NodeLife)),
+    (Site::McsTurn, Relaxed, Dies(DataRace)),
+    (Site::McsNext, Relaxed, Dies(NodeLife)),
+    // The link of the next waiter may come before the zero that it should overwrite.
+    (Site::McsLeave, Relaxed, Dies(Deadlock)),
+    (Site::McsSuccessor, Relaxed, Dies(NodeLife)),
+    (Site::McsHandOver, Relaxed, Dies(DataRace)),
+    (Site::McsRelease, Relaxed, Dies(DataRace)),
+    (Site::RwReadTry, Relaxed, Dies(DataRace)),
+    (Site::RwReadTurn, Relaxed, Dies(DataRace)),
+    (Site::RwReadRelease, Relaxed, Dies(DataRace)),
+    (Site::RwWriteTry, Relaxed, Dies(DataRace)),
+    (Site::RwWriteTake, Relaxed, Dies(DataRace)),
+    (Site::RwWriteRelease, Relaxed, Dies(DataRace)),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_expected_twice() {
+        for (index, row) in TABLE.iter().enumerate() {
+            let same = |other: &&(Site, Ordering, Expectation)| (other.0, other.1) == (row.0, row.1);
+            assert_eq!(TABLE.iter().position(|other| same(&other)), Some(index), "{row:?}");
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Every named ordering, weakened alone, must yield a counterexample.
+//!
+//! An ordering whose weakening nothing notices is either too strong, or not checked; both are
+//! worth knowing. The sites are not listed here: they are recorded while the locks run, and a
+//! site that no lock consults is a failure, so that a new one cannot be forgotten.
+
+mod expected;
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use qspin_core::site::Site;
+
+pub use expected::{Expectation, expectation};
+
+use crate::battery::for_loom;
+use crate::checks::under_loom;
+use crate::failure::{Failure, Kind};
+use crate::ledger::Coverage;
+use crate::subject::{Subject, variants};
+use crate::weakening::Weakening;
+
+/// What came of one weakening.
+#[derive(Debug, Clone)]
+pub struct Mutant {
+    /// The weakening.
+    pub weakening: Weakening,
+    /// The counterexample, with the lock and the scenario in which it was found.
+    pub killed: Option<(Failure, &'static str, String)>,
+    /// Executions explored, over all locks and scenarios.
+    pub executions: u64,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// A verdict on a mutant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// Killed, as expected.
+    Killed,
+    /// It survived, as the list of exceptions says it does.
+    Excepted(&'static str),
+    /// Anything else, in words.
+    Wrong(String),
+}
+
+impl Mutant {
+    /// Holds the mutant against the expectation for it.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        let found = self.killed.as_ref().map(|(failure, ..)| failure.kind);
+        match (found, expectation(self.weakening)) {
+            (Some(Kind::Undecided), _) => Verdict::Wrong("undecided: out of time".into()),
+            (Some(kind), Some(Expectation::Dies(expected))) if kind == expected => Verdict::Killed,
+            (Some(kind), Some(Expectation::Dies(expected))) => {
+                Verdict::Wrong(format!("killed by {kind}, where {expected} was expected"))
+            }
+            (Some(kind), Some(Expectation::Survives(_))) => {
+                Verdict::Wrong(format!("killed by {kind}, but listed as an exception"))
+            }
+            (None, Some(Expectation::Survives(reason))) => Verdict::Excepted(reason),
+            (None, Some(Expectation::Dies(_))) => Verdict::Wrong("survived".into()),
+            (Some(kind), None) => {
+                Verdict::Wrong(format!("killed by {kind}, but nothing is expected of it"))
+            }
+            (None, None) => Verdict::Wrong("survived, and nothing is expected of it".into()),
+        }
+    }
+}
+
+/// The sites that each lock consults, and those that none does.
+pub struct Survey {
+    sites: Vec<(&'static dyn Subject, Coverage)>,
+}
+
+/// Preemptions while the sites are looked for: what a schedule must have to get anywhere.
+const SURVEY: usize = 1;
+
+impl Survey {
+    /// Runs every lock to see which sites it consults.
+    ///
+    /// # Errors
+    /// A lock fails as it is.
+    pub fn take(time: Duration) -> Result<Self, String> {
+        let mut sites = Vec::new();
+        for subject in variants() {
+            let mut coverage = Coverage::default();
+            for check in for_loom(subject.traits()) {
+                let outcome = under_loom(subject, &check, None, Some(SURVEY), time);
+                if let Some(failure) = outcome.failure {
+                    return Err(format!("{} fails as it is: {failure}", subject.name()));
+                }
+                coverage.merge(&outcome.coverage);
+            }
+            sites.push((subject, coverage));
+        }
+        Ok(Self { sites })
+    }
+
+    /// Sites that no lock consults.
+    #[must_use]
+    pub fn forgotten(&self) -> Vec<Site> {
+        let consulted = |site| {
+            self.sites.iter().any(|(_, coverage)| coverage.sites.iter().any(|&(at, _)| at == site))
+        };
+        Site::ALL.iter().copied().filter(|&site| !consulted(site)).collect()
+    }
+
+    /// Every weakening, with the locks that it concerns.
+    #[must_use]
+    pub fn weakenings(&self) -> Vec<(Weakening, Vec<&'static dyn Subject>)> {
+        let mut all: Vec<(Weakening, Vec<&'static dyn Subject>)> = Vec::new();
+        for (subject, coverage) in &self.sites {
+            for &(site, order) in &coverage.sites {
+                for &to in Weakening::steps_below(order) {
+                    let weakening = Weakening { site, to };
+                    match all.iter_mut().find(|(known, _)| *known == weakening) {
+                        Some((_, subjects)) => subjects.push(*subject),
+                        None => all.push((weakening, vec![*subject])),
+                    }
+                }
+            }
+        }
+        all.sort_by_key(|(weakening, _)| weakening.site);
+        all
+    }
+}
+
+/// Preemptions: few first, since most mutants die of few, and every check's own bound last.
+const BOUNDS: &[Option<usize>] = &[Some(1), Some(2), Some(3), None];
+/// The same for one that is listed to live: there is nothing to find at the end of a long search.
+const BOUNDS_OF_SURVIVORS: &[Option<usize>] = &[Some(1), Some(2)];
+
+/// Runs one mutant.
+fn run(weakening: Weakening, subjects: &[&'static dyn Subject], time: Duration) -> Mutant {
+    let begun = Instant::now();
+    let mut executions = 0;
+    let survives = matches!(expectation(weakening), Some(Expectation::Survives(_)));
+    for &preemptions in if survives { BOUNDS_OF_SURVIVORS } else { BOUNDS } {
+        for &subject in subjects {
+            for check in for_loom(subject.traits()) {
+                let left = time.saturating_sub(begun.elapsed());
+                let outcome = under_loom(subject, &check, Some(weakening), preemptions, left);
+                executions += outcome.executions;
+                if let Some(failure) = outcome.failure {
+                    let killed = Some((failure, subject.name(), check.name()));
+                    return Mutant { weakening, killed, executions, took: begun.elapsed() };
+                }
+            }
+        }
+    }
+    Mutant { weakening, killed: None, executions, took: begun.elapsed() }
+}
+
+/// Runs all mutants, two at a time or as many as there are CPUs; `report` is called for each as
+/// it ends.
+pub fn run_all(survey: &Survey, time: Duration, report: impl Fn(&Mutant) + Sync) -> Vec<Mutant> {
+    let weakenings = survey.weakenings();
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::new());
+    let workers = std::thread::available_parallelism().map_or(2, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                while let Some((weakening, subjects)) = weakenings.get(next.fetch_add(1, Relaxed)) {
+                    let mutant = run(*weakening, subjects, time);
+                    report(&mutant);
+                    done.lock().expect("no worker panics while it reports").push(mutant);
+                }
+            });
+        }
+    });
+    done.into_inner().expect("no worker panics while it reports")
+}

@@ -1,0 +1,158 @@
+//! Planted bugs: locks with a known flaw. Each must be caught, by the kind of counterexample that
+//! its flaw should cause; the same small locks without a flaw must pass.
+
+pub mod axes;
+pub mod flag;
+pub mod queue;
+pub mod rw;
+
+use qspin_core::order::Fifo;
+use qspin_core::queued::QueuedLock;
+use qspin_core::waiting::Spin;
+
+use crate::failure::Kind;
+use crate::ledger::Rules;
+use crate::machine::Machine;
+use crate::subject::{
+    Exclusive, Family, NoPending, Of, PLAIN, READERS, Shared, Subject, Traits, WITH_NODES,
+    family, rules,
+};
+use crate::word::Word;
+
+family!(
+    /// [`axes::RelaxedRelease`]
+    RelaxedRelease = "planted-relaxed-unlock", WITH_NODES, rules::QUEUED,
+    Exclusive<QueuedLock<Word<M>, axes::RelaxedRelease>>
+);
+family!(
+    /// [`axes::WipingRelease`]
+    WipingRelease = "planted-wiping-unlock", WITH_NODES, rules::QUEUED,
+    Exclusive<QueuedLock<Word<M>, axes::WipingRelease, Fifo, NoPending>>
+);
+family!(
+    /// [`axes::Barging`]
+    Barging = "planted-fifo-break", WITH_NODES, rules::QUEUED,
+    Exclusive<QueuedLock<Word<M>, Spin, Fifo, axes::Barging>>
+);
+family!(
+    /// [`axes::SharedPending`]
+    SharedPending = "planted-shared-pending", WITH_NODES, rules::QUEUED,
+    Exclusive<QueuedLock<Word<M>, Spin, Fifo, axes::SharedPending>>
+);
+
+macro_rules! small {
+    ($family:ident, $name:literal, $traits:expr, $rules:expr, $wrap:ident, $lock:ty) => {
+        family!(
+            /// A small lock.
+            $family = $name, $traits, $rules, $wrap<$lock>
+        );
+    };
+}
+
+small!(SoundQueue, "small-queue", PLAIN, SMALL_QUEUE, Exclusive,
+    queue::SmallQueue<Word<M>, { queue::NO_FLAW }>);
+small!(SkipsLink, "planted-lost-hand-over", PLAIN, SMALL_QUEUE, Exclusive,
+    queue::SmallQueue<Word<M>, { queue::SKIPS_LINK }>);
+small!(RelaxedLink, "planted-relaxed-link", PLAIN, SMALL_QUEUE, Exclusive,
+    queue::SmallQueue<Word<M>, { queue::RELAXED_LINK }>);
+small!(ReusesNode, "planted-node-reuse", PLAIN, SMALL_QUEUE, Exclusive,
+    queue::SmallQueue<Word<M>, { queue::REUSES_NODE }>);
+small!(LeaksLevel, "planted-level-leak", PLAIN, SMALL_QUEUE, Exclusive,
+    queue::SmallQueue<Word<M>, { queue::LEAKS_LEVEL }>);
+small!(SoundFlag, "small-flag", PLAIN, rules::FLAG, Exclusive,
+    flag::SmallFlag<Word<M>, { flag::NO_FLAW }>);
+small!(TwoSteps, "planted-test-then-set", PLAIN, rules::ANYTHING, Exclusive,
+    flag::SmallFlag<Word<M>, { flag::TWO_STEPS }>);
+small!(TryWaits, "planted-waiting-try", PLAIN, rules::FLAG, Exclusive,
+    flag::SmallFlag<Word<M>, { flag::TRY_WAITS }>);
+small!(Denies, "planted-is-locked-lies", PLAIN, rules::FLAG, Exclusive,
+    flag::SmallFlag<Word<M>, { flag::DENIES }>);
+small!(NeverEnds, "planted-livelock", PLAIN, rules::ANYTHING, Exclusive,
+    flag::SmallFlag<Word<M>, { flag::NEVER_ENDS }>);
+small!(SoundRw, "small-rw", READERS, rules::RW, Shared,
+    rw::SmallRw<Word<M>, { rw::NO_FLAW }>);
+small!(PassesWriter, "planted-reader-passes-writer", READERS, rules::RW, Shared,
+    rw::SmallRw<Word<M>, { rw::PASSES_WRITER }>);
+small!(InterruptQueues, "planted-interrupt-queues", READERS, rules::RW, Shared,
+    rw::SmallRw<Word<M>, { rw::INTERRUPT_QUEUES }>);
+small!(ExcludesReaders, "planted-readers-exclude", READERS, rules::RW, Shared,
+    rw::SmallRw<Word<M>, { rw::EXCLUDES_READERS }>);
+small!(IgnoresWriter, "planted-reader-ignores-writer", READERS, rules::RW, Shared,
+    rw::SmallRw<Word<M>, { rw::IGNORES_WRITER }>);
+
+/// Word 0 is the tail; whoever makes itself the tail has arrived.
+const SMALL_QUEUE: Rules = Rules {
+    legal: |_, _, _| true,
+    arrives: |index, _, to| index == 0 && to != 0,
+    announces: |_, _, _| false,
+    fifo: true,
+};
+
+/// The checker that is to catch a bug.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Catcher {
+    /// Loom, in its scenario of this name.
+    Loom(&'static str),
+    /// Shuttle, in its scenario of this name.
+    Shuttle(&'static str),
+}
+
+/// A planted bug, or a lock without one.
+pub struct Planted {
+    /// The lock.
+    pub subject: &'static dyn Subject,
+    /// Who must catch it, and where; empty for a lock that must pass everything.
+    pub catchers: Vec<(Catcher, Kind)>,
+}
+
+fn bug(subject: &'static dyn Subject, catchers: &[(Catcher, Kind)]) -> Planted {
+    Planted { subject, catchers: catchers.to_vec() }
+}
+
+/// Every planted bug.
+#[must_use]
+pub fn all() -> Vec<Planted> {
+    use Catcher::{Loom, Shuttle};
+    vec![
+        bug(Of::<RelaxedRelease>::VALUE, &[(Loom("two"), Kind::DataRace)]),
+        bug(Of::<RelaxedLink>::VALUE, &[(Loom("two"), Kind::NodeLife)]),
+        bug(Of::<SkipsLink>::VALUE, &[
+            (Loom("two"), Kind::Deadlock),
+            (Shuttle("four"), Kind::Deadlock),
+        ]),
+        bug(Of::<WipingRelease>::VALUE, &[
+            (Loom("two"), Kind::State),
+            (Shuttle("four"), Kind::State),
+        ]),
+        bug(Of::<Barging>::VALUE, &[(Loom("three"), Kind::Fifo), (Shuttle("four"), Kind::Fifo)]),
+        bug(Of::<SharedPending>::VALUE, &[
+            (Loom("three"), Kind::Fifo),
+            (Shuttle("four"), Kind::State),
+        ]),
+        bug(Of::<ReusesNode>::VALUE, &[
+            (Loom("interrupted"), Kind::NodeLife),
+            (Shuttle("interrupted-3"), Kind::Exclusion),
+        ]),
+        bug(Of::<LeaksLevel>::VALUE, &[(Loom("two"), Kind::Nesting)]),
+        bug(Of::<TwoSteps>::VALUE, &[
+            (Loom("two"), Kind::DataRace),
+            (Shuttle("four"), Kind::Exclusion),
+        ]),
+        bug(Of::<TryWaits>::VALUE, &[(Loom("try"), Kind::TryWaited)]),
+        bug(Of::<Denies>::VALUE, &[(Loom("two"), Kind::IsLocked)]),
+        bug(Of::<NeverEnds>::VALUE, &[(Loom("two"), Kind::Livelock)]),
+        bug(Of::<PassesWriter>::VALUE, &[
+            (Loom("read-held"), Kind::WriterPassed),
+            (Shuttle("readers"), Kind::WriterPassed),
+        ]),
+        bug(Of::<InterruptQueues>::VALUE, &[(Loom("interrupted-reader"), Kind::Deadlock)]),
+        bug(Of::<ExcludesReaders>::VALUE, &[(Loom("share"), Kind::Deadlock)]),
+        bug(Of::<IgnoresWriter>::VALUE, &[
+            (Loom("write-read"), Kind::DataRace),
+            (Shuttle("readers"), Kind::Exclusion),
+        ]),
+        bug(Of::<SoundQueue>::VALUE, &[]),
+        bug(Of::<SoundFlag>::VALUE, &[]),
+        bug(Of::<SoundRw>::VALUE, &[]),
+    ]
+}

@@ -1,0 +1,115 @@
+//! A reader-writer lock with the words of the real one, right but for one flaw.
+
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+
+use qspin_core::lock::{RawLock, RawSharedLock};
+use qspin_core::platform::{AtomicWord, Budget, Platform, Until};
+use qspin_core::queued::NativeLock;
+
+/// None: the lock is right, and the checkers must say so.
+pub const NO_FLAW: u8 = 0;
+/// A reader passes a waiting writer.
+pub const PASSES_WRITER: u8 = 1;
+/// A reader queues even in an interrupt.
+pub const INTERRUPT_QUEUES: u8 = 2;
+/// Readers exclude each other.
+pub const EXCLUDES_READERS: u8 = 3;
+/// A reader enters as soon as it has counted itself.
+pub const IGNORES_WRITER: u8 = 4;
+
+const WRITER: u32 = 0xff;
+const WAITING: u32 = 1 << 8;
+const READER: u32 = 1 << 9;
+
+/// A reader-writer lock; `FLAW` says what is wrong.
+pub struct SmallRw<W, const FLAW: u8> {
+    word: W,
+    queue: NativeLock<W>,
+}
+
+impl<W: AtomicWord, const FLAW: u8> SmallRw<W, FLAW> {
+    fn await_no_writer<P: Platform<Word = W>>(&self, p: &P) {
+        if FLAW != IGNORES_WRITER {
+            p.wait_until(&self.word, Until::clear(WRITER), Budget::Unbounded, Acquire);
+        }
+    }
+}
+
+// SAFETY: not even promised: that is what the checkers are to find out.
+unsafe impl<P: Platform, const FLAW: u8> RawSharedLock<P> for SmallRw<P::Word, FLAW> {
+    fn new() -> Self {
+        Self { word: P::Word::new(0), queue: RawLock::<P>::new() }
+    }
+
+    fn acquire_shared(&self, p: &P) {
+        if FLAW == EXCLUDES_READERS {
+            return RawSharedLock::<P>::acquire_exclusive(self, p);
+        }
+        let seen = self.word.fetch_add(READER, AcqRel);
+        if seen & (WRITER | WAITING) == 0 {
+            return;
+        }
+        if FLAW == PASSES_WRITER || p.in_interrupt() && FLAW != INTERRUPT_QUEUES {
+            return self.await_no_writer(p);
+        }
+        self.word.fetch_add(READER.wrapping_neg(), Relaxed);
+        self.queue.acquire(p);
+        self.word.fetch_add(READER, Relaxed);
+        self.await_no_writer(p);
+        // SAFETY: acquired above.
+        unsafe { self.queue.release(p) };
+    }
+
+    fn try_acquire_shared(&self, p: &P) -> bool {
+        let free = self.word.load(Relaxed) & (WRITER | WAITING) == 0;
+        if FLAW == EXCLUDES_READERS {
+            return RawSharedLock::<P>::try_acquire_exclusive(self, p);
+        }
+        if free && self.word.fetch_add(READER, AcqRel) & (WRITER | WAITING) == 0 {
+            return true;
+        }
+        if free {
+            self.word.fetch_add(READER.wrapping_neg(), Relaxed);
+        }
+        false
+    }
+
+    unsafe fn release_shared(&self, p: &P) {
+        if FLAW == EXCLUDES_READERS {
+            // SAFETY: acquired as a writer.
+            return unsafe { RawSharedLock::<P>::release_exclusive(self, p) };
+        }
+        self.word.fetch_add(READER.wrapping_neg(), Release);
+    }
+
+    fn acquire_exclusive(&self, p: &P) {
+        self.queue.acquire(p);
+        if self.word.compare_exchange(0, WRITER, Acquire).is_err() {
+            self.word.fetch_or(WAITING, Relaxed);
+            loop {
+                p.wait_until(&self.word, Until::is(WAITING), Budget::Unbounded, Relaxed);
+                if self.word.compare_exchange(WAITING, WRITER, Acquire).is_ok() {
+                    break;
+                }
+            }
+        }
+        // SAFETY: acquired above.
+        unsafe { self.queue.release(p) };
+    }
+
+    fn try_acquire_exclusive(&self, _: &P) -> bool {
+        self.word.compare_exchange(0, WRITER, Acquire).is_ok()
+    }
+
+    unsafe fn release_exclusive(&self, _: &P) {
+        self.word.fetch_add(WRITER.wrapping_neg(), Release);
+    }
+
+    fn is_locked(&self, _: &P) -> bool {
+        self.word.load(Relaxed) & !WAITING != 0
+    }
+
+    fn is_locked_exclusive(&self, _: &P) -> bool {
+        self.word.load(Relaxed) & WRITER != 0
+    }
+}

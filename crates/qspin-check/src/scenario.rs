@@ -1,0 +1,97 @@
+//! A small program of lock operations: what each context of an execution does.
+
+/// How a lock is acquired. A lock that only excludes knows only [`Mode::Write`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Excluding everybody.
+    Write,
+    /// Sharing with other readers.
+    Read,
+}
+
+/// One step of a context.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// Acquire, use the data, release.
+    Section(usize, Mode),
+    /// The same, with a look at `is_locked` while inside: one more point to be interrupted at.
+    Watched(usize, Mode),
+    /// Acquire without waiting, and if that succeeds use the data and release.
+    Try(usize, Mode),
+    /// Acquire, and keep it.
+    Enter(usize, Mode),
+    /// Release what [`Step::Enter`] acquired, after using the data.
+    Leave(usize, Mode),
+    /// Acquire for reading, and stay inside until this many readers are inside.
+    Together(usize, u32),
+    /// Do the second while being interrupted, before its operation of this number, by the first.
+    Interrupted(u32, Vec<Step>, Box<Step>),
+}
+
+/// One context: a CPU's number, or none, and what it does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Thread {
+    /// Its CPU.
+    pub cpu: Option<u32>,
+    /// What it does.
+    pub steps: Vec<Step>,
+}
+
+/// A small program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scenario {
+    /// Its name, unique in its battery.
+    pub name: String,
+    /// How many locks there are.
+    pub locks: usize,
+    /// What the first thread does before the others exist.
+    pub before: Vec<Step>,
+    /// The contexts; the first one is the one that makes the others.
+    pub threads: Vec<Thread>,
+    /// For each CPU how many of its nesting levels are in use from the beginning.
+    pub nesting: Vec<u32>,
+    /// Whether the order of service is held against the order of arrival.
+    pub fifo: bool,
+}
+
+impl Scenario {
+    /// A program whose threads run on CPUs 0, 1, … and share one lock.
+    #[must_use]
+    pub fn new(name: &str, threads: Vec<Vec<Step>>) -> Self {
+        let nesting = vec![0; threads.len()];
+        let thread = |(cpu, steps)| Thread { cpu: Some(cpu), steps };
+        let threads = (0..).zip(threads).map(thread).collect();
+        Self { name: name.into(), locks: 1, before: Vec::new(), threads, nesting, fifo: true }
+    }
+
+    /// With this done before the other threads exist.
+    #[must_use]
+    pub fn before(mut self, steps: Vec<Step>) -> Self {
+        self.before = steps;
+        self
+    }
+
+    /// With this many locks.
+    #[must_use]
+    pub fn locks(mut self, locks: usize) -> Self {
+        self.locks = locks;
+        self
+    }
+
+    /// With this thread having no CPU number. It has no place in a queue, so that no order of
+    /// service is promised.
+    #[must_use]
+    pub fn numberless(mut self, thread: usize) -> Self {
+        self.threads[thread].cpu = None;
+        self.fifo = false;
+        self
+    }
+
+    /// With this many nesting levels of a CPU in use. Where all are, it has no place in a queue.
+    #[must_use]
+    pub fn nested(mut self, cpu: usize, levels: u32) -> Self {
+        self.nesting[cpu] = levels;
+        self.fifo &= levels < qspin_core::node::LEVELS;
+        self
+    }
+}

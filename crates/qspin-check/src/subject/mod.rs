@@ -1,0 +1,177 @@
+//! The locks under check, behind one interface.
+
+mod catalogue;
+pub mod rules;
+
+pub use catalogue::{NoPending, locks, lookup, variants};
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use qspin_core::lock::{RawLock, RawSharedLock};
+use qspin_core::platform::Platform;
+
+use crate::explore::{self, LoomLimits, Outcome, ShuttlePlan};
+use crate::ledger::Rules;
+use crate::machine::Machine;
+use crate::platform::Context;
+use crate::scenario::{Mode, Scenario};
+use crate::weakening::Weakening;
+
+/// What the harness does to a lock, of either kind.
+pub trait Contend<P: Platform>: Send + Sync + 'static {
+    /// A free lock.
+    fn new() -> Self;
+    /// Acquires.
+    fn enter(&self, p: &P, mode: Mode);
+    /// Acquires without waiting.
+    fn try_enter(&self, p: &P, mode: Mode) -> bool;
+    /// Releases.
+    ///
+    /// # Safety
+    /// This context has acquired the lock in this mode.
+    unsafe fn leave(&self, p: &P, mode: Mode);
+    /// Whether anybody holds it.
+    fn is_locked(&self, p: &P) -> bool;
+}
+
+/// A lock that excludes.
+pub struct Exclusive<L>(L);
+
+impl<P: Platform, L: RawLock<P> + Send + Sync + 'static> Contend<P> for Exclusive<L> {
+    fn new() -> Self {
+        Self(L::new())
+    }
+    fn enter(&self, p: &P, _: Mode) {
+        self.0.acquire(p);
+    }
+    fn try_enter(&self, p: &P, _: Mode) -> bool {
+        self.0.try_acquire(p)
+    }
+    unsafe fn leave(&self, p: &P, _: Mode) {
+        // SAFETY: the caller has acquired it.
+        unsafe { self.0.release(p) }
+    }
+    fn is_locked(&self, p: &P) -> bool {
+        self.0.is_locked(p)
+    }
+}
+
+/// A lock that admits readers.
+pub struct Shared<L>(L);
+
+impl<P: Platform, L: RawSharedLock<P> + Send + Sync + 'static> Contend<P> for Shared<L> {
+    fn new() -> Self {
+        Self(L::new())
+    }
+    fn enter(&self, p: &P, mode: Mode) {
+        match mode {
+            Mode::Write => self.0.acquire_exclusive(p),
+            Mode::Read => self.0.acquire_shared(p),
+        }
+    }
+    fn try_enter(&self, p: &P, mode: Mode) -> bool {
+        match mode {
+            Mode::Write => self.0.try_acquire_exclusive(p),
+            Mode::Read => self.0.try_acquire_shared(p),
+        }
+    }
+    unsafe fn leave(&self, p: &P, mode: Mode) {
+        match mode {
+            // SAFETY: the caller has acquired it for writing.
+            Mode::Write => unsafe { self.0.release_exclusive(p) },
+            // SAFETY: the caller has acquired it for reading.
+            Mode::Read => unsafe { self.0.release_shared(p) },
+        }
+    }
+    fn is_locked(&self, p: &P) -> bool {
+        self.0.is_locked(p)
+    }
+}
+
+/// What kinds of scenario a lock is run through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Traits {
+    /// It admits readers.
+    pub shared: bool,
+    /// Waiters queue with nodes, which have lives, levels and an end.
+    pub nodes: bool,
+}
+
+/// A lock that only excludes, and whose waiters watch it.
+pub const PLAIN: Traits = Traits { shared: false, nodes: false };
+/// A lock whose waiters queue with nodes.
+pub const WITH_NODES: Traits = Traits { shared: false, nodes: true };
+/// A lock that admits readers, and whose waiters queue with nodes.
+pub const READERS: Traits = Traits { shared: true, nodes: true };
+
+/// A lock, whatever the platform.
+pub trait Family: Send + Sync + 'static {
+    /// The name under which it is reported.
+    const NAME: &'static str;
+    /// What it is run through.
+    const TRAITS: Traits;
+    /// What its words may do.
+    const RULES: Rules;
+    /// The lock itself.
+    type On<M: Machine>: Contend<Context<M>>;
+}
+
+/// Declares a [`Family`].
+macro_rules! family {
+    ($(#[$doc:meta])* $family:ident = $name:literal, $traits:expr, $rules:expr, $lock:ty) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub(crate) struct $family;
+
+        impl Family for $family {
+            const NAME: &'static str = $name;
+            const TRAITS: Traits = $traits;
+            const RULES: Rules = $rules;
+            type On<M: Machine> = $lock;
+        }
+    };
+}
+
+pub(crate) use family;
+
+/// A [`Family`] as a value.
+pub trait Subject: Sync {
+    /// The name under which it is reported.
+    fn name(&self) -> &'static str;
+    /// What it is run through.
+    fn traits(&self) -> Traits;
+    /// Runs a scenario under loom.
+    fn loom(&self, scenario: &Arc<Scenario>, weak: Option<Weakening>, limits: LoomLimits)
+    -> Outcome;
+    /// Runs a scenario under shuttle.
+    fn shuttle(&self, scenario: &Arc<Scenario>, plan: ShuttlePlan) -> Outcome;
+}
+
+/// The value of the family `F`.
+pub struct Of<F>(PhantomData<fn() -> F>);
+
+impl<F: Family> Of<F> {
+    /// The value.
+    pub const VALUE: &'static dyn Subject = &Self(PhantomData);
+}
+
+impl<F: Family> Subject for Of<F> {
+    fn name(&self) -> &'static str {
+        F::NAME
+    }
+    fn traits(&self) -> Traits {
+        F::TRAITS
+    }
+    fn loom(
+        &self,
+        scenario: &Arc<Scenario>,
+        weak: Option<Weakening>,
+        limits: LoomLimits,
+    ) -> Outcome {
+        explore::loom::<F>(scenario, weak, limits)
+    }
+    fn shuttle(&self, scenario: &Arc<Scenario>, plan: ShuttlePlan) -> Outcome {
+        explore::shuttle::<F>(scenario, plan)
+    }
+}

@@ -1,0 +1,91 @@
+//! The state diagrams of the locks, as their files document them, and what counts as arriving.
+
+use qspin_core::node::NodeId;
+use qspin_core::word::{self, LOCKED, LOCKED_MASK, PENDING, TAIL_MASK};
+
+use crate::ledger::Rules;
+
+const fn never(_: usize, _: u32, _: u32) -> bool {
+    false
+}
+
+const fn no_order(legal: fn(usize, u32, u32) -> bool) -> Rules {
+    Rules { legal, arrives: never, announces: never, fifo: false }
+}
+
+/// The native queued lock: `qspin_core::word::is_legal`, and first come, first served among
+/// those that won the free lock, the pending bit or a place in the queue.
+pub const QUEUED: Rules = Rules {
+    legal: |_, from, to| word::is_legal(from, to),
+    arrives: |_, from, to| {
+        let took_free = from == 0 && to == LOCKED;
+        let won_pending = from & !LOCKED_MASK == 0 && to == from | PENDING;
+        let queued = (from ^ to) & TAIL_MASK != 0 && to & TAIL_MASK != 0;
+        took_free || won_pending || queued
+    },
+    announces: never,
+    fifo: true,
+};
+
+/// Test-and-set locks of every kind: 0, and what their holder writes.
+pub const FLAG: Rules = no_order(|_, from, to| (from == 0) != (to == 0));
+
+const SERVING: u32 = 0xffff;
+
+/// The ticket lock: a draw, or the next ticket while somebody holds.
+pub const TICKET: Rules = Rules {
+    legal: |_, from, to| {
+        let draws = to == from.wrapping_add(1 << 16);
+        let held = from >> 16 != from & SERVING;
+        let next_served = (from & SERVING).wrapping_add(1) & SERVING;
+        let serves = held && to == from & !SERVING | next_served;
+        draws || serves
+    },
+    arrives: |_, from, to| from >> 16 != to >> 16,
+    announces: never,
+    fifo: true,
+};
+
+const HELD: u32 = 1;
+
+const fn is_node(tail: u32) -> bool {
+    tail >= NodeId::FIRST as u32
+}
+
+/// The MCS lock: word 0 is the tail, word 1 the holder's link.
+pub const MCS: Rules = Rules {
+    legal: |index, from, to| match (index, from, to) {
+        (0, 0, HELD) | (0, HELD, 0) => true,
+        (0, _, to) if is_node(to) => from != to,
+        (0, from, HELD) => is_node(from),
+        (0, ..) => false,
+        (_, _, to) => to == 0 || is_node(to),
+    },
+    arrives: |index, from, to| index == 0 && (is_node(to) || from == 0),
+    announces: never,
+    fifo: true,
+};
+
+const WRITER: u32 = 0xff;
+const WAITING: u32 = 1 << 8;
+const READER: u32 = 1 << 9;
+
+/// The reader-writer lock: word 0 its own, word 1 the queue's.
+pub const RW: Rules = Rules {
+    legal: |index, from, to| {
+        if index != 0 {
+            return word::is_legal(from, to);
+        }
+        let counts = to == from.wrapping_add(READER) || from == to.wrapping_add(READER);
+        let announces = from & WAITING == 0 && to == from | WAITING;
+        let takes = from & !WAITING == 0 && to == WRITER;
+        let leaves = from & WRITER == WRITER && to == from & !WRITER;
+        counts || announces || takes || leaves
+    },
+    arrives: never,
+    announces: |index, from, to| index == 0 && from & WAITING == 0 && to & WAITING != 0,
+    fifo: false,
+};
+
+/// No diagram at all: for planted bugs whose own fault is to be found by something else.
+pub const ANYTHING: Rules = no_order(|_, _, _| true);

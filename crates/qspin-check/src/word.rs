@@ -1,0 +1,108 @@
+//! The atomic word of a checking platform.
+
+use std::sync::atomic::Ordering::{self, Relaxed};
+
+use qspin_core::platform::AtomicWord;
+
+use crate::failure::Failure;
+use crate::ledger::{self, WordId};
+use crate::machine::{Life, Machine};
+
+/// A word of machine `M`, whose every access is recorded and may be interrupted.
+pub struct Word<M: Machine> {
+    atomic: M::Atomic,
+    life: M::Life,
+    id: WordId,
+}
+
+/// Ends the execution if something is wrong with it.
+pub(crate) fn judge<M: Machine, T>(verdict: Result<T, Failure>) -> T {
+    verdict.unwrap_or_else(|failure| M::abandon(failure))
+}
+
+impl<M: Machine> Word<M> {
+    /// The number of the word.
+    pub(crate) fn id(&self) -> WordId {
+        self.id
+    }
+
+    fn access<R>(&self, operation: impl FnOnce(&M::Atomic) -> R) -> R {
+        self.prepare();
+        self.life.touch();
+        ledger::keep(|| operation(&self.atomic))
+    }
+
+    fn prepare(&self) {
+        if let Some(handler) = judge::<M, _>(ledger::before_operation()) {
+            handler();
+        }
+        ledger::touching_word(self.id);
+    }
+
+    fn stepped(&self, from: u32, to: u32) {
+        if judge::<M, _>(ledger::stepped(self.id, from, to)) {
+            M::prune();
+        }
+    }
+
+    fn loaded(&self, value: u32) {
+        if ledger::loaded(self.id, value) {
+            M::prune();
+        }
+    }
+
+    fn modify(&self, operation: impl FnOnce(&M::Atomic) -> u32, next: impl Fn(u32) -> u32) -> u32 {
+        let from = self.access(operation);
+        self.stepped(from, next(from));
+        from
+    }
+}
+
+impl<M: Machine> AtomicWord for Word<M> {
+    fn new(value: u32) -> Self {
+        Self { atomic: M::Atomic::new(value), life: M::Life::new(), id: ledger::register(value) }
+    }
+
+    fn load(&self, order: Ordering) -> u32 {
+        let value = self.access(|atomic| atomic.load(order));
+        self.loaded(value);
+        value
+    }
+
+    fn store(&self, value: u32, order: Ordering) {
+        self.access(|atomic| atomic.store(value, order));
+        self.stepped(ledger::latest(self.id), value);
+    }
+
+    fn swap(&self, value: u32, order: Ordering) -> u32 {
+        self.modify(|atomic| atomic.swap(value, order), |_| value)
+    }
+
+    fn compare_exchange(&self, current: u32, new: u32, success: Ordering) -> Result<u32, u32> {
+        let result = self.access(|atomic| atomic.compare_exchange(current, new, success));
+        match result {
+            Ok(from) => self.stepped(from, new),
+            Err(seen) => self.loaded(seen),
+        }
+        result
+    }
+
+    fn fetch_add(&self, value: u32, order: Ordering) -> u32 {
+        self.modify(|atomic| atomic.fetch_add(value, order), |from| from.wrapping_add(value))
+    }
+
+    fn fetch_or(&self, value: u32, order: Ordering) -> u32 {
+        self.modify(|atomic| atomic.fetch_or(value, order), |from| from | value)
+    }
+
+    fn fetch_and(&self, value: u32, order: Ordering) -> u32 {
+        self.modify(|atomic| atomic.fetch_and(value, order), |from| from & value)
+    }
+
+    fn begin(&self, value: u32) {
+        self.prepare();
+        self.life.renew();
+        ledger::keep(|| self.atomic.store(value, Relaxed));
+        self.stepped(ledger::latest(self.id), value);
+    }
+}

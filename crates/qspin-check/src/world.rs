@@ -1,0 +1,191 @@
+//! One execution of a scenario.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+
+use qspin_core::node::NodeId;
+use qspin_core::platform::{AtomicWord, Budget, CpuId, Platform, Until};
+
+use crate::failure::{Failure, Kind};
+use crate::ledger::{self, Role, Touched};
+use crate::machine::{Data, Machine};
+use crate::platform::{Context, Domain};
+use crate::scenario::{Mode, Scenario, Step};
+use crate::subject::{Contend, Family};
+use crate::weakening::Weakening;
+use crate::word::{Word, judge};
+
+
+struct World<F: Family, M: Machine> {
+    scenario: Arc<Scenario>,
+    domain: Arc<Domain<M>>,
+    locks: Vec<F::On<M>>,
+    data: Vec<M::Data>,
+    /// Readers that are inside together.
+    together: Word<M>,
+}
+
+/// Runs `scenario` once, in the execution that the checker `M` has begun.
+pub fn execute<F: Family, M: Machine>(scenario: &Arc<Scenario>, weak: Option<Weakening>) {
+    let slots = scenario.threads.len();
+    ledger::begin(F::RULES, weak, scenario, M::EXHAUSTIVE);
+    let world = Arc::new(World::<F, M>::new(Arc::clone(scenario)));
+    world.set_nesting();
+    let first = world.context(0);
+    world.perform_all(&first, &scenario.before);
+    let handles: Vec<_> = (1..slots)
+        .map(|slot| {
+            let world = Arc::clone(&world);
+            ledger::keep(|| M::spawn(move || world.run(slot)))
+        })
+        .collect();
+    world.run(0);
+    for handle in handles {
+        ledger::keep(|| M::join(handle));
+    }
+    judge::<M, _>(world.audit());
+    ledger::end();
+}
+
+impl<F: Family, M: Machine> World<F, M> {
+    fn new(scenario: Arc<Scenario>) -> Self {
+        let lock = |lock| ledger::making(Role::Lock { lock, index: 0 }, F::On::<M>::new);
+        Self {
+            domain: Arc::new(Domain::new(scenario.nesting.len() as u32)),
+            locks: (0..scenario.locks).map(lock).collect(),
+            data: (0..scenario.locks).map(|_| M::Data::new()).collect(),
+            together: Word::new(0),
+            scenario,
+        }
+    }
+
+    fn context(&self, slot: usize) -> Context<M> {
+        Context::new(self.scenario.threads[slot].cpu, Arc::clone(&self.domain))
+    }
+
+    fn run(self: &Arc<Self>, slot: usize) {
+        ledger::run_as(slot);
+        let context = self.context(slot);
+        self.perform_all(&context, &self.scenario.threads[slot].steps);
+        judge::<M, _>(ledger::finished());
+    }
+
+    fn perform_all(self: &Arc<Self>, context: &Context<M>, steps: &[Step]) {
+        for step in steps {
+            self.perform(context, step);
+        }
+    }
+
+    fn perform(self: &Arc<Self>, context: &Context<M>, step: &Step) {
+        match *step {
+            Step::Section(lock, mode) => {
+                self.enter(context, lock, mode);
+                self.leave(context, lock, mode);
+            }
+            Step::Watched(lock, mode) => {
+                self.enter(context, lock, mode);
+                self.must_be_locked(context, lock);
+                self.leave(context, lock, mode);
+            }
+            Step::Try(lock, mode) => {
+                let start = ledger::starts();
+                ledger::set_trying(true);
+                let acquired = self.locks[lock].try_enter(context, mode);
+                ledger::set_trying(false);
+                if acquired {
+                    self.entered(context, lock, mode, start);
+                    self.leave(context, lock, mode);
+                }
+            }
+            Step::Enter(lock, mode) => self.enter(context, lock, mode),
+            Step::Leave(lock, mode) => self.leave(context, lock, mode),
+            Step::Together(lock, readers) => {
+                self.enter(context, lock, Mode::Read);
+                self.together.fetch_add(1, AcqRel);
+                let all = Until::is(readers);
+                context.wait_until(&self.together, all, Budget::Unbounded, Acquire);
+                self.leave(context, lock, Mode::Read);
+            }
+            Step::Interrupted(at, ref handler, ref step) => {
+                self.arm(context, at, handler);
+                self.perform(context, step);
+                ledger::disarm();
+            }
+        }
+    }
+
+    fn arm(self: &Arc<Self>, context: &Context<M>, at: u32, steps: &[Step]) {
+        let (world, context, steps) = (Arc::clone(self), context.interrupting(), steps.to_vec());
+        let handler = move || {
+            ledger::interrupted();
+            world.perform_all(&context, &steps);
+        };
+        ledger::arm(at, Box::new(handler));
+    }
+
+    fn enter(&self, context: &Context<M>, lock: usize, mode: Mode) {
+        let start = ledger::starts();
+        self.locks[lock].enter(context, mode);
+        self.entered(context, lock, mode, start);
+    }
+
+    fn entered(&self, context: &Context<M>, lock: usize, mode: Mode, start: u64) {
+        judge::<M, _>(ledger::entered(lock, mode, start, context.in_interrupt()));
+        ledger::touching(Touched::Data);
+        ledger::keep(|| match mode {
+            Mode::Write => self.data[lock].add(),
+            Mode::Read => {
+                self.data[lock].read();
+            }
+        });
+    }
+
+    fn leave(&self, context: &Context<M>, lock: usize, mode: Mode) {
+        ledger::left(lock, mode);
+        // SAFETY: the scenario leaves what it has entered, in the same mode.
+        unsafe { self.locks[lock].leave(context, mode) };
+    }
+
+    fn must_be_locked(&self, context: &Context<M>, lock: usize) {
+        if !self.locks[lock].is_locked(context) {
+            let message = "a lock is free while its holder looks";
+            judge::<M, _>(Err(Failure::new(Kind::IsLocked, message)))
+        }
+    }
+
+    fn nesting(&self, cpu: usize) -> Option<&Word<M>> {
+        let first = NodeId::new(CpuId::new(cpu as u32)?, 0)?;
+        Some(&self.domain.node(first).nesting)
+    }
+
+    fn set_nesting(&self) {
+        for (cpu, &levels) in self.scenario.nesting.iter().enumerate() {
+            if let Some(nesting) = self.nesting(cpu).filter(|_| levels > 0) {
+                nesting.store(levels, Relaxed);
+            }
+        }
+    }
+
+    /// What must hold when everybody has ended.
+    fn audit(&self) -> Result<(), Failure> {
+        let context = self.context(0);
+        for (number, lock) in self.locks.iter().enumerate() {
+            let (counted, writes) = (self.data[number].read(), ledger::writes(number));
+            if counted != writes {
+                let message = format!("{writes} sections counted {counted}");
+                return Err(Failure::new(Kind::Count, message));
+            }
+            if lock.is_locked(&context) {
+                return Err(Failure::new(Kind::IsLocked, "a lock is taken and nobody is left"));
+            }
+        }
+        for (cpu, &levels) in self.scenario.nesting.iter().enumerate() {
+            let left = self.nesting(cpu).map(|word| word.load(Relaxed));
+            if left != Some(levels) {
+                let message = format!("CPU {cpu} began at nesting {levels} and ends at {left:?}");
+                return Err(Failure::new(Kind::Nesting, message));
+            }
+        }
+        Ok(())
+    }
+}
