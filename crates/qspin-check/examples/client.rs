@@ -16,7 +16,11 @@ use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use qspin_core::events::NoEvents;
-use qspin_core::lock::{ConstLock, RawLock, RawSharedLock};
+use qspin_core::lock::ConstLock;
+#[cfg(not(lock = "queued-rw"))]
+use qspin_core::lock::RawLock;
+#[cfg(lock = "queued-rw")]
+use qspin_core::lock::RawSharedLock;
 use qspin_core::node::{LEVELS, Node, NodeId};
 use qspin_core::platform::{Budget, CpuId, Platform, Until};
 use qspin_core::tuning::Tuning;
@@ -68,8 +72,14 @@ struct Threads {
     cpu: u32,
 }
 
-static TUNING: Tuning =
-    Tuning { pending_looks: 1, simple_looks: 1, yield_looks: 1, ..Tuning::DEFAULT };
+/// A bounded wait is one look long: a longer one is the same with more executions.
+static TUNING: Tuning = {
+    let mut tuning = Tuning::DEFAULT;
+    tuning.pending_looks = 1;
+    tuning.simple_looks = 1;
+    tuning.yield_looks = 1;
+    tuning
+};
 
 impl Platform for Threads {
     type Word = AtomicU32;

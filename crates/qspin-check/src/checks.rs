@@ -13,6 +13,15 @@ use crate::weakening::Weakening;
 /// Operations before which an interrupt may come; no section of any lock has as many.
 const MOST_OPERATIONS: u32 = 200;
 
+/// The bound of a check, if it is to have at most `preemptions`.
+#[must_use]
+pub fn bound(check: &Check, preemptions: Option<usize>) -> Option<usize> {
+    match (check.preemptions, preemptions) {
+        (Some(own), Some(less)) => Some(own.min(less)),
+        (own, less) => own.or(less),
+    }
+}
+
 /// Runs a check under loom, with at most `preemptions` where that is less than its own bound.
 #[must_use]
 pub fn under_loom(
@@ -22,11 +31,7 @@ pub fn under_loom(
     preemptions: Option<usize>,
     time: Duration,
 ) -> Outcome {
-    let bound = match (check.preemptions, preemptions) {
-        (Some(own), Some(less)) => Some(own.min(less)),
-        (own, less) => own.or(less),
-    };
-    let limits = LoomLimits { preemptions: bound, time };
+    let limits = LoomLimits { preemptions: bound(check, preemptions), time };
     match &check.program {
         Program::One(scenario) => subject.loom(scenario, weak, limits),
         Program::EveryOperation(scenario) => {

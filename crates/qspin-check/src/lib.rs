@@ -2,6 +2,7 @@
 pub mod battery;
 pub mod checks;
 pub mod command;
+pub mod emit;
 pub mod explore;
 pub mod failure;
 pub mod ledger;

@@ -92,8 +92,13 @@ impl Events for Recorded {
 }
 
 /// Bounded waits are one look long: a longer one is the same with more executions.
-const TUNING: Tuning =
-    Tuning { pending_looks: 1, simple_looks: 1, yield_looks: 1, ..Tuning::DEFAULT };
+const TUNING: Tuning = {
+    let mut tuning = Tuning::DEFAULT;
+    tuning.pending_looks = 1;
+    tuning.simple_looks = 1;
+    tuning.yield_looks = 1;
+    tuning
+};
 
 impl<M: Machine> Platform for Context<M> {
     type Word = Word<M>;

@@ -15,7 +15,6 @@ use crate::subject::{Contend, Family};
 use crate::weakening::Weakening;
 use crate::word::{Word, judge};
 
-
 struct World<F: Family, M: Machine> {
     scenario: Arc<Scenario>,
     domain: Arc<Domain<M>>,
@@ -26,7 +25,7 @@ struct World<F: Family, M: Machine> {
 }
 
 /// Runs `scenario` once, in the execution that the checker `M` has begun.
-pub fn execute<F: Family, M: Machine>(scenario: &Arc<Scenario>, weak: Option<Weakening>) {
+pub(crate) fn execute<F: Family, M: Machine>(scenario: &Arc<Scenario>, weak: Option<Weakening>) {
     let slots = scenario.threads.len();
     ledger::begin(F::RULES, weak, scenario, M::EXHAUSTIVE);
     let world = Arc::new(World::<F, M>::new(Arc::clone(scenario)));
@@ -43,6 +42,7 @@ pub fn execute<F: Family, M: Machine>(scenario: &Arc<Scenario>, weak: Option<Wea
     for handle in handles {
         ledger::keep(|| M::join(handle));
     }
+    ledger::came_to_an_end();
     judge::<M, _>(world.audit());
     ledger::end();
 }

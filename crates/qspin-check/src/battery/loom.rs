@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::{Check, Program};
 use crate::scenario::Mode::{self, Read, Write};
-use crate::scenario::Step::{self, Enter, Interrupted, Leave, Section, Together, Try, Watched};
 use crate::scenario::Scenario;
+use crate::scenario::Step::{self, Enter, Interrupted, Leave, Section, Together, Try, Watched};
 use crate::subject::Traits;
 
 /// Every schedule.

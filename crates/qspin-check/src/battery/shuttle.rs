@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use crate::scenario::Mode::{Read, Write};
-use crate::scenario::Step::{self, Interrupted, Section, Try};
 use crate::scenario::Scenario;
+use crate::scenario::Step::{self, Interrupted, Section, Try};
 use crate::subject::Traits;
 
 /// Interrupts within interrupts: one more than a CPU has nodes beside the interrupted level.
@@ -25,7 +25,7 @@ pub fn for_shuttle(traits: Traits) -> Vec<Arc<Scenario>> {
     if traits.nodes {
         scenarios.push(Scenario::new("numberless", vec![write(2); 6]).numberless(1).numberless(4));
         scenarios.push(Scenario::new("levels-used", vec![write(2); 4]).nested(1, 3).nested(3, 4));
-        scenarios.extend((0..6).map(nested));
+        scenarios.extend([1, 4, 7, 8, 9, 10, 11, 12].map(nested));
     }
     if traits.shared {
         let read = |times| vec![Section(0, Read); times];
@@ -49,10 +49,11 @@ fn interrupted(at: u32) -> Scenario {
     Scenario::new(&format!("interrupted-{at}"), (0..4).map(thread).collect()).locks(2)
 }
 
-/// Four CPUs, each interrupted within interrupts, each level with a lock of its own.
+/// Six CPUs, each interrupted within interrupts, each level with a lock of its own. A waiter has
+/// its node from its eighth operation or so.
 fn nested(at: u32) -> Scenario {
     let levels = |at| (0..=DEPTH).rev().fold(Vec::new(), |handler, lock| level(at, handler, lock));
-    let threads = (0..4).map(|cpu| levels(at + cpu % 2)).collect();
+    let threads = (0..6).map(|cpu| levels(at + cpu % 2)).collect();
     // A deep level has no node, and its service no order.
     let mut scenario = Scenario::new(&format!("nested-{at}"), threads).locks(DEPTH + 1);
     scenario.fifo = false;

@@ -31,10 +31,13 @@ impl Arguments {
     }
 
     pub(super) fn number<T: FromStr>(&mut self, name: &str, default: T) -> Result<T, String> {
-        match self.take(name) {
-            None => Ok(default),
-            Some(text) => text.parse().map_err(|_| format!("--{name} `{text}` is not a number")),
-        }
+        Ok(self.some_number(name)?.unwrap_or(default))
+    }
+
+    pub(super) fn some_number<T: FromStr>(&mut self, name: &str) -> Result<Option<T>, String> {
+        self.take(name)
+            .map(|text| text.parse().map_err(|_| format!("--{name} `{text}` is not a number")))
+            .transpose()
     }
 
     /// The locks to run: the one that is named, or all.

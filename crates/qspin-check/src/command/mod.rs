@@ -16,7 +16,8 @@ use arguments::Arguments;
 const USAGE: &str = "\
 qspin-check: the locks of qspin under model checkers
 
-  qspin-check loom    [--lock NAME] [--seconds N]     every schedule, within bounds
+  qspin-check loom    [--lock NAME] [--seconds N] [--preemptions N]
+                                                      every schedule, within bounds
   qspin-check shuttle [--lock NAME] [--seed S] [--executions N]
                                                       random schedules of more CPUs
   qspin-check mutate  [--seconds N]                   each memory ordering weakened, alone
@@ -32,11 +33,25 @@ Exit status: 0 if everything is as it must be, 1 if not, 2 for a command that ma
 /// Runs a command line; returns its exit status.
 #[must_use]
 pub fn run(arguments: &[String]) -> ExitCode {
-    let Some((name, rest)) = arguments.split_first() else {
-        print!("{USAGE}");
-        return ExitCode::from(2);
-    };
-    let result = Arguments::parse(rest).and_then(|arguments| match name.as_str() {
+    match dispatch(arguments) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(message) => {
+            eprintln!("qspin-check: {message}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Runs a command line; returns whether everything is as it must be.
+///
+/// # Errors
+/// The command makes no sense; says why.
+pub fn dispatch(arguments: &[String]) -> Result<bool, String> {
+    let names = "loom, shuttle, mutate, planted, replay, emit, help";
+    let (name, rest) = arguments.split_first().ok_or(format!("no command; there are {names}"))?;
+    let arguments = Arguments::parse(rest)?;
+    match name.as_str() {
         "loom" => loom::run(arguments),
         "shuttle" => shuttle::run(arguments),
         "mutate" => mutate::run(arguments),
@@ -47,16 +62,6 @@ pub fn run(arguments: &[String]) -> ExitCode {
             print!("{USAGE}");
             Ok(true)
         }
-        _ => Err(format!(
-            "unknown command `{name}`; there are loom, shuttle, mutate, planted, replay, emit"
-        )),
-    });
-    match result {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(message) => {
-            eprintln!("qspin-check: {message}");
-            ExitCode::from(2)
-        }
+        _ => Err(format!("unknown command `{name}`; there are {names}")),
     }
 }

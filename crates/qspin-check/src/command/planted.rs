@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::arguments::Arguments;
-use super::report::{Report, bound};
+use super::report::{Report, in_words};
 use super::shuttle::replay_line;
 use crate::battery::{for_loom, for_shuttle};
-use crate::checks::{loom_check, shuttle_scenario, under_loom};
+use crate::checks::{self, loom_check, shuttle_scenario, under_loom};
 use crate::explore::{Outcome, ShuttlePlan, Strategy};
 use crate::failure::Kind;
 use crate::planted::{Catcher, Planted, all};
@@ -16,6 +16,7 @@ const SECONDS: u64 = 60;
 const SCHEDULES: u64 = 2000;
 /// Schedules that a lock without a bug must stand.
 const SOUND_SCHEDULES: u64 = 100;
+const SOUND_PREEMPTIONS: Option<usize> = Some(2);
 const RANDOM: Strategy = Strategy::Random;
 
 pub(super) fn run(mut arguments: Arguments) -> Result<bool, String> {
@@ -85,10 +86,9 @@ fn must_replay(planted: &Planted, scenario: &str, seed: u64, first: &Outcome, re
 fn must_pass(planted: &Planted, time: Duration, report: &mut Report) {
     let subject = planted.subject;
     for check in for_loom(subject.traits()) {
-        let outcome = under_loom(subject, &check, None, Some(2), time);
-        let most = check.preemptions.map_or(2, |own| own.min(2));
-        let most = if check.preemptions.is_none() { bound(None) } else { bound(Some(most)) };
-        report.must_pass(subject.name(), &check.name(), &most, &outcome);
+        let outcome = under_loom(subject, &check, None, SOUND_PREEMPTIONS, time);
+        let bound = in_words(checks::bound(&check, SOUND_PREEMPTIONS));
+        report.must_pass(subject.name(), &check.name(), &bound, &outcome);
     }
     for scenario in for_shuttle(subject.traits()) {
         let plan = ShuttlePlan { strategy: RANDOM, seed: 1, executions: SOUND_SCHEDULES };

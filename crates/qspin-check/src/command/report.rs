@@ -42,7 +42,9 @@ impl Report {
         self.failures += u64::from(!good);
         let mark = if good { "" } else { "FAILED: " };
         let tool = self.tool;
-        println!("{tool:8} {lock:30} {check:20} {bound:16} {executions:>8} executions  {mark}{result}");
+        println!(
+            "{tool:8} {lock:30} {check:20} {bound:16} {executions:>8} executions  {mark}{result}"
+        );
     }
 
     /// Prints a complaint that belongs to no single execution.
@@ -62,7 +64,7 @@ impl Report {
 }
 
 /// A bound of loom's in words.
-pub(super) fn bound(preemptions: Option<usize>) -> String {
+pub(super) fn in_words(preemptions: Option<usize>) -> String {
     match preemptions {
         None => "unbounded".to_owned(),
         Some(most) => format!("{most} preemptions"),

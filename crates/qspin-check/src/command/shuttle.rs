@@ -1,10 +1,8 @@
 //! `qspin-check shuttle`
 
-use qspin_core::events::Event;
-
 use super::arguments::Arguments;
 use super::report::Report;
-use crate::battery::for_shuttle;
+use crate::battery::{for_shuttle, missed_by_shuttle};
 use crate::explore::{ShuttlePlan, Strategy};
 use crate::ledger::Coverage;
 
@@ -35,20 +33,11 @@ pub(super) fn run(mut arguments: Arguments) -> Result<bool, String> {
                 }
             }
         }
-        if subject.traits().nodes && !subject.traits().shared {
-            for event in [Event::LockUseNode2, Event::LockUseNode4, Event::LockNoNode] {
-                if uses_nodes_of_the_core(subject.name()) && !coverage.events.contains_key(&event) {
-                    report.complain(format!("{}: {} never happened", subject.name(), event.name()));
-                }
-            }
+        for missed in missed_by_shuttle(subject, &coverage) {
+            report.complain(format!("{}: {missed} in any execution", subject.name()));
         }
     }
     Ok(report.end())
-}
-
-/// The small locks of the planted bugs count no events.
-fn uses_nodes_of_the_core(lock: &str) -> bool {
-    crate::subject::variants().iter().any(|subject| subject.name() == lock)
 }
 
 /// The command that gives a failing execution again.

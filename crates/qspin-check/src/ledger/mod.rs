@@ -14,6 +14,7 @@
 //! * **the order of arrival and of acquisition**, and who is inside.
 
 mod coverage;
+mod outcomes;
 mod paths;
 mod sections;
 mod waits;
@@ -25,6 +26,7 @@ use std::sync::atomic::Ordering;
 use qspin_core::site::Site;
 
 pub use coverage::{Coverage, add_event, begin_check, coverage, interrupted};
+pub use outcomes::{came_to_an_end, prunes, set_pruning, take_outcomes};
 pub use paths::woke_in_vain;
 pub use sections::{entered, left, starts, writes};
 pub use waits::{Wait, finished, may_look, saw_latest, set_trying, waits_for, waits_for_any};
@@ -89,6 +91,7 @@ struct Slot {
     /// The ledger's clock at its last operation.
     clock: u64,
     steps: u32,
+    trace: outcomes::Trace,
     interrupt: Option<(u32, Handler)>,
 }
 
@@ -277,6 +280,7 @@ pub fn loaded(id: WordId, value: u32) -> bool {
         let slot = &mut ledger.slots[slot];
         slot.saw_latest = latest;
         slot.clock = clock;
+        outcomes::did(slot, id, value);
         paths::went_on(ledger, id, value)
     })
 }
@@ -303,6 +307,7 @@ pub fn stepped(id: WordId, from: u32, to: u32) -> Result<bool, Failure> {
         let role = word.role;
         ledger.slots[slot].saw_latest = true;
         ledger.slots[slot].clock = clock;
+        outcomes::did(&mut ledger.slots[slot], id, to);
         let known = paths::went_on(ledger, id, to);
         let (Role::Lock { lock, index }, Some(rules)) = (role, ledger.rules) else {
             return Ok(known);

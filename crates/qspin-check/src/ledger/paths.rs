@@ -48,7 +48,7 @@ pub(super) struct Place {
     spot: u64,
 }
 
-fn mix(path: u64, what: u64) -> u64 {
+pub(super) fn mix(path: u64, what: u64) -> u64 {
     let mixed = (path ^ what).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ (mixed >> 32)
 }

@@ -1,6 +1,6 @@
 //! Who waits for what, and whether anybody can go on.
 
-use super::{Ledger, WordId, current, with};
+use super::{Ledger, WordId, current, outcomes, with};
 use crate::failure::{Failure, Kind};
 
 /// What a context waits for.
@@ -46,6 +46,7 @@ fn begin(ledger: &mut Ledger, wait: Wait) -> Result<(), Failure> {
     if slot.trying {
         return Err(Failure::new(Kind::TryWaited, "an attempt waits for somebody"));
     }
+    outcomes::failed_look(slot);
     slot.old_looks = if slot.saw_latest { 0 } else { slot.old_looks + 1 };
     // What is not the latest value may be looked at again at once.
     slot.wait = (slot.saw_latest || slot.old_looks > OLD_LOOKS).then_some(wait);

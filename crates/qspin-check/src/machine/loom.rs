@@ -35,7 +35,9 @@ impl Machine for Loom {
     }
 
     fn prune() {
-        loom::skip_branch();
+        if ledger::prunes() {
+            loom::skip_branch();
+        }
     }
 
     fn fence(order: Ordering) {

@@ -19,9 +19,8 @@ pub enum Expectation {
 /// What is expected of a weakening; `None` if nobody has thought about it yet.
 #[must_use]
 pub fn expectation(weakening: Weakening) -> Option<Expectation> {
-    let row = |row: &&(Site, Ordering, Expectation)| {
-        row.0 == weakening.site && row.1 == weakening.to
-    };
+    let row =
+        |row: &&(Site, Ordering, Expectation)| row.0 == weakening.site && row.1 == weakening.to;
     TABLE.iter().find(row).map(|row| row.2)
 }
 
@@ -82,7 +81,8 @@ mod tests {
     #[test]
     fn nothing_is_expected_twice() {
         for (index, row) in TABLE.iter().enumerate() {
-            let same = |other: &&(Site, Ordering, Expectation)| (other.0, other.1) == (row.0, row.1);
+            let same =
+                |other: &&(Site, Ordering, Expectation)| (other.0, other.1) == (row.0, row.1);
             assert_eq!(TABLE.iter().position(|other| same(&other)), Some(index), "{row:?}");
         }
     }

@@ -37,8 +37,10 @@ unsafe impl<P: Platform, const FLAW: u8> RawLock<P> for SmallFlag<P::Word, FLAW>
             if self.word.compare_exchange(0, 1, Acquire).is_ok() {
                 return;
             }
-            while FLAW == NEVER_ENDS {
-                self.word.fetch_or(1, Relaxed);
+            if FLAW == NEVER_ENDS {
+                loop {
+                    self.word.fetch_or(1, Relaxed);
+                }
             }
             p.wait_until(&self.word, Until::is(0), Budget::Unbounded, Relaxed);
         }

@@ -14,8 +14,8 @@ use crate::failure::Kind;
 use crate::ledger::Rules;
 use crate::machine::Machine;
 use crate::subject::{
-    Exclusive, Family, NoPending, Of, PLAIN, READERS, Shared, Subject, Traits, WITH_NODES,
-    family, rules,
+    Exclusive, Family, NoPending, Of, PLAIN, READERS, Shared, Subject, Traits, WITH_NODES, family,
+    rules,
 };
 use crate::word::Word;
 
@@ -49,36 +49,119 @@ macro_rules! small {
     };
 }
 
-small!(SoundQueue, "small-queue", PLAIN, SMALL_QUEUE, Exclusive,
-    queue::SmallQueue<Word<M>, { queue::NO_FLAW }>);
-small!(SkipsLink, "planted-lost-hand-over", PLAIN, SMALL_QUEUE, Exclusive,
-    queue::SmallQueue<Word<M>, { queue::SKIPS_LINK }>);
-small!(RelaxedLink, "planted-relaxed-link", PLAIN, SMALL_QUEUE, Exclusive,
-    queue::SmallQueue<Word<M>, { queue::RELAXED_LINK }>);
-small!(ReusesNode, "planted-node-reuse", PLAIN, SMALL_QUEUE, Exclusive,
-    queue::SmallQueue<Word<M>, { queue::REUSES_NODE }>);
-small!(LeaksLevel, "planted-level-leak", PLAIN, SMALL_QUEUE, Exclusive,
-    queue::SmallQueue<Word<M>, { queue::LEAKS_LEVEL }>);
-small!(SoundFlag, "small-flag", PLAIN, rules::FLAG, Exclusive,
-    flag::SmallFlag<Word<M>, { flag::NO_FLAW }>);
-small!(TwoSteps, "planted-test-then-set", PLAIN, rules::ANYTHING, Exclusive,
-    flag::SmallFlag<Word<M>, { flag::TWO_STEPS }>);
-small!(TryWaits, "planted-waiting-try", PLAIN, rules::FLAG, Exclusive,
-    flag::SmallFlag<Word<M>, { flag::TRY_WAITS }>);
-small!(Denies, "planted-is-locked-lies", PLAIN, rules::FLAG, Exclusive,
-    flag::SmallFlag<Word<M>, { flag::DENIES }>);
-small!(NeverEnds, "planted-livelock", PLAIN, rules::ANYTHING, Exclusive,
-    flag::SmallFlag<Word<M>, { flag::NEVER_ENDS }>);
-small!(SoundRw, "small-rw", READERS, rules::RW, Shared,
-    rw::SmallRw<Word<M>, { rw::NO_FLAW }>);
-small!(PassesWriter, "planted-reader-passes-writer", READERS, rules::RW, Shared,
-    rw::SmallRw<Word<M>, { rw::PASSES_WRITER }>);
-small!(InterruptQueues, "planted-interrupt-queues", READERS, rules::RW, Shared,
-    rw::SmallRw<Word<M>, { rw::INTERRUPT_QUEUES }>);
-small!(ExcludesReaders, "planted-readers-exclude", READERS, rules::RW, Shared,
-    rw::SmallRw<Word<M>, { rw::EXCLUDES_READERS }>);
-small!(IgnoresWriter, "planted-reader-ignores-writer", READERS, rules::RW, Shared,
-    rw::SmallRw<Word<M>, { rw::IGNORES_WRITER }>);
+small!(
+    SoundQueue,
+    "small-queue",
+    PLAIN,
+    SMALL_QUEUE,
+    Exclusive,
+    queue::SmallQueue<Word<M>, { queue::NO_FLAW }>
+);
+small!(
+    SkipsLink,
+    "planted-lost-hand-over",
+    PLAIN,
+    SMALL_QUEUE,
+    Exclusive,
+    queue::SmallQueue<Word<M>, { queue::SKIPS_LINK }>
+);
+small!(
+    RelaxedLink,
+    "planted-relaxed-link",
+    PLAIN,
+    SMALL_QUEUE,
+    Exclusive,
+    queue::SmallQueue<Word<M>, { queue::RELAXED_LINK }>
+);
+small!(
+    ReusesNode,
+    "planted-node-reuse",
+    PLAIN,
+    SMALL_QUEUE,
+    Exclusive,
+    queue::SmallQueue<Word<M>, { queue::REUSES_NODE }>
+);
+small!(
+    LeaksLevel,
+    "planted-level-leak",
+    PLAIN,
+    SMALL_QUEUE,
+    Exclusive,
+    queue::SmallQueue<Word<M>, { queue::LEAKS_LEVEL }>
+);
+small!(
+    SoundFlag,
+    "small-flag",
+    PLAIN,
+    rules::FLAG,
+    Exclusive,
+    flag::SmallFlag<Word<M>, { flag::NO_FLAW }>
+);
+small!(
+    TwoSteps,
+    "planted-test-then-set",
+    PLAIN,
+    rules::ANYTHING,
+    Exclusive,
+    flag::SmallFlag<Word<M>, { flag::TWO_STEPS }>
+);
+small!(
+    TryWaits,
+    "planted-waiting-try",
+    PLAIN,
+    rules::FLAG,
+    Exclusive,
+    flag::SmallFlag<Word<M>, { flag::TRY_WAITS }>
+);
+small!(
+    Denies,
+    "planted-is-locked-lies",
+    PLAIN,
+    rules::FLAG,
+    Exclusive,
+    flag::SmallFlag<Word<M>, { flag::DENIES }>
+);
+small!(
+    NeverEnds,
+    "planted-livelock",
+    PLAIN,
+    rules::ANYTHING,
+    Exclusive,
+    flag::SmallFlag<Word<M>, { flag::NEVER_ENDS }>
+);
+small!(SoundRw, "small-rw", READERS, rules::RW, Shared, rw::SmallRw<Word<M>, { rw::NO_FLAW }>);
+small!(
+    PassesWriter,
+    "planted-reader-passes-writer",
+    READERS,
+    rules::RW,
+    Shared,
+    rw::SmallRw<Word<M>, { rw::PASSES_WRITER }>
+);
+small!(
+    InterruptQueues,
+    "planted-interrupt-queues",
+    READERS,
+    rules::RW,
+    Shared,
+    rw::SmallRw<Word<M>, { rw::INTERRUPT_QUEUES }>
+);
+small!(
+    ExcludesReaders,
+    "planted-readers-exclude",
+    READERS,
+    rules::RW,
+    Shared,
+    rw::SmallRw<Word<M>, { rw::EXCLUDES_READERS }>
+);
+small!(
+    IgnoresWriter,
+    "planted-reader-ignores-writer",
+    READERS,
+    rules::RW,
+    Shared,
+    rw::SmallRw<Word<M>, { rw::IGNORES_WRITER }>
+);
 
 /// Word 0 is the tail; whoever makes itself the tail has arrived.
 const SMALL_QUEUE: Rules = Rules {
@@ -116,41 +199,41 @@ pub fn all() -> Vec<Planted> {
     vec![
         bug(Of::<RelaxedRelease>::VALUE, &[(Loom("two"), Kind::DataRace)]),
         bug(Of::<RelaxedLink>::VALUE, &[(Loom("two"), Kind::NodeLife)]),
-        bug(Of::<SkipsLink>::VALUE, &[
-            (Loom("two"), Kind::Deadlock),
-            (Shuttle("four"), Kind::Deadlock),
-        ]),
-        bug(Of::<WipingRelease>::VALUE, &[
-            (Loom("two"), Kind::State),
-            (Shuttle("four"), Kind::State),
-        ]),
+        bug(
+            Of::<SkipsLink>::VALUE,
+            &[(Loom("two"), Kind::Deadlock), (Shuttle("four"), Kind::Deadlock)],
+        ),
+        bug(
+            Of::<WipingRelease>::VALUE,
+            &[(Loom("two"), Kind::State), (Shuttle("four"), Kind::State)],
+        ),
         bug(Of::<Barging>::VALUE, &[(Loom("three"), Kind::Fifo), (Shuttle("four"), Kind::Fifo)]),
-        bug(Of::<SharedPending>::VALUE, &[
-            (Loom("three"), Kind::Fifo),
-            (Shuttle("four"), Kind::State),
-        ]),
-        bug(Of::<ReusesNode>::VALUE, &[
-            (Loom("interrupted"), Kind::NodeLife),
-            (Shuttle("interrupted-3"), Kind::Exclusion),
-        ]),
+        bug(
+            Of::<SharedPending>::VALUE,
+            &[(Loom("three"), Kind::Fifo), (Shuttle("four"), Kind::State)],
+        ),
+        bug(
+            Of::<ReusesNode>::VALUE,
+            &[(Loom("interrupted"), Kind::NodeLife), (Shuttle("interrupted-3"), Kind::Exclusion)],
+        ),
         bug(Of::<LeaksLevel>::VALUE, &[(Loom("two"), Kind::Nesting)]),
-        bug(Of::<TwoSteps>::VALUE, &[
-            (Loom("two"), Kind::DataRace),
-            (Shuttle("four"), Kind::Exclusion),
-        ]),
+        bug(
+            Of::<TwoSteps>::VALUE,
+            &[(Loom("two"), Kind::DataRace), (Shuttle("four"), Kind::Exclusion)],
+        ),
         bug(Of::<TryWaits>::VALUE, &[(Loom("try"), Kind::TryWaited)]),
         bug(Of::<Denies>::VALUE, &[(Loom("two"), Kind::IsLocked)]),
         bug(Of::<NeverEnds>::VALUE, &[(Loom("two"), Kind::Livelock)]),
-        bug(Of::<PassesWriter>::VALUE, &[
-            (Loom("read-held"), Kind::WriterPassed),
-            (Shuttle("readers"), Kind::WriterPassed),
-        ]),
+        bug(
+            Of::<PassesWriter>::VALUE,
+            &[(Loom("read-held"), Kind::WriterPassed), (Shuttle("readers"), Kind::WriterPassed)],
+        ),
         bug(Of::<InterruptQueues>::VALUE, &[(Loom("interrupted-reader"), Kind::Deadlock)]),
         bug(Of::<ExcludesReaders>::VALUE, &[(Loom("share"), Kind::Deadlock)]),
-        bug(Of::<IgnoresWriter>::VALUE, &[
-            (Loom("write-read"), Kind::DataRace),
-            (Shuttle("readers"), Kind::Exclusion),
-        ]),
+        bug(
+            Of::<IgnoresWriter>::VALUE,
+            &[(Loom("write-read"), Kind::DataRace), (Shuttle("readers"), Kind::Exclusion)],
+        ),
         bug(Of::<SoundQueue>::VALUE, &[]),
         bug(Of::<SoundFlag>::VALUE, &[]),
         bug(Of::<SoundRw>::VALUE, &[]),

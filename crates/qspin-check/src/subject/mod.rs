@@ -142,8 +142,12 @@ pub trait Subject: Sync {
     /// What it is run through.
     fn traits(&self) -> Traits;
     /// Runs a scenario under loom.
-    fn loom(&self, scenario: &Arc<Scenario>, weak: Option<Weakening>, limits: LoomLimits)
-    -> Outcome;
+    fn loom(
+        &self,
+        scenario: &Arc<Scenario>,
+        weak: Option<Weakening>,
+        limits: LoomLimits,
+    ) -> Outcome;
     /// Runs a scenario under shuttle.
     fn shuttle(&self, scenario: &Arc<Scenario>, plan: ShuttlePlan) -> Outcome;
 }

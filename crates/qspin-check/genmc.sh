@@ -1,0 +1,35 @@
+#!/bin/sh
+# Explores the locks with GenMC, under RC11 and under IMM, where GenMC is installed.
+#
+# GenMC reads LLVM IR: it must have been built against the LLVM of this Rust (`rustc -vV` says
+# which). Usage: crates/qspin-check/genmc.sh [threads]
+set -eu
+
+if ! command -v genmc >/dev/null 2>&1; then
+    echo "genmc: not on the PATH, skipped"
+    exit 0
+fi
+
+threads=${1:-2}
+here=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+
+for lock in native backoff ticket queued-rw mcs simple yield; do
+    ir=$work/$lock-$threads.ll
+    cargo run --quiet --release --manifest-path "$here/Cargo.toml" -- \
+        emit --lock "$lock" --threads "$threads" --out "$ir" >"$work/emit.txt"
+    for model in rc11 imm; do
+        if genmc "--$model" --check-liveness --input-from-bitcode-file "$ir" \
+            >"$work/genmc.txt" 2>&1; then
+            executions=$(sed -n 's/.*complete executions explored: *//p' "$work/genmc.txt")
+            echo "genmc  $lock  $threads threads  $model  ${executions:-?} executions  passed"
+        else
+            failed=1
+            echo "genmc  $lock  $threads threads  $model  FAILED"
+            sed 's/^/    /' "$work/genmc.txt"
+        fi
+    done
+done
+exit $failed

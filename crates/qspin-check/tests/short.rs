@@ -1,0 +1,56 @@
+//! The subcommands, in a size that suits every build. The full size is the command's.
+
+use qspin_check::command::dispatch;
+
+fn command(line: &str) -> Result<bool, String> {
+    let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+    dispatch(&words)
+}
+
+#[test]
+fn the_locks_pass_under_loom() {
+    assert_eq!(command("loom --preemptions 1"), Ok(true));
+}
+
+#[test]
+fn the_locks_pass_under_shuttle() {
+    assert_eq!(command("shuttle --executions 20"), Ok(true));
+}
+
+#[test]
+fn planted_bugs_are_caught() {
+    assert_eq!(command("planted"), Ok(true));
+}
+
+#[test]
+fn a_planted_bug_fails_the_commands_that_locks_pass() {
+    assert_eq!(command("loom --lock planted-lost-hand-over"), Ok(false));
+    assert_eq!(command("shuttle --lock planted-test-then-set --executions 20"), Ok(false));
+}
+
+#[test]
+fn a_failing_seed_fails_again_and_a_passing_one_passes() {
+    let replay = "replay --lock planted-lost-hand-over --scenario four --strategy random --seed";
+    assert_eq!(command(&format!("{replay} 9")), Ok(false));
+    assert_eq!(command(&format!("{replay} 1")), Ok(true));
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    for (line, hint) in [
+        ("", "loom, shuttle"),
+        ("lom", "loom, shuttle"),
+        ("loom --lock nosuch", "native"),
+        ("loom --seconds many", "number"),
+        ("loom --seconds", "value"),
+        ("loom seconds", "option"),
+        ("shuttle --colour red", "--colour"),
+        ("replay --lock native", "--scenario"),
+        ("replay --lock native --scenario x --strategy random --seed 1", "four"),
+        ("replay --lock native --scenario four --strategy x --seed 1", "random"),
+        ("emit --lock nosuch", "native"),
+    ] {
+        let message = command(line).expect_err(line);
+        assert!(message.contains(hint), "{line}: {message}");
+    }
+}
