@@ -59,7 +59,9 @@ fn at_every_operation(run: impl Fn(u32) -> Outcome) -> Outcome {
 /// The scenario of this name in the battery of loom.
 #[must_use]
 pub fn loom_check(subject: &dyn Subject, name: &str) -> Option<Check> {
-    crate::battery::for_loom(subject.traits()).into_iter().find(|check| check.name() == name)
+    let mut all = crate::battery::for_loom(subject.traits());
+    all.push(crate::battery::of_waiting_release());
+    all.into_iter().find(|check| check.name() == name)
 }
 
 /// The scenario of this name in the battery of shuttle.

@@ -29,6 +29,11 @@
 //! # Limits
 //! Eight bytes. Collapses when threads outnumber CPUs. A context without a node competes by
 //! test-and-set, and gets the lock only when nobody queues.
+//!
+//! A *release* may have to wait for its successor to link. If that successor is interrupted in
+//! between, the release waits for the interrupt, and with it for every lock that the interrupt
+//! waits for: who holds such a lock must release it before it releases this one. The other locks
+//! of the family release in any order.
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 

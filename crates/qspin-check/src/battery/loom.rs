@@ -40,6 +40,12 @@ fn read() -> Vec<Step> {
     vec![Section(0, Read)]
 }
 
+/// The check that a lock whose release waits does not pass.
+#[must_use]
+pub fn of_waiting_release() -> Check {
+    every(UNBOUNDED, crossed)
+}
+
 /// What loom runs a lock through, cheap checks first.
 #[must_use]
 pub fn for_loom(traits: Traits) -> Vec<Check> {
@@ -56,6 +62,9 @@ pub fn for_loom(traits: Traits) -> Vec<Check> {
         one(THREE, held("queue", Write, write(), write())),
         one(THREE, Scenario::new("three", vec![write(), write(), write()])),
     ];
+    if !traits.release_waits {
+        checks.push(of_waiting_release());
+    }
     if traits.nodes {
         checks.extend(for_nodes());
     }
@@ -94,16 +103,23 @@ fn for_readers() -> Vec<Check> {
     ]
 }
 
-/// A CPU that waits for lock 0 is interrupted, and the interrupt waits for lock 1.
-///
-/// The locks are released in the order opposite to that of acquisition. A lock whose *release*
-/// waits for its successor to link (MCS) would otherwise wait for a successor that is
-/// interrupted, and with it for whatever the interrupt waits for.
+/// A CPU that waits for lock 0 is interrupted, and the interrupt waits for lock 1. Who holds both
+/// releases them in the order opposite to that of acquisition.
 fn interrupted(at: u32) -> Scenario {
-    let section = Box::new(Section(0, Write));
-    let handler = vec![Section(1, Write)];
     let release = vec![Leave(1, Write), Leave(0, Write)];
-    Scenario::new("interrupted", vec![release, vec![Interrupted(at, handler, section)]])
+    interrupted_waiter("interrupted", at, release)
+}
+
+/// The same, released in the order of acquisition: a release must not wait for the interrupted
+/// waiter.
+fn crossed(at: u32) -> Scenario {
+    let release = vec![Leave(0, Write), Leave(1, Write)];
+    interrupted_waiter("crossed", at, release)
+}
+
+fn interrupted_waiter(name: &str, at: u32, release: Vec<Step>) -> Scenario {
+    let waiter = vec![Interrupted(at, vec![Section(1, Write)], Box::new(Section(0, Write)))];
+    Scenario::new(name, vec![release, waiter])
         .before(vec![Enter(0, Write), Enter(1, Write)])
         .locks(2)
 }

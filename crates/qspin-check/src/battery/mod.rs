@@ -4,7 +4,7 @@ mod loom;
 mod reach;
 mod shuttle;
 
-pub use self::loom::for_loom;
+pub use self::loom::{for_loom, of_waiting_release};
 pub use self::reach::{missed_by_loom, missed_by_shuttle};
 pub use self::shuttle::for_shuttle;
 

@@ -1,5 +1,6 @@
 //! Planted bugs: locks with a known flaw. Each must be caught, by the kind of counterexample that
-//! its flaw should cause; the same small locks without a flaw must pass.
+//! its flaw should cause; the same small locks without a flaw must pass. So must the documented
+//! limit of a real lock be caught, or it is no limit any more.
 
 pub mod axes;
 pub mod flag;
@@ -14,8 +15,8 @@ use crate::failure::Kind;
 use crate::ledger::Rules;
 use crate::machine::Machine;
 use crate::subject::{
-    Exclusive, Family, NoPending, Of, PLAIN, READERS, Shared, Subject, Traits, WITH_NODES, family,
-    rules,
+    Exclusive, Family, Mcs, NoPending, Of, PLAIN, READERS, Shared, Subject, Traits, WITH_NODES,
+    family, rules,
 };
 use crate::word::Word;
 
@@ -52,7 +53,7 @@ macro_rules! small {
 small!(
     SoundQueue,
     "small-queue",
-    PLAIN,
+    SMALL,
     SMALL_QUEUE,
     Exclusive,
     queue::SmallQueue<Word<M>, { queue::NO_FLAW }>
@@ -60,7 +61,7 @@ small!(
 small!(
     SkipsLink,
     "planted-lost-hand-over",
-    PLAIN,
+    SMALL,
     SMALL_QUEUE,
     Exclusive,
     queue::SmallQueue<Word<M>, { queue::SKIPS_LINK }>
@@ -68,7 +69,7 @@ small!(
 small!(
     RelaxedLink,
     "planted-relaxed-link",
-    PLAIN,
+    SMALL,
     SMALL_QUEUE,
     Exclusive,
     queue::SmallQueue<Word<M>, { queue::RELAXED_LINK }>
@@ -76,7 +77,7 @@ small!(
 small!(
     ReusesNode,
     "planted-node-reuse",
-    PLAIN,
+    SMALL,
     SMALL_QUEUE,
     Exclusive,
     queue::SmallQueue<Word<M>, { queue::REUSES_NODE }>
@@ -84,7 +85,7 @@ small!(
 small!(
     LeaksLevel,
     "planted-level-leak",
-    PLAIN,
+    SMALL,
     SMALL_QUEUE,
     Exclusive,
     queue::SmallQueue<Word<M>, { queue::LEAKS_LEVEL }>
@@ -163,6 +164,8 @@ small!(
     rw::SmallRw<Word<M>, { rw::IGNORES_WRITER }>
 );
 
+const SMALL: Traits = Traits { release_waits: true, ..PLAIN };
+
 /// Word 0 is the tail; whoever makes itself the tail has arrived.
 const SMALL_QUEUE: Rules = Rules {
     legal: |_, _, _| true,
@@ -234,6 +237,8 @@ pub fn all() -> Vec<Planted> {
             Of::<IgnoresWriter>::VALUE,
             &[(Loom("write-read"), Kind::DataRace), (Shuttle("readers"), Kind::Exclusion)],
         ),
+        // A limit that its file states, not a bug: its release waits for an interrupted waiter.
+        bug(Of::<Mcs>::VALUE, &[(Loom("crossed"), Kind::Deadlock)]),
         bug(Of::<SoundQueue>::VALUE, &[]),
         bug(Of::<SoundFlag>::VALUE, &[]),
         bug(Of::<SoundRw>::VALUE, &[]),

@@ -43,7 +43,7 @@ family!(
 );
 family!(
     /// The MCS lock.
-    Mcs = "mcs", WITH_NODES, rules::MCS, Exclusive<McsLock<Word<M>>>
+    Mcs = "mcs", Traits { release_waits: true, ..WITH_NODES }, rules::MCS, Exclusive<McsLock<Word<M>>>
 );
 family!(
     /// The simple lock.

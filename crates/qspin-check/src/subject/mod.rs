@@ -1,9 +1,9 @@
 //! The locks under check, behind one interface.
 
-mod catalogue;
+pub mod catalogue;
 pub mod rules;
 
-pub use catalogue::{NoPending, locks, lookup, variants};
+pub use catalogue::{Mcs, NoPending, locks, lookup, variants};
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -96,14 +96,16 @@ pub struct Traits {
     pub shared: bool,
     /// Waiters queue with nodes, which have lives, levels and an end.
     pub nodes: bool,
+    /// Its release may wait for a successor, and so for whatever interrupts that one.
+    pub release_waits: bool,
 }
 
 /// A lock that only excludes, and whose waiters watch it.
-pub const PLAIN: Traits = Traits { shared: false, nodes: false };
+pub const PLAIN: Traits = Traits { shared: false, nodes: false, release_waits: false };
 /// A lock whose waiters queue with nodes.
-pub const WITH_NODES: Traits = Traits { shared: false, nodes: true };
+pub const WITH_NODES: Traits = Traits { shared: false, nodes: true, release_waits: false };
 /// A lock that admits readers, and whose waiters queue with nodes.
-pub const READERS: Traits = Traits { shared: true, nodes: true };
+pub const READERS: Traits = Traits { shared: true, nodes: true, release_waits: false };
 
 /// A lock, whatever the platform.
 pub trait Family: Send + Sync + 'static {
@@ -122,7 +124,7 @@ macro_rules! family {
     ($(#[$doc:meta])* $family:ident = $name:literal, $traits:expr, $rules:expr, $lock:ty) => {
         $(#[$doc])*
         #[derive(Debug)]
-        pub(crate) struct $family;
+        pub struct $family;
 
         impl Family for $family {
             const NAME: &'static str = $name;
