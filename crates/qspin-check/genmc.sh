@@ -6,7 +6,7 @@
 set -eu
 
 if ! command -v genmc >/dev/null 2>&1; then
-    echo "genmc: not on the PATH, skipped"
+    echo "skipped: GenMC (genmc is not on the PATH)"
     exit 0
 fi
 

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The locks that the client (`examples/client.rs`) knows.
+/// The locks that the client (`client/src/lib.rs`) knows.
 pub const LOCKS: &[&str] = &["native", "backoff", "ticket", "mcs", "simple", "yield", "queued-rw"];
 
 /// How many threads the client may have.
@@ -34,6 +34,9 @@ pub fn emit(lock: &str, threads: usize, out: &Path) -> Result<Audit, String> {
     let ir = without_what_no_checker_reads(&raw);
     std::fs::write(&out, &ir).map_err(|error| format!("{}: {error}", out.display()))?;
     let audit = audit(&ir);
+    if !audit.has_main {
+        return Err("the IR has no main".to_owned());
+    }
     match audit.strangers.as_slice() {
         [] => Ok(audit),
         strangers => Err(format!("the IR calls {}", strangers.join(", "))),
@@ -42,11 +45,11 @@ pub fn emit(lock: &str, threads: usize, out: &Path) -> Result<Audit, String> {
 
 fn compile(lock: &str, threads: usize, out: &Path) -> Result<(), String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
-    let manifest: PathBuf = [env!("CARGO_MANIFEST_DIR"), "Cargo.toml"].iter().collect();
+    let manifest: PathBuf = [env!("CARGO_MANIFEST_DIR"), "client", "Cargo.toml"].iter().collect();
     let mut emit = OsString::from("--emit=llvm-ir=");
     emit.push(out);
     let output = Command::new(cargo)
-        .args(["rustc", "--quiet", "--release", "--example", "client", "--manifest-path"])
+        .args(["rustc", "--quiet", "--release", "--lib", "--manifest-path"])
         .arg(manifest)
         .arg("--")
         .args(["--cfg", &format!("lock=\"{lock}\""), "--cfg", &format!("threads=\"{threads}\"")])

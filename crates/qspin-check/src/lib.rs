@@ -1,4 +1,20 @@
-//! The locks of qspin under model checkers.
+//! The locks of qspin under model checkers: loom and shuttle, and an emitter for GenMC.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`machine`] | what differs between the checkers |
+//! | [`word`], [`platform`] | the platform that locks run on here, over either checker |
+//! | [`ledger`] | the exact record of one execution, and the judgement on it |
+//! | [`scenario`], [`battery`] | small programs, and which of them a lock is run through |
+//! | [`subject`] | the locks, behind one interface, with their state diagrams |
+//! | [`explore`], [`checks`] | running a scenario through all schedules, or many |
+//! | [`mutation`], [`weakening`] | each memory ordering made weaker, alone |
+//! | [`planted`] | locks with known bugs, which must be caught |
+//! | [`emit`] | LLVM IR of a client |
+//! | [`command`] | the subcommands of `qspin-check` |
+//!
+//! `docs/verification.md` says what is checked, how far, and what is not seen.
+
 pub mod battery;
 pub mod checks;
 pub mod command;

@@ -34,7 +34,7 @@ pub(super) fn run(mut arguments: Arguments) -> Result<bool, String> {
     let executions: u64 = mutants.iter().map(|mutant| mutant.executions).sum();
     let seconds = begun.elapsed().as_secs_f64();
     println!(
-        "mutate: {killed} of {} orderings killed, {excepted} excepted with their reason, {wrong} \
+        "qspin-check mutate: {killed} of {} orderings killed, {excepted} excepted with their reason, {wrong} \
          wrong; {executions} executions ({seconds:.1} s)",
         mutants.len()
     );

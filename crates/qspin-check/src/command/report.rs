@@ -58,7 +58,9 @@ impl Report {
         let Self { tool, begun, checks, executions, failures } = self;
         let seconds = begun.elapsed().as_secs_f64();
         let result = if failures == 0 { "all passed".into() } else { format!("{failures} FAILED") };
-        println!("{tool}: {checks} checks, {executions} executions, {result} ({seconds:.1} s)");
+        println!(
+            "qspin-check {tool}: {checks} checks, {executions} executions, {result} ({seconds:.1} s)"
+        );
         failures == 0
     }
 }

@@ -3,6 +3,8 @@
 /// What is in the IR.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Audit {
+    /// Whether there is an entry point.
+    pub has_main: bool,
     /// Every atomic access, as `operation ordering`, in the order of the text.
     pub atomics: Vec<String>,
     /// Calls of functions that are neither in the IR nor known to the checker.
@@ -23,15 +25,13 @@ pub fn audit(ir: &str) -> Audit {
     let known = |name: &str| {
         defined.contains(&name) || PROVIDED.contains(&name) || name.starts_with("llvm.")
     };
-    let mut audit = Audit::default();
+    let mut audit = Audit { has_main: defined.contains(&"main"), ..Audit::default() };
     for line in ir.lines().map(str::trim) {
         if let Some(atomic) = atomic(line) {
             audit.atomics.push(atomic);
         }
-        let calls = [" call ", "call ", "invoke ", "musttail call "];
-        let is_call = calls.iter().any(|word| line.starts_with(word.trim_start()))
-            || line.contains(" call ")
-            || line.contains(" invoke ");
+        let starts = line.starts_with("call ") || line.starts_with("invoke ");
+        let is_call = starts || line.contains(" call ") || line.contains(" invoke ");
         if is_call && !line.starts_with(';') {
             match symbol(line) {
                 Some(name) if known(name) => {}
@@ -108,5 +108,6 @@ define internal void @\"_ZN4lock$u20$x\"(ptr %w) {
         ];
         assert_eq!(audit.atomics, atomics);
         assert_eq!(audit.strangers, ["abort"]);
+        assert!(audit.has_main);
     }
 }

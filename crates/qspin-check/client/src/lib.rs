@@ -7,8 +7,6 @@
 #![no_std]
 // Set on the command line by `qspin-check emit`; no other build has them.
 #![allow(unexpected_cfgs)]
-// The entry points are looked up by name, in a file that nobody links.
-#![allow(missing_docs)]
 
 use core::cell::UnsafeCell;
 use core::ffi::{c_char, c_int, c_long, c_void};
@@ -188,7 +186,7 @@ extern "C" fn body(argument: *mut c_void) -> *mut c_void {
 
 // SAFETY: nobody links this file; the checker that loads it has no other `main`.
 #[unsafe(no_mangle)]
-pub extern "C" fn main() -> c_int {
+extern "C" fn main() -> c_int {
     let mut threads = [0; THREADS];
     let mut cpu = 0;
     while cpu < THREADS {
