@@ -94,6 +94,7 @@ impl Events for Recorded {
 /// Bounded waits are one look long: a longer one is the same with more executions.
 const TUNING: Tuning = {
     let mut tuning = Tuning::DEFAULT;
+    tuning.owner_looks = 1;
     tuning.pending_looks = 1;
     tuning.simple_looks = 1;
     tuning.yield_looks = 1;

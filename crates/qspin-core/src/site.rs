@@ -31,6 +31,8 @@ macro_rules! sites {
 sites! {
     /// Queued lock: the fast path's compare-exchange.
     QueueTry = "queue.try",
+    /// Queued lock: a newcomer takes a lock that was freed while it looked.
+    QueueSecondTry = "queue.second-try",
     /// Queued lock: the owner's release.
     QueueRelease = "queue.release",
     /// Queued lock: the pending waiter takes the lock.

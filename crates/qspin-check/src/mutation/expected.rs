@@ -35,6 +35,7 @@ const HEAD_TAKES_LATER: &str = "equivalent where the head passes on nothing but 
 #[rustfmt::skip]
 const TABLE: &[(Site, Ordering, Expectation)] = &[
     (Site::QueueTry, Relaxed, Dies(DataRace)),
+    (Site::QueueSecondTry, Relaxed, Dies(DataRace)),
     (Site::QueueRelease, Relaxed, Dies(DataRace)),
     (Site::QueuePendingTake, Relaxed, Dies(DataRace)),
     (Site::QueueTail, Acquire, Dies(NodeLife)),

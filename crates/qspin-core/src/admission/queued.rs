@@ -23,6 +23,20 @@ impl Admission for Queued {
     #[inline]
     fn newcomer<P: Platform, W: Waiting>(p: &P, word: &P::Word, seen: u32) -> bool {
         let mut seen = seen;
+        if seen == LOCKED {
+            // An owner and nobody in line: it may be done in a moment, and to line up costs two
+            // more read-modify-writes. Nobody is overtaken: the lock is taken from 0 only.
+            let looks = Budget::Looks(p.tuning().owner_looks);
+            seen = p.wait_until(word, Until::is_not(LOCKED), looks, Relaxed);
+            if seen == 0 {
+                // ORDERING: Acquire pairs with the owner's Release (`QueueRelease`).
+                let order = p.ordering(Site::QueueSecondTry, Acquire);
+                match word.compare_exchange(0, LOCKED, order) {
+                    Ok(_) => return true,
+                    Err(now) => seen = now,
+                }
+            }
+        }
         if seen == PENDING {
             // The pending waiter is just taking the lock; one moment more and its place is
             // free. Bounded, since it may be descheduled in that moment.
