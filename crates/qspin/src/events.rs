@@ -5,8 +5,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::platform::Threads;
-use qspin_core::platform::Platform;
+use crate::platform::cpu;
 
 pub use qspin_core::events::{Event, Events, NoEvents};
 
@@ -31,7 +30,7 @@ impl Events for Counted {
     #[inline]
     fn count(&self, event: Event) {
         // A thread without a number shares a shard with those of number 0.
-        let number = Threads::<NoEvents>::NEW.cpu().map_or(0, |cpu| cpu.number());
+        let number = cpu::current().map_or(0, |cpu| cpu.number());
         SHARDED[number as usize % SHARDS].0[event as usize].fetch_add(1, Relaxed);
     }
 }

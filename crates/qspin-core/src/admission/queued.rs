@@ -24,10 +24,7 @@ impl Admission for Queued {
     fn newcomer<P: Platform, W: Waiting>(p: &P, word: &P::Word, seen: u32) -> bool {
         let mut seen = seen;
         if seen == LOCKED {
-            // An owner and nobody in line: it may be done in a moment, and to line up costs two
-            // more read-modify-writes. Nobody is overtaken: the lock is taken from 0 only.
-            let looks = Budget::Looks(p.tuning().owner_looks);
-            seen = p.wait_until(word, Until::is_not(LOCKED), looks, Relaxed);
+            seen = await_lone_owner(p, word);
             if seen == 0 {
                 // ORDERING: Acquire pairs with the owner's Release (`QueueRelease`).
                 let order = p.ordering(Site::QueueSecondTry, Acquire);
@@ -64,4 +61,23 @@ impl Admission for Queued {
         events::count(p, Event::LockPending);
         true
     }
+}
+
+/// The lock has an owner and nobody in line. It may be free in a moment, and to line up costs two
+/// more read-modify-writes; each look takes the line from the owner, so the looks grow rarer.
+/// Nobody is overtaken: the lock is taken from 0 only.
+#[inline]
+fn await_lone_owner<P: Platform>(p: &P, word: &P::Word) -> u32 {
+    let tuning = p.tuning();
+    let mut pauses = tuning.owner_pauses;
+    let mut seen = LOCKED;
+    for _ in 0..tuning.owner_looks {
+        p.relax(pauses);
+        pauses = pauses.saturating_mul(2);
+        seen = word.load(Relaxed);
+        if seen != LOCKED {
+            break;
+        }
+    }
+    seen
 }

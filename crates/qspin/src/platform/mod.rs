@@ -14,6 +14,7 @@ use core::sync::atomic::{AtomicU32, Ordering, fence};
 use qspin_core::events::Events;
 use qspin_core::node::{Node, NodeId};
 use qspin_core::platform::{AtomicWord, Budget, CpuId, Platform, StaticPlatform, Until};
+use qspin_core::tuning::Tuning;
 
 use crate::events::{Counted, NoEvents};
 
@@ -21,11 +22,11 @@ use crate::events::{Counted, NoEvents};
 /// that have queued are ever touched.
 static NODES: [Node<AtomicU32>; 1 << 16] = [const { Node::<AtomicU32>::UNUSED }; 1 << 16];
 
-/// The threads of this process, counting events in `E`. Zero-sized.
+/// The threads of this process, counting events in `E`, tuned by `T`. Zero-sized.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Threads<E>(PhantomData<E>);
+pub struct Threads<E, T = Defaults>(PhantomData<(E, T)>);
 
-impl<E> Threads<E> {
+impl<E, T> Threads<E, T> {
     /// The platform.
     pub const NEW: Self = Self(PhantomData);
 }
@@ -44,17 +45,36 @@ impl StaticEvents for Counted {
     const EVENTS: &'static Self = &Counted;
 }
 
-impl<E: StaticEvents> StaticPlatform for Threads<E> {
+/// Tunables that are known at compile time.
+pub trait StaticTuning: 'static {
+    /// The tunables.
+    const TUNING: &'static Tuning;
+}
+
+/// Every tunable at its default.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Defaults;
+
+impl StaticTuning for Defaults {
+    const TUNING: &'static Tuning = &Tuning::DEFAULT;
+}
+
+impl<E: StaticEvents, T: StaticTuning> StaticPlatform for Threads<E, T> {
     const PLATFORM: Self = Self::NEW;
 }
 
-impl<E: StaticEvents> Platform for Threads<E> {
+impl<E: StaticEvents, T: StaticTuning> Platform for Threads<E, T> {
     type Word = AtomicU32;
     type Events = E;
 
     #[inline]
     fn events(&self) -> &E {
         E::EVENTS
+    }
+
+    #[inline]
+    fn tuning(&self) -> &Tuning {
+        T::TUNING
     }
 
     #[inline]
