@@ -5,10 +5,10 @@
 //! demand, smallest first, and taken back when a thread ends.
 //!
 //! # Invariants
-//! * **P1** A bit of [`Numbers`] is set while some thread has that number, so no two threads
+//! * **P1** A bit of `Numbers` is set while some thread has that number, so no two threads
 //!   have the same. What a thread did before it gave a number back happens before whatever the
 //!   next one does with it (the bit is cleared with release, set with acquire).
-//! * **P2** `NUMBER` of a thread is 0 (none yet), its number plus 1, or [`ENDING`]; it leaves 0
+//! * **P2** `NUMBER` of a thread is 0 (none yet), its number plus 1, or `ENDING`; it leaves 0
 //!   by compare-exchange only, since a signal handler may number the thread in any moment.
 //! * **P3** A number begins with `nesting` 0 at its node: a thread that was killed in a queue,
 //!   or that `fork` did not carry over, may have left another value.
