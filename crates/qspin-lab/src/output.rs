@@ -10,12 +10,13 @@ use tempfile::NamedTempFile;
 
 use crate::failure::Failure;
 
-/// A file to be written at the end of a run. Opening it at the beginning shows at once whether
-/// that will be possible; dropping it leaves nothing behind.
+/// A file to be written at the end of a run. Preparing it at the beginning shows at once whether
+/// that will be possible. Nothing lies on the disk until [`Output::finish`]: however the program
+/// ends in between, it leaves nothing behind.
 #[derive(Debug)]
 pub struct Output {
+    directory: PathBuf,
     path: PathBuf,
-    file: NamedTempFile,
 }
 
 impl Output {
@@ -31,17 +32,32 @@ impl Output {
                 path.display()
             ))
         };
+        if path == Path::new("-") {
+            // Standard output shows the tables; a file that is called so is `./-`.
+            return Err(wrong(&"rows and reports go to files only"));
+        }
+        if let Ok(link) = fs::symlink_metadata(path)
+            && link.is_symlink()
+            && fs::metadata(path).is_err()
+        {
+            return Err(wrong(&"it is a link that leads to no file"));
+        }
         // A link is followed, as it would be by opening it.
         let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        match fs::metadata(&target) {
+        let exists = match fs::metadata(&target) {
             Ok(found) if found.is_dir() => return Err(wrong(&"it is a directory")),
             Ok(found) if !found.is_file() => return Err(wrong(&"it is not a regular file")),
             Ok(_) => {
-                drop(fs::OpenOptions::new().append(true).open(&target).map_err(|why| wrong(&why))?)
+                drop(fs::OpenOptions::new().append(true).open(&target).map_err(|why| wrong(&why))?);
+                true
             }
-            Err(_) => {}
-        }
-        let Some(name) = target.file_name() else {
+            Err(_) => false,
+        };
+        // Paths are compared without what is redundant at their ends.
+        let written = path.as_os_str().as_encoded_bytes();
+        let Some(name) =
+            target.file_name().filter(|_| !written.ends_with(b"/") && !written.ends_with(b"/."))
+        else {
             return Err(wrong(&"that is not the name of a file"));
         };
         let directory = match target.parent() {
@@ -50,13 +66,15 @@ impl Output {
         };
         // One name a file, so that two outputs can be told apart.
         let directory = fs::canonicalize(directory).map_err(|why| wrong(&of_directory(&why)))?;
-        let file = tempfile::Builder::new()
-            .prefix(".qspin-")
-            // As an ordinary new file: what the umask leaves of it.
-            .permissions(Permissions::from_mode(0o666))
-            .tempfile_in(&directory)
-            .map_err(|why| wrong(&of_directory(&why)))?;
-        Ok(Self { path: directory.join(name), file })
+        drop(temporary(&directory).map_err(|why| wrong(&of_directory(&why)))?);
+        let path = directory.join(name);
+        if !exists {
+            // The name itself may be too long, or not allowed by the file system.
+            fs::File::create_new(&path)
+                .and_then(|_| fs::remove_file(&path))
+                .map_err(|why| wrong(&why))?;
+        }
+        Ok(Self { directory, path })
     }
 
     /// The file that will be written.
@@ -65,19 +83,33 @@ impl Output {
         &self.path
     }
 
-    /// Writes `text` and puts the file in its place.
+    /// Writes `text` and puts the file in its place. A file that was there keeps its mode.
     ///
     /// # Errors
     ///
     /// When the disk is full or the directory has gone.
-    pub fn finish(mut self, text: &str) -> anyhow::Result<()> {
-        let path = self.path;
-        self.file
-            .write_all(text.as_bytes())
-            .and_then(|()| self.file.as_file().sync_all())
-            .and_then(|()| Ok(self.file.persist(&path).map(drop)?))
-            .with_context(|| format!("cannot write {}", path.display()))
+    pub fn finish(self, text: &str) -> anyhow::Result<()> {
+        let write = || -> io::Result<()> {
+            let mut file = temporary(&self.directory)?;
+            file.write_all(text.as_bytes())?;
+            if let Ok(old) = fs::metadata(&self.path) {
+                file.as_file().set_permissions(old.permissions())?;
+            }
+            file.as_file().sync_all()?;
+            file.persist(&self.path)?;
+            Ok(())
+        };
+        write().with_context(|| format!("cannot write {}", self.path.display()))
     }
+}
+
+/// A file that becomes the one with the right name once it is whole.
+fn temporary(directory: &Path) -> io::Result<NamedTempFile> {
+    tempfile::Builder::new()
+        .prefix(".qspin-")
+        // As an ordinary new file: what the umask leaves of it.
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(directory)
 }
 
 /// Why nothing can be written into a directory, without the name of a temporary file.
@@ -97,9 +129,9 @@ mod tests {
     fn nothing_is_left_of_a_file_that_was_not_finished() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("rows.jsonl");
-        drop(Output::prepare(&path).unwrap());
-        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
-        Output::prepare(&path).unwrap().finish("whole\n").unwrap();
+        let output = Output::prepare(&path).unwrap();
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "before it is finished");
+        output.finish("whole\n").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "whole\n");
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
     }
@@ -113,6 +145,29 @@ mod tests {
         Output::prepare(&link).unwrap().finish("new").unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::read_to_string(&file).unwrap(), "new");
+    }
+
+    #[test]
+    fn a_file_keeps_its_mode() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        fs::write(&path, "old").unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
+        Output::prepare(&path).unwrap().finish("new").unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+    }
+
+    #[test]
+    fn names_that_no_file_can_have_are_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let link = directory.path().join("link");
+        std::os::unix::fs::symlink(directory.path().join("gone"), &link).unwrap();
+        let at = |name: &str| directory.path().join(name);
+        for path in [at(&"x".repeat(300)), at("a/"), at("a/."), link, "-".into()] {
+            assert!(matches!(Output::prepare(&path), Err(Failure::Usage(_))), "{path:?}");
+        }
+        assert_eq!(fs::read_dir(&directory).unwrap().count(), 1, "the link alone");
     }
 
     #[test]

@@ -94,6 +94,9 @@ fn files_that_cannot_be_written_are_refused_before_measuring() {
         assert_said(&["bench", option, "missing/run"], &["missing/run", "directory that exists"]);
         assert_said(&["bench", option, "."], &["it is a directory"]);
         assert_said(&["bench", option, "/dev/null"], &["not a regular file"]);
+        assert_said(&["bench", option, "a/"], &["not the name of a file"]);
+        assert_said(&["bench", option, "-"], &["go to files only"]);
+        assert_said(&["bench", option, &"x".repeat(300)], &["too long"]);
     }
     assert_said(&["bench", "--out", "run", "--report", "./run"], &["give two files"]);
 }
