@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use qspin::platform::topology::Topology;
+
 use crate::bench::affinity::allowed_cpus;
 use crate::row::{Machine, SCHEMA};
 
@@ -18,7 +20,7 @@ pub fn describe(seed: u64) -> Machine {
         started: jiff::Timestamp::now().strftime("%FT%TZ").to_string(),
         cpu: cpu_model().unwrap_or_else(|| "unknown".to_owned()),
         cpus: cpus.len() as u32,
-        numa_nodes: numa_nodes(&cpus),
+        numa_nodes: Topology::of_this_machine().nodes_among(cpus.iter().copied()).max(1) as u32,
         hypervisor: hypervisor(),
         quota_cpus: quota_cpus(),
         kernel: read("/proc/sys/kernel/osrelease").unwrap_or_else(|| "unknown".to_owned()),
@@ -36,7 +38,9 @@ pub fn describe(seed: u64) -> Machine {
 
 /// The command line with the program by its name: where it lies is nobody's business.
 fn command_line() -> Vec<String> {
-    let mut command: Vec<String> = std::env::args().collect();
+    // A name that is no UTF-8 is shown as well as it can be: it is no reason to fail.
+    let mut command: Vec<String> =
+        std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     if let Some(program) = command.first_mut() {
         "qspin".clone_into(program);
     }
@@ -51,40 +55,12 @@ fn read(path: &str) -> Option<String> {
 
 fn cpu_model() -> Option<String> {
     let text = read("/proc/cpuinfo")?;
-    ["model name", "Model", "cpu model", "Processor"].iter().find_map(|key| {
-        text.lines().find_map(|line| {
-            let (name, value) = line.split_once(':')?;
-            (name.trim() == *key).then(|| value.trim().to_owned())
-        })
+    text.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        (name.trim() == "model name").then(|| value.trim().to_owned())
     })
 }
 
-/// A list of CPUs as the kernel writes it: `0-3,8,10-11`.
-fn parse_cpu_list(text: &str) -> Vec<usize> {
-    text.trim()
-        .split(',')
-        .filter_map(|part| {
-            let (first, last) = part.split_once('-').unwrap_or((part, part));
-            Some(first.parse().ok()?..=last.parse().ok()?)
-        })
-        .flatten()
-        .collect()
-}
-
-fn numa_nodes(cpus: &[usize]) -> u32 {
-    let nodes = fs::read_dir("/sys/devices/system/node")
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter(|entry| {
-            let list = fs::read_to_string(entry.path().join("cpulist")).unwrap_or_default();
-            parse_cpu_list(&list).iter().any(|cpu| cpus.contains(cpu))
-        })
-        .count();
-    (nodes as u32).max(1)
-}
-
-#[cfg(target_arch = "x86_64")]
 fn hypervisor() -> String {
     use std::arch::x86_64::__cpuid;
 
@@ -105,11 +81,6 @@ fn hypervisor() -> String {
         "" => "unknown".to_owned(),
         other => other.to_owned(),
     }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn hypervisor() -> String {
-    read("/sys/hypervisor/type").unwrap_or_else(|| "none".to_owned())
 }
 
 /// The tightest quota of this process's control groups, in CPUs.
@@ -259,12 +230,6 @@ fn own_ticks() -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn cpu_lists() {
-        assert_eq!(parse_cpu_list("0-3,8,10-11\n"), [0, 1, 2, 3, 8, 10, 11]);
-        assert!(parse_cpu_list("").is_empty());
-    }
 
     #[test]
     fn quotas() {

@@ -255,15 +255,9 @@ fn operate<S: Station>(
 /// work before it would count the work as waiting.
 #[inline(always)]
 fn now(clock: &Clock) -> u64 {
-    #[cfg(target_arch = "x86_64")]
     // SAFETY: every x86-64 has this instruction, and all it does is to wait.
     unsafe {
         std::arch::x86_64::_mm_lfence();
-    }
-    #[cfg(target_arch = "aarch64")]
-    // SAFETY: the instruction only waits for those before it.
-    unsafe {
-        std::arch::asm!("isb", options(nostack, preserves_flags));
     }
     clock.raw()
 }
