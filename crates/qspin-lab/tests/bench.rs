@@ -7,6 +7,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use assert_cmd::Command;
+use qspin_lab::bench::plan::orders;
 use serde_json::Value;
 
 fn qspin(args: &[&str]) -> Command {
@@ -105,6 +106,19 @@ fn rows_have_the_documented_fields() {
         assert_eq!(row["uncontended_ns"].is_object(), alone);
         assert_eq!(row["floor_ratio"].is_object(), alone);
     }
+}
+
+#[test]
+fn a_file_name_need_not_be_utf_8() {
+    use std::os::unix::ffi::OsStrExt;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join(std::ffi::OsStr::from_bytes(b"r\xffun"));
+    qspin(&["bench", "--seconds", "0.001", "--rounds", "1", "--locks", "std", "--threads", "1"])
+        .arg("--out")
+        .arg(&path)
+        .assert()
+        .success();
+    assert!(read(&path)[0]["command"].as_array().unwrap().len() > 9);
 }
 
 #[test]
@@ -287,28 +301,52 @@ fn children_of(parent: u32) -> Vec<u32> {
         .collect()
 }
 
-#[test]
-fn hogs_die_with_the_bench_however_it_ends() {
-    let mut child = long_bench(&["--seconds", "600", "--hogs", "2"]);
+/// Whether a hog, also a stopped one, is still there.
+fn is_hog(process: u32) -> bool {
+    fs::read_to_string(format!("/proc/{process}/stat"))
+        .is_ok_and(|stat| !stat.contains(") Z ") && stat.contains("(qspin)"))
+}
+
+/// Kills a bench with these options once it has `count` hogs, and sees whether they die.
+fn assert_hogs_die(args: &[&str], count: usize, stopped: bool) {
+    let mut child = long_bench(&[&["--seconds", "600"], args].concat());
     let until = Instant::now() + Duration::from_secs(30);
     let mut hogs = Vec::new();
-    while hogs.len() < 2 && Instant::now() < until {
+    while hogs.len() < count && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(20));
         hogs = children_of(child.id());
     }
-    assert_eq!(hogs.len(), 2);
+    assert_eq!(hogs.len(), count);
+    if stopped {
+        std::thread::sleep(Duration::from_millis(200));
+        for hog in &hogs {
+            let stat = fs::read_to_string(format!("/proc/{hog}/stat")).unwrap();
+            assert!(stat.contains(") T "), "a hog that was to stand still: {stat}");
+        }
+    }
     child.kill().unwrap();
     child.wait().unwrap();
-    let alive = || {
-        hogs.iter().any(|hog| {
-            fs::read_to_string(format!("/proc/{hog}/stat"))
-                .is_ok_and(|stat| !stat.contains(") Z ") && stat.contains("(qspin)"))
-        })
-    };
+    let alive = || hogs.iter().any(|hog| is_hog(*hog));
     while alive() && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(20));
     }
     assert!(!alive(), "a hog outlived its bench");
+}
+
+#[test]
+fn hogs_die_with_the_bench_however_it_ends() {
+    assert_hogs_die(&["--hogs", "2"], 2, false);
+}
+
+#[test]
+fn hogs_that_never_ran_die_too() {
+    let cpus = qspin_lab::bench::affinity::allowed_cpus().len();
+    // With so many threads there are no hogs; with this seed it is the first cell that runs:
+    // one lock at 1, 2 and many threads, and the empty lock at 1.
+    let many = (4 * cpus).to_string();
+    let seed = (0..).find(|&seed| orders(seed, 4, 1)[0][0] == 3).unwrap().to_string();
+    let args = ["--threads", &many, "--overcommit", "2x", "--seed", &seed];
+    assert_hogs_die(&args, 2 * cpus - 1, true);
 }
 
 #[test]

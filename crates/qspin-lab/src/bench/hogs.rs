@@ -4,6 +4,7 @@
 //! measurement needs them, and die with this process, however it ends.
 
 use std::io;
+use std::os::unix::process::{CommandExt, parent_id};
 use std::process::{Child, Command, Stdio};
 
 /// The hogs of a run.
@@ -25,18 +26,20 @@ impl Hogs {
             return Ok(hogs);
         }
         let program = std::env::current_exe()?;
-        let parent = std::process::id().to_string();
+        let parent = std::process::id();
         for _ in 0..count {
-            let child = Command::new(&program)
-                .args(["hog", "--parent", &parent])
+            let mut command = Command::new(&program);
+            command
+                .args(["hog", "--parent", &parent.to_string()])
                 .stdin(Stdio::null())
                 .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .spawn()
-                .map_err(|why| {
-                    let made = hogs.children.len();
-                    io::Error::other(format!("started {made} of {count} hogs: {why}"))
-                })?;
+                .stderr(Stdio::null());
+            // SAFETY: between fork and exec it makes two system calls and allocates nothing.
+            unsafe { command.pre_exec(move || die_with(parent)) };
+            let child = command.spawn().map_err(|why| {
+                let made = hogs.children.len();
+                io::Error::other(format!("started {made} of {count} hogs: {why}"))
+            })?;
             signal(&child, libc::SIGSTOP);
             hogs.children.push(child);
         }
@@ -71,12 +74,21 @@ fn signal(child: &Child, signal: libc::c_int) {
     unsafe { libc::kill(child.id() as libc::pid_t, signal) };
 }
 
+/// Ties the calling process to its parent. Done before the hog's own code runs: a hog is stopped
+/// as soon as it exists, perhaps before it could do so itself.
+fn die_with(parent: u32) -> io::Result<()> {
+    // SAFETY: asks for a signal to this process, nothing else.
+    if unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // A parent that died before the call above sends no signal.
+    if parent_id() == parent { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::ESRCH)) }
+}
+
 /// What a hog does: spins until its parent dies.
 pub fn spin_beside(parent: u32) {
-    // SAFETY: asks for a signal to this process, nothing else.
-    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-    // A parent that died before the call above sends no signal.
-    while std::os::unix::process::parent_id() == parent {
+    // Started by hand, it is tied to nobody and must look for itself.
+    while parent_id() == parent {
         for _ in 0..100_000_000_u32 {
             std::hint::black_box(());
         }
