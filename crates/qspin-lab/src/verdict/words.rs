@@ -128,10 +128,7 @@ pub(crate) fn outcome(judged: &Judged) -> String {
         }
         Outcome::Tie(indices) => {
             let tied: Vec<&Score> = indices.iter().map(|index| &scores[*index]).collect();
-            let mut names: Vec<String> = tied.iter().take(SHOWN).map(|score| name(score)).collect();
-            if tied.len() > SHOWN {
-                names.push(format!("{} more", tied.len() - SHOWN));
-            }
+            let names = first_few(tied.iter().map(|score| name(score)).collect(), "");
             format!(
                 "no clear difference between {}, about {}{}",
                 list(&names, "and"),
@@ -181,13 +178,20 @@ pub(crate) fn tie_break(judged: &Judged) -> Option<String> {
     ))
 }
 
+/// The first names, and how many more there are; a single one more is named as well.
+fn first_few(mut names: Vec<String>, of_more: &str) -> Vec<String> {
+    if names.len() > SHOWN + 1 {
+        let more = names.len() - SHOWN;
+        names.truncate(SHOWN);
+        names.push(format!("{of_more}{more} more"));
+    }
+    names
+}
+
 /// What to take when nobody knows how many threads there will be.
 pub(crate) fn all_round(judgement: &Judgement) -> Option<String> {
     let best = judgement.all_round.as_ref()?;
-    let mut shown: Vec<String> = best.names.iter().take(SHOWN).map(|n| format!("`{n}`")).collect();
-    if best.names.len() > SHOWN {
-        shown.push(format!("one of {} more", best.names.len() - SHOWN));
-    }
+    let shown = first_few(best.names.iter().map(|n| format!("`{n}`")).collect(), "one of ");
     Some(format!(
         "Not sure how many threads will run? Take {}: {}.",
         list(&shown, "or"),
