@@ -10,6 +10,7 @@ use crate::contender::catalog::{EMPTY, Engine, Lock};
 use super::affinity::Placement;
 use super::engine::MutexWork;
 use super::station::Mix;
+use super::workload::locktorture::Locktorture;
 
 /// The work of a cell.
 #[derive(Debug, Clone, Copy)]
@@ -18,6 +19,24 @@ pub enum Job {
     Mutex(MutexWork),
     /// For reader-writer locks.
     Rw(Mix),
+}
+
+impl Job {
+    /// The same work with other dice: the same ones again would be one round measured often.
+    #[must_use]
+    pub fn in_round(self, round: usize) -> Self {
+        /// Odd, so that every round has its own; with bits everywhere, since threads differ in
+        /// the low ones.
+        const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+        let mixed = |seed: u64| seed ^ (round as u64).wrapping_mul(SPREAD);
+        match self {
+            Self::Mutex(MutexWork::Locktorture(work)) => {
+                Self::Mutex(MutexWork::Locktorture(Locktorture { seed: mixed(work.seed), ..work }))
+            }
+            Self::Rw(mix) => Self::Rw(Mix { seed: mixed(mix.seed), ..mix }),
+            same => same,
+        }
+    }
 }
 
 /// A workload with its parameters, as rows show it.
@@ -72,7 +91,8 @@ pub struct Plan {
     pub turn: Duration,
     /// Whether waits are measured.
     pub waits: bool,
-    /// No round is begun that would end later than this, once there are three.
+    /// No round is begun that would end later than this; the first ones, without which there is
+    /// no interval, have a reserve beyond it.
     pub budget: Option<Duration>,
     /// Seed of the order.
     pub seed: u64,
@@ -214,6 +234,17 @@ mod tests {
         sorted.sort_unstable();
         assert_eq!(sorted, (0..20).collect::<Vec<_>>());
         assert_ne!(order, &sorted);
+    }
+
+    #[test]
+    fn every_round_has_its_own_dice() {
+        let mix = Mix { readers: 1, writers: 1, critical: 0, outside: 0, seed: 7 };
+        let seed = |round| match Job::Rw(mix).in_round(round) {
+            Job::Rw(mix) => mix.seed,
+            Job::Mutex(_) => unreachable!("readers and writers stay what they are"),
+        };
+        assert_eq!((seed(0), seed(3)), (7, seed(3)));
+        assert!(seed(1) != seed(0) && seed(1) != seed(2));
     }
 
     #[test]

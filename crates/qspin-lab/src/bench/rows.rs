@@ -193,6 +193,7 @@ mod tests {
             floor_ns: vec![2.0; 3],
             rounds: 3,
             partial: true,
+            failure: None,
             order: Vec::new(),
         };
         let rows = rows(&plan, &found);
@@ -220,6 +221,7 @@ mod tests {
             floor_ns: vec![2.0; 3],
             rounds: 3,
             partial: false,
+            failure: None,
             order: Vec::new(),
         };
         let two = &rows(&plan, &found)[1];

@@ -16,6 +16,7 @@ use super::cell::{Conditions, Measured, Spoiled};
 use super::hogs::Hogs;
 use super::interrupt::Interrupt;
 use super::plan::{Cell, Job, Plan};
+use super::stats::FEWEST_ROUNDS;
 use super::waits::Waits;
 
 /// What a cell has shown over the finished rounds.
@@ -54,8 +55,10 @@ pub struct Found {
     pub floor_ns: Vec<f64>,
     /// Finished rounds.
     pub rounds: usize,
-    /// Whether somebody stopped it before all rounds were done.
+    /// Whether it ended before everything was done: somebody stopped it, or something failed.
     pub partial: bool,
+    /// What failed after rounds had been finished.
+    pub failure: Option<anyhow::Error>,
     /// Order of the finished rounds.
     pub order: Vec<Vec<usize>>,
 }
@@ -70,14 +73,15 @@ struct Share {
     waits: Vec<Waits>,
 }
 
-/// The fewest rounds that a budget leaves: fewer have no interval to speak of.
-const FEWEST_ROUNDS: usize = 3;
+/// What the first rounds may take, in budgets.
+const RESERVE: f64 = 1.2;
 
 /// Measures the whole plan.
 ///
 /// # Errors
 ///
-/// When a lock fails, or the machine cannot make the threads or hogs.
+/// When a lock fails, or the machine cannot make the threads or hogs, in the first round. Later
+/// the finished rounds are kept, and the failure with them.
 pub fn run(plan: &Plan, interrupt: &Interrupt) -> anyhow::Result<Found> {
     let clock = Clock::new();
     let most_hogs = plan.cells.iter().map(|cell| cell.hogs).max().unwrap_or(0);
@@ -88,6 +92,7 @@ pub fn run(plan: &Plan, interrupt: &Interrupt) -> anyhow::Result<Found> {
         floor_ns: Vec::new(),
         rounds: 0,
         partial: false,
+        failure: None,
         order: Vec::new(),
     };
     let began = Instant::now();
@@ -95,26 +100,35 @@ pub fn run(plan: &Plan, interrupt: &Interrupt) -> anyhow::Result<Found> {
         if exhausted(plan, &found, began.elapsed()) {
             break;
         }
-        let Some((shares, floor)) = round(plan, &order, &clock, interrupt, &mut hogs, &bar)? else {
-            found.partial = true;
+        let number = found.rounds;
+        match round(plan, number, &order, &clock, interrupt, &mut hogs, &bar) {
+            Ok(Some((shares, floor))) => found.take(shares, floor, order),
+            Ok(None) => found.partial = true,
+            Err(why) => found.stopped_by(why)?,
+        }
+        if found.partial {
             break;
-        };
-        found.take(shares, floor, order);
+        }
     }
     if !found.partial {
         hogs.run(0);
-        count_events(plan, &mut found, &clock, interrupt, &mut hogs, &bar)?;
+        if let Err(why) = count_events(plan, &mut found, &clock, interrupt, &mut hogs, &bar) {
+            found.stopped_by(why)?;
+        }
     }
     bar.finish_and_clear();
     Ok(found)
 }
 
-/// Whether another round would end after the budget.
+/// Whether another round would end after the budget; rounds that it takes to have intervals may
+/// use the reserve as well.
 fn exhausted(plan: &Plan, found: &Found, elapsed: Duration) -> bool {
-    let Some(budget) = plan.budget else {
+    let Some(budget) = plan.budget.filter(|_| found.rounds > 0) else {
         return false;
     };
-    found.rounds >= FEWEST_ROUNDS && elapsed + elapsed / found.rounds as u32 > budget
+    let end = elapsed + elapsed / found.rounds as u32;
+    let reserve = if found.rounds < FEWEST_ROUNDS { budget.mul_f64(RESERVE) } else { budget };
+    end > reserve
 }
 
 fn progress(plan: &Plan) -> ProgressBar {
@@ -129,6 +143,7 @@ fn progress(plan: &Plan) -> ProgressBar {
 /// Measures every cell once; `None` when interrupted.
 fn round(
     plan: &Plan,
+    number: usize,
     order: &[usize],
     clock: &Clock,
     interrupt: &Interrupt,
@@ -141,7 +156,8 @@ fn round(
         bar.set_message(format!("{} × {}", plan.locks[cell.lock].name, cell.threads));
         hogs.run(cell.hogs);
         let phase = plan.phase_with(cell.threads);
-        let Some(measured) = measure(plan, cell, phase, plan.waits, clock, interrupt)? else {
+        let job = plan.settings[cell.setting].job.in_round(number);
+        let Some(measured) = measure(plan, cell, job, phase, clock, interrupt)? else {
             return Ok(None);
         };
         let pair_ns = match plan.locks[cell.lock].engine {
@@ -185,6 +201,15 @@ fn merge(threads: &[Vec<Waits>]) -> Vec<Waits> {
 }
 
 impl Found {
+    /// A failure spoils what it met, not the rounds that were finished before it.
+    fn stopped_by(&mut self, why: anyhow::Error) -> anyhow::Result<()> {
+        if self.rounds == 0 {
+            return Err(why);
+        }
+        (self.partial, self.failure) = (true, Some(why));
+        Ok(())
+    }
+
     fn take(&mut self, shares: Vec<Share>, floor: f64, order: Vec<usize>) {
         for share in shares {
             let cell = &mut self.cells[share.cell];
@@ -210,8 +235,8 @@ impl Found {
 fn measure(
     plan: &Plan,
     cell: Cell,
+    job: Job,
     phase: Duration,
-    waits: bool,
     clock: &Clock,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Option<Measured>> {
@@ -220,11 +245,11 @@ fn measure(
         threads: cell.threads,
         placement: &plan.placement,
         phase,
-        waits,
+        waits: plan.waits,
         clock,
         interrupt,
     };
-    let result = match (lock.engine, plan.settings[cell.setting].job) {
+    let result = match (lock.engine, job) {
         (Engine::Mutex(engine), Job::Mutex(work)) => (engine.measure)(work, &conditions),
         (Engine::Rw(engine), Job::Rw(mix)) => (engine.measure)(mix, &conditions),
         _ => bail!("{} cannot run this workload", lock.name),
@@ -279,8 +304,8 @@ fn count_events(
             _ => None,
         };
         let Some(result) = result else { continue };
-        // The rounds are complete: who stops now misses nothing but counts.
         let Some(measured) = unspoiled(result, lock.name, cell.threads)? else {
+            found.partial = true;
             return Ok(());
         };
         findings.events = events::snapshot()
@@ -291,4 +316,69 @@ fn count_events(
         findings.events_ops = Some(measured.all_operations);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::affinity::{Pin, Placement};
+    use crate::bench::engine::MutexWork;
+    use crate::bench::plan::Setting;
+    use crate::bench::workload::lengths::Lengths;
+
+    fn plan() -> Plan {
+        let setting = Setting {
+            workload: "lengths",
+            params: BTreeMap::new(),
+            critical_ns: 0.0,
+            outside_ns: 0.0,
+            lines: 1,
+            job: Job::Mutex(MutexWork::Lengths(Lengths { critical: 0, outside: 0, lines: 1 })),
+        };
+        Plan {
+            locks: locks().into_iter().filter(|lock| lock.name == "native").collect(),
+            settings: vec![setting],
+            cells: vec![Cell { lock: 0, threads: 1, setting: 0, hogs: 0, shown: true }],
+            placement: Placement::new(Pin::B, vec![0]),
+            pin: "B".to_owned(),
+            rounds: 2,
+            phase: Duration::from_millis(1),
+            turn: Duration::ZERO,
+            waits: true,
+            budget: None,
+            seed: 1,
+        }
+    }
+
+    #[test]
+    fn who_stops_the_counting_of_events_has_stopped_the_run() {
+        let (plan, interrupt) = (plan(), Interrupt::never());
+        let mut found = run(&plan, &interrupt).unwrap();
+        assert_eq!((found.rounds, found.partial), (2, false));
+        interrupt.raise();
+        let (clock, bar) = (Clock::new(), progress(&plan));
+        count_events(&plan, &mut found, &clock, &interrupt, &mut Hogs::default(), &bar).unwrap();
+        assert!(found.partial);
+    }
+
+    #[test]
+    fn a_failure_leaves_the_finished_rounds() {
+        let mut found = run(&plan(), &Interrupt::never()).unwrap();
+        found.stopped_by(anyhow::anyhow!("no more threads")).unwrap();
+        assert!(found.partial && found.failure.is_some() && found.rounds == 2);
+        found.rounds = 0;
+        assert!(found.stopped_by(anyhow::anyhow!("no thread at all")).is_err());
+    }
+
+    #[test]
+    fn a_budget_has_a_reserve_for_the_rounds_that_make_an_interval() {
+        let plan = Plan { budget: Some(Duration::from_secs(40)), ..plan() };
+        let mut found = run(&plan, &Interrupt::never()).unwrap();
+        let mut after = |rounds, seconds| {
+            found.rounds = rounds;
+            exhausted(&plan, &found, Duration::from_secs(seconds))
+        };
+        assert!(!after(0, 0) && !after(5, 40) && !after(8, 35));
+        assert!(after(1, 30) && after(5, 41) && after(8, 36));
+    }
 }

@@ -17,6 +17,10 @@ pub fn median(values: &mut [f64]) -> f64 {
     }
 }
 
+/// The fewest rounds that have a 95 % interval: the whole range of n rounds covers the median with
+/// 1 − 2^(1−n), 0.94 with five and 0.97 with six.
+pub const FEWEST_ROUNDS: usize = 6;
+
 /// Resamplings of the bootstrap.
 const RESAMPLES: usize = 2_000;
 
