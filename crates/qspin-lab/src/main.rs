@@ -51,6 +51,6 @@ fn refuse(error: &clap::Error) -> ExitCode {
 }
 
 fn complain(failure: &Failure) -> ExitCode {
-    eprintln!("qspin: {}", failure.line());
+    command::tell(&failure.line());
     ExitCode::from(failure.exit_code())
 }

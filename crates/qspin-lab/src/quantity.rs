@@ -56,6 +56,16 @@ pub fn parse_seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// A seed.
+///
+/// # Errors
+///
+/// What is wrong with `text`, and what would be right.
+pub fn parse_seed(text: &str) -> Result<u64, String> {
+    let wrong = |_| format!("`{text}` is no seed: give a whole number from 0 to {}", u64::MAX);
+    text.trim().parse().map_err(wrong)
+}
+
 /// The most threads that one may ask for.
 const MOST_THREADS: usize = 4096;
 

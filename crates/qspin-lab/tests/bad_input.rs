@@ -63,6 +63,10 @@ fn other_values_have_a_range() {
     assert_said(&["bench", "--seconds", "0"], &["0.001 to 3600"]);
     assert_said(&["bench", "--seconds", "soon"], &["0.1"]);
     assert_said(&["bench", "--rounds", "0"], &["1..=10000"]);
+    assert_said(&["bench", "--critical", "-5ns"], &["`-5ns` is no duration", "100ns, 2us"]);
+    assert_said(&["bench", "--seconds", "-1s"], &["`-1s`", "0.1"]);
+    assert_said(&["bench", "--overcommit", "-2x"], &["1x, 2x, 3x or 4x"]);
+    assert_said(&["bench", "--seed", "-1"], &["from 0 to 18446744073709551615"]);
     assert_said(&["bench", "--lines", "0"], &["1..=4096"]);
     assert_said(&["bench", "--hogs", "-1"], &["0..=1024"]);
     assert_said(&["bench", "--pin", "D"], &["A, B, C"]);
@@ -86,6 +90,20 @@ fn ratios_fit_their_workload() {
     );
     assert_said(&["bench", "--workload", "rw", "--ratio", "0:0"], &["not both 0"]);
     assert_said(&["bench", "--ratio", "tas/tas"], &["with itself"]);
+}
+
+#[test]
+fn what_would_have_no_effect_is_refused() {
+    for workload in ["locktorture", "kernel-lock-bench"] {
+        for option in [["--critical", "1us"], ["--outside", "1us"], ["--lines", "2"]] {
+            let args = ["bench", "--workload", workload, option[0], option[1]];
+            assert_said(&args, &[option[0], workload, "--workload lengths"]);
+        }
+    }
+    assert_said(&["bench", "--workload", "rw", "--lines", "2"], &["--lines says nothing to rw"]);
+    assert_said(&["bench", "--locks", "peers", "--peers", "none"], &["add --peers rust"]);
+    let grid = ["bench", "--quick", "--workload", "kernel-lock-bench"];
+    assert_said(&grid, &["leave out --quick"]);
 }
 
 #[test]

@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::machine::{self, Ticks};
 use crate::output::Output;
 use crate::quantity::{
-    Ratio, parse_duration, parse_overcommit, parse_ratio, parse_seconds, parse_threads,
+    Ratio, parse_duration, parse_overcommit, parse_ratio, parse_seconds, parse_seed, parse_threads,
 };
 use crate::report::{Format, Run};
 use crate::row;
@@ -64,19 +64,19 @@ pub struct Args {
     #[arg(long, value_enum, default_value = "rust")]
     peers: Peers,
     /// Numbers of threads; 1 is always among them [default: up to four times the CPUs].
-    #[arg(long, value_name = "N,…", allow_negative_numbers = true, value_delimiter = ',',
+    #[arg(long, value_name = "N,…", allow_hyphen_values = true, value_delimiter = ',',
           value_parser = parse_threads)]
     threads: Vec<usize>,
-    /// Length of the critical section.
-    #[arg(long, value_name = "TIME", default_value = "100ns", value_parser = parse_duration)]
-    critical: Duration,
-    /// Length of the work between two critical sections.
-    #[arg(long, value_name = "TIME", default_value = "100ns", value_parser = parse_duration)]
-    outside: Duration,
-    /// Shared cache lines that the critical section writes.
-    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "1",
+    /// Length of the critical section [default: 100ns].
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse_duration)]
+    critical: Option<Duration>,
+    /// Length of the work between two critical sections [default: 100ns].
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse_duration)]
+    outside: Option<Duration>,
+    /// Shared cache lines that the critical section writes [default: 1].
+    #[arg(long, value_name = "N", allow_negative_numbers = true,
           value_parser = clap::value_parser!(u32).range(1..=4096))]
-    lines: u32,
+    lines: Option<u32>,
     /// Rounds, each of which measures everything once, in an order of its own
     /// [default: 9; locktorture 5].
     #[arg(long, value_name = "N", allow_negative_numbers = true,
@@ -84,28 +84,29 @@ pub struct Args {
     rounds: Option<u32>,
     /// Length of a phase: throughput is measured for so long, and then waits again
     /// [default: 0.1; locktorture 0.5; kernel-lock-bench 0.02].
-    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true,
+    #[arg(long, value_name = "SECONDS", allow_hyphen_values = true,
           value_parser = parse_seconds)]
     seconds: Option<Duration>,
     /// Where threads run: each on its CPU (A), anywhere (B), all on half of the CPUs (C).
     #[arg(long, value_enum, default_value = "B")]
     pin: Pin,
     /// Seed of the order [default: drawn, and written down].
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = parse_seed)]
     seed: Option<u64>,
     /// Spinning processes beside the threads.
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "0",
           value_parser = clap::value_parser!(u32).range(0..=1024))]
     hogs: u32,
     /// So many hogs that hogs and threads are this many times the CPUs (1x: no hogs).
-    #[arg(long, value_name = "1x..4x", conflicts_with = "hogs", value_parser = parse_overcommit)]
+    #[arg(long, value_name = "1x..4x", conflicts_with = "hogs", allow_hyphen_values = true,
+          value_parser = parse_overcommit)]
     overcommit: Option<u32>,
     /// What the threads do.
     #[arg(long, value_enum, default_value = "lengths")]
     workload: Workload,
     /// Two locks to compare in the grid of kernel-lock-bench, as `backoff/tas`; or readers to
     /// writers of rw, as `9:1`.
-    #[arg(long, value_name = "A/B or R:W", value_parser = parse_ratio)]
+    #[arg(long, value_name = "A/B or R:W", allow_hyphen_values = true, value_parser = parse_ratio)]
     ratio: Option<Ratio>,
     /// File for the rows, as JSON Lines.
     #[arg(long, value_name = "FILE.jsonl")]
@@ -114,6 +115,23 @@ pub struct Args {
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
 }
+
+impl Args {
+    fn critical(&self) -> Duration {
+        self.critical.unwrap_or(LENGTH)
+    }
+
+    fn outside(&self) -> Duration {
+        self.outside.unwrap_or(LENGTH)
+    }
+
+    fn lines(&self) -> u32 {
+        self.lines.unwrap_or(1)
+    }
+}
+
+/// The length of work where none is given.
+const LENGTH: Duration = Duration::from_nanos(100);
 
 /// What `--quick` leaves for measuring, of its minute.
 const QUICK_BUDGET: Duration = Duration::from_secs(42);
@@ -159,17 +177,17 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         seed,
     };
     for warning in &machine.warnings {
-        eprintln!("qspin: warning: {warning}");
+        super::tell(&format!("warning: {warning}"));
     }
     super::say(&card(&machine, &plan, &threads))?;
     let before = Ticks::now();
     let found = session::run(&plan, &interrupt)?;
     if found.rounds == 0 {
-        eprintln!("qspin: interrupted before the first round was finished: nothing to report");
+        super::tell("interrupted before the first round was finished: nothing to report");
         return Ok(ExitCode::from(INTERRUPTED));
     }
     complete(&mut machine, &plan, &found, before);
-    conclude(args, machine, &plan, &found, (out, report))
+    conclude(args, machine, &plan, found, (out, report))
 }
 
 /// The exit code of an interrupted run, as shells have it for SIGINT.
@@ -265,13 +283,17 @@ fn complete(machine: &mut Machine, plan: &Plan, found: &Found, before: Option<Ti
         _ => Vec::new(),
     };
     if found.partial {
+        let why = found.failure.as_ref().map_or_else(
+            || "Interrupted".to_owned(),
+            |why| format!("Stopped by a failure ({why:#})"),
+        );
         warnings.push(format!(
-            "Interrupted: {} of {} rounds were finished and are reported.",
+            "{why}: {} of {} rounds were finished and are reported.",
             found.rounds, plan.rounds
         ));
     }
     for warning in &warnings {
-        eprintln!("qspin: warning: {warning}");
+        super::tell(&format!("warning: {warning}"));
     }
     machine.warnings.extend(warnings);
 }
@@ -281,24 +303,28 @@ fn conclude(
     args: &Args,
     machine: Machine,
     plan: &Plan,
-    found: &Found,
+    found: Found,
     (out, report): (Option<Output>, Option<Output>),
 ) -> Result<ExitCode, Failure> {
-    let rows = rows::rows(plan, found);
+    let rows = rows::rows(plan, &found);
     if let Some(out) = out {
         out.finish(&row::to_json_lines(&machine, &rows)?)?;
     }
-    let shown = settings::show(args, plan, found, &rows, || tables(&machine, &rows));
+    let shown = settings::show(args, plan, &found, &rows, || tables(&machine, &rows));
     let verdict = match args.workload {
         // A verdict a cell would bury the grid; the report has it.
         Workload::KernelLockBench => String::new(),
         _ => format!("\n{}\n", verdict(&machine, &rows)),
     };
-    super::say(&format!("{shown}{verdict}"))?;
+    // Files first: a standard output that takes no more must not cost them.
     if let Some(report) = report {
         let source =
             args.out.as_ref().map_or_else(|| "this run".to_owned(), |p| p.display().to_string());
         report.finish(&Format::Html.render(&[Run { source, machine, rows }]))?;
+    }
+    super::say(&format!("{shown}{verdict}"))?;
+    if let Some(why) = found.failure {
+        return Err(why.into());
     }
     Ok(if found.partial { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }

@@ -12,6 +12,7 @@ pub mod report;
 use std::io::Write;
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::Subcommand;
 
 use crate::failure::Failure;
@@ -49,6 +50,11 @@ fn say(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        other => Ok(other?),
+        other => Ok(other.context("cannot write to standard output")?),
     }
+}
+
+/// Says `line` to the user. Where nobody can be told, work goes on.
+pub fn tell(line: &str) {
+    let _ = writeln!(std::io::stderr(), "qspin: {line}");
 }

@@ -1,6 +1,5 @@
 //! `qspin report`: shows what was measured.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -42,13 +41,9 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
             let path = file.path().to_owned();
             file.finish(&text)?;
             // On stderr: standard output belongs to reports.
-            eprintln!("qspin: wrote {}", path.display());
+            super::tell(&format!("wrote {}", path.display()));
         }
-        None => match std::io::stdout().lock().write_all(text.as_bytes()) {
-            // `| head` has seen enough: no failure.
-            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
-            other => other?,
-        },
+        None => super::say(&text)?,
     }
     Ok(ExitCode::SUCCESS)
 }

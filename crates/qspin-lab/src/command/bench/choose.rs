@@ -10,6 +10,13 @@ use super::{Args, Peers, QUICK_BUDGET, Workload};
 
 /// Refuses options that do not fit together.
 pub(super) fn check(args: &Args) -> Result<(), Failure> {
+    if args.quick && args.workload == Workload::KernelLockBench {
+        return Err(Failure::usage(
+            "the grid of kernel-lock-bench takes more than a quick minute: leave out --quick, and \
+             shorten it by --threads 1,2 or --rounds 6",
+        ));
+    }
+    without_effect(args)?;
     match (args.workload, &args.ratio) {
         (Workload::Lengths | Workload::Locktorture, Some(_)) => Err(Failure::usage(
             "--ratio says nothing to this workload: add --workload kernel-lock-bench for two locks \
@@ -25,6 +32,27 @@ pub(super) fn check(args: &Args) -> Result<(), Failure> {
             Err(Failure::usage("--ratio names the two locks already: leave out --locks"))
         }
         _ => Ok(()),
+    }
+}
+
+/// Refuses options that would change nothing: who gives one believes that it does.
+fn without_effect(args: &Args) -> Result<(), Failure> {
+    let (workload, decides) = match args.workload {
+        Workload::Lengths => return Ok(()),
+        Workload::Locktorture => ("locktorture", true),
+        Workload::KernelLockBench => ("kernel-lock-bench", true),
+        Workload::Rw => ("rw", false),
+    };
+    let given = [
+        ("--critical", decides && args.critical.is_some()),
+        ("--outside", decides && args.outside.is_some()),
+        ("--lines", args.lines.is_some()),
+    ];
+    match given.into_iter().find(|(_, without_effect)| *without_effect) {
+        Some((option, _)) => Err(Failure::usage(format!(
+            "{option} says nothing to {workload}: leave it out, or take --workload lengths"
+        ))),
+        None => Ok(()),
     }
 }
 
@@ -63,6 +91,11 @@ pub(super) fn locks(args: &Args) -> Result<Vec<Lock>, Failure> {
                 chosen.push(lock);
             }
         }
+    }
+    if chosen.is_empty() {
+        return Err(Failure::usage(
+            "these --locks and --peers leave no lock to measure: add --peers rust, or name locks",
+        ));
     }
     if let Some(lock) = chosen.iter().find(|lock| lock.is_for_one_thread())
         && matches!(args.ratio, Some(Ratio::Locks(..)))

@@ -11,10 +11,12 @@ use crate::bench::plan::{Job, Plan, Setting};
 use crate::bench::rows::ratio;
 use crate::bench::session::Found;
 use crate::bench::station::Mix;
+use crate::bench::stats::FEWEST_ROUNDS;
 use crate::bench::workload::kernel_lock_bench::KernelLockBench;
 use crate::bench::workload::lengths::Lengths;
 use crate::bench::workload::locktorture::{LONG_NS, Locktorture, SHORT_NS, summary};
 use crate::quantity::Ratio;
+use crate::report::number::plural;
 use crate::row::Row;
 
 use super::{Args, Workload};
@@ -29,13 +31,13 @@ pub(super) fn settings(args: &Args, pace: Pace, seed: u64) -> Vec<Setting> {
     let mut setting = Setting {
         workload: "lengths",
         params: BTreeMap::new(),
-        critical_ns: args.critical.as_nanos() as f64,
-        outside_ns: args.outside.as_nanos() as f64,
-        lines: args.lines,
+        critical_ns: args.critical().as_nanos() as f64,
+        outside_ns: args.outside().as_nanos() as f64,
+        lines: args.lines(),
         job: Job::Mutex(MutexWork::Lengths(Lengths {
-            critical: steps(args.critical),
-            outside: steps(args.outside),
-            lines: args.lines as usize,
+            critical: steps(args.critical()),
+            outside: steps(args.outside()),
+            lines: args.lines() as usize,
         })),
     };
     if let Some(times) = args.overcommit {
@@ -62,8 +64,8 @@ pub(super) fn settings(args: &Args, pace: Pace, seed: u64) -> Vec<Setting> {
             setting.job = Job::Rw(Mix {
                 readers,
                 writers,
-                critical: steps(args.critical),
-                outside: steps(args.outside),
+                critical: steps(args.critical()),
+                outside: steps(args.outside()),
                 seed,
             });
         }
@@ -138,6 +140,13 @@ fn compare(plan: &Plan, found: &Found, one: &str, other: &str) -> String {
         .zip(of(other))
         .map(|(one, other)| ratio(&found.cells[one], &found.cells[other]))
         .collect();
+    if found.rounds < FEWEST_ROUNDS {
+        return format!(
+            "{} {} too few to tell `{one}` and `{other}` apart: it takes at least {FEWEST_ROUNDS}.",
+            plural(found.rounds as f64, "round"),
+            if found.rounds == 1 { "is" } else { "are" }
+        );
+    }
     let faster = ratios.iter().filter(|ratio| ratio.lo > 1.0).count();
     let slower = ratios.iter().filter(|ratio| ratio.hi < 1.0).count();
     format!(
