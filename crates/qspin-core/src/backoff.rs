@@ -49,7 +49,7 @@ impl<W: AtomicWord, const CAP: u32> BackoffLock<W, CAP> {
     #[cold]
     #[inline(never)]
     fn acquire_slow<P: Platform<Word = W>>(&self, p: &P) {
-        let mut pauses = 1;
+        let mut pauses = CAP.min(1);
         p.relax(pauses);
         loop {
             let seen = self.word.load(Relaxed);
@@ -59,8 +59,8 @@ impl<W: AtomicWord, const CAP: u32> BackoffLock<W, CAP> {
                 return;
             }
             p.relax(pauses);
-            if seen == FREE && pauses < CAP {
-                pauses *= 2;
+            if seen == FREE {
+                pauses = pauses.saturating_mul(2).min(CAP);
             }
         }
     }

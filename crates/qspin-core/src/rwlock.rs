@@ -18,6 +18,7 @@
 //!  (n,1,0) n readers hold, a writer waits at the head of the queue: new readers queue
 //!  (n,*,W) a writer holds; the n readers have counted themselves and wait or go away again
 //! ```
+//! The highest bit of *readers* means crowded: whoever sees it on coming goes away again.
 //!
 //! # Invariants
 //! * **R1** *writer* is set by a compare-exchange from a word without readers and writer, and
@@ -25,9 +26,11 @@
 //! * **R2** A reader is inside once it has counted itself and then seen *writer* clear.
 //! * **R3** *waiting* is set and cleared only by the writer that holds the queue; cleared in the
 //!   step that sets *writer*.
+//! * **R4** A reader counts itself for good only where it found the count below [`CROWDED`], so
+//!   the count wraps only if 2^22 contexts were on their way in or out at one moment.
 //!
 //! # Limits
-//! Eight bytes; at most 2^23 - 1 readers. A reader in an interrupt may pass a waiting writer
+//! Eight bytes; at most 2^22 readers inside, further ones wait until there is room. A reader in an interrupt may pass a waiting writer
 //! (it may have interrupted the very reader that the writer waits for), so an endless storm of
 //! such readers can starve it. Not recursive otherwise: a reader that enters twice deadlocks if
 //! a writer comes to wait in between.
@@ -42,6 +45,9 @@ use crate::site::Site;
 const WRITER: u32 = 0xff;
 const WAITING: u32 = 1 << 8;
 const READER: u32 = 1 << 9;
+/// Half of the readers that the word can count: from here on newcomers wait outside. Guards that
+/// are forgotten count for ever, and a count that wrapped would let a writer in beside them.
+const CROWDED: u32 = 1 << 31;
 const FREE: u32 = 0;
 
 /// A queued reader-writer lock; `Q` is the lock on which readers and writers queue.
@@ -67,25 +73,40 @@ impl<W: AtomicWord, Q> QueuedRwLock<W, Q> {
         p.wait_until(&self.word, Until::clear(WRITER), Budget::Unbounded, order);
     }
 
-    /// A reader that has counted itself found a writer, holding or waiting.
+    /// A reader that has counted itself found a writer, holding or waiting, or too many readers.
     #[cold]
     #[inline(never)]
-    fn acquire_shared_slow<P: Platform<Word = W>>(&self, p: &P)
+    fn acquire_shared_slow<P: Platform<Word = W>>(&self, p: &P, seen: u32)
     where
         Q: RawLock<P>,
     {
+        let mut seen = seen;
         if p.in_interrupt() {
             // It passes a writer that only waits: that one may wait for whom this interrupts.
+            while seen & CROWDED != 0 {
+                seen = self.count_again(p);
+            }
             self.await_no_writer(p);
             return;
         }
         self.word.fetch_add(READER.wrapping_neg(), Relaxed);
         self.queue.acquire(p);
         // At the head of the queue no writer is waiting (R3), only one may still hold.
-        self.word.fetch_add(READER, Relaxed);
+        seen = self.word.fetch_add(READER, Relaxed);
+        while seen & CROWDED != 0 {
+            seen = self.count_again(p);
+        }
         self.await_no_writer(p);
         // SAFETY: acquired above.
         unsafe { self.queue.release(p) };
+    }
+
+    /// R4: goes away, waits for room, and counts itself again.
+    #[cold]
+    fn count_again<P: Platform<Word = W>>(&self, p: &P) -> u32 {
+        self.word.fetch_add(READER.wrapping_neg(), Relaxed);
+        p.wait_until(&self.word, Until::clear(CROWDED), Budget::Unbounded, Relaxed);
+        self.word.fetch_add(READER, Relaxed)
     }
 
     #[cold]
@@ -125,19 +146,19 @@ unsafe impl<P: Platform, Q: RawLock<P>> RawSharedLock<P> for QueuedRwLock<P::Wor
     fn acquire_shared(&self, p: &P) {
         // ORDERING: Acquire pairs with the Release of the last writer (`RwWriteRelease`).
         let seen = self.word.fetch_add(READER, p.ordering(Site::RwReadTry, Acquire));
-        if seen & (WRITER | WAITING) != 0 {
-            self.acquire_shared_slow(p);
+        if seen & (CROWDED | WRITER | WAITING) != 0 {
+            self.acquire_shared_slow(p, seen);
         }
     }
 
     #[inline]
     fn try_acquire_shared(&self, p: &P) -> bool {
-        if self.word.load(Relaxed) & (WRITER | WAITING) != 0 {
+        if self.word.load(Relaxed) & (CROWDED | WRITER | WAITING) != 0 {
             return false;
         }
         // ORDERING: as in `acquire_shared`.
         let seen = self.word.fetch_add(READER, p.ordering(Site::RwReadTry, Acquire));
-        if seen & (WRITER | WAITING) == 0 {
+        if seen & (CROWDED | WRITER | WAITING) == 0 {
             return true;
         }
         self.word.fetch_add(READER.wrapping_neg(), Relaxed);
@@ -186,4 +207,58 @@ impl<W: ConstWord, Q: ConstLock> ConstLock for QueuedRwLock<W, Q> {
     #[allow(clippy::declare_interior_mutable_const)]
     const UNLOCKED: Self = Self { word: W::ZERO, queue: Q::UNLOCKED };
     type Guard = lock_api::GuardSend;
+}
+
+#[cfg(test)]
+mod tests {
+    use core::sync::atomic::AtomicU32;
+
+    use super::*;
+    use crate::events::NoEvents;
+    use crate::node::{Node, NodeId};
+    use crate::platform::CpuId;
+
+    /// One context that never has to wait.
+    struct Alone;
+
+    impl Platform for Alone {
+        type Word = AtomicU32;
+        type Events = NoEvents;
+        fn events(&self) -> &NoEvents {
+            &NoEvents
+        }
+        fn cpu(&self) -> Option<CpuId> {
+            None
+        }
+        fn node(&self, _: NodeId) -> &Node<AtomicU32> {
+            unreachable!("a context without a number has no node")
+        }
+        fn wait_until(
+            &self,
+            _: &AtomicU32,
+            _: Until,
+            _: Budget,
+            _: core::sync::atomic::Ordering,
+        ) -> u32 {
+            unreachable!("nobody else could end the wait")
+        }
+        fn relax(&self, _: u32) {}
+        fn fence(&self, _: core::sync::atomic::Ordering) {}
+    }
+
+    #[test]
+    fn readers_beyond_the_limit_stay_outside_and_never_let_a_writer_in() {
+        let lock: QueuedRwLock<AtomicU32> = RawSharedLock::<Alone>::new();
+        // As many forgotten guards as may be inside.
+        lock.word.store(CROWDED - READER, Relaxed);
+        assert!(lock.try_acquire_shared(&Alone), "the last one that fits");
+        for _ in 0..1000 {
+            assert!(!lock.try_acquire_shared(&Alone));
+            assert!(!lock.try_acquire_exclusive(&Alone));
+        }
+        assert_eq!(lock.word.load(Relaxed), CROWDED);
+        // SAFETY: one of those inside leaves.
+        unsafe { RawSharedLock::<Alone>::release_shared(&lock, &Alone) };
+        assert!(lock.try_acquire_shared(&Alone));
+    }
 }

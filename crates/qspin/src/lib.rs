@@ -36,11 +36,13 @@
 //!   that is dropped by a panic releases the lock, and the data is as the panic left it.
 //! * Acquisition has acquire ordering, release has release ordering; `is_locked` is a relaxed
 //!   load that orders nothing. [`full_barrier_after_lock`] makes an acquisition a full barrier.
-//! * A signal handler may lock a lock that the code it interrupts does not hold. Handlers nest
-//!   up to four deep with full fairness, and deeper without it, never without exclusion.
+//! * A signal handler may lock a lock that the code it interrupts neither holds nor is just
+//!   acquiring: it would wait for what it interrupts. Block the signal around such a lock.
+//!   Handlers nest up to four deep with full fairness, deeper without it, never without exclusion.
 //! * Any number of threads: the first 16 383 that are alive at once queue, others compete.
 //! * After `fork` the child may lock at once. A lock that another thread of the parent held
-//!   stays locked, as with `pthread_mutex_t`.
+//!   stays locked, as with `pthread_mutex_t`; and one that another thread *waited* for stays
+//!   waited for: the child must make it anew before it locks it. Other locks are not harmed.
 //! * A spinlock is for short critical sections. A thread that ends, or is killed, while it
 //!   waits in a queue stops everybody behind it.
 
@@ -85,8 +87,28 @@ typed_mutex! {
 }
 
 typed_mutex! {
-    /// The simple spinlock: the owner in the word. Guards stay with the thread that locked.
-    /// See [`qspin_core::simple`].
+    /// The simple spinlock: the owner in the word. See [`qspin_core::simple`].
+    ///
+    /// A guard stays with the thread that locked, since the word names that thread:
+    ///
+    /// ```compile_fail,E0277
+    /// let lock = qspin::simple::Mutex::new(0);
+    /// let guard = lock.lock();
+    /// std::thread::scope(|scope| {
+    ///     scope.spawn(move || drop(guard));
+    /// });
+    /// ```
+    ///
+    /// Guards of the other locks may be sent:
+    ///
+    /// ```
+    /// let lock = qspin::native::Mutex::new(0);
+    /// let guard = lock.lock();
+    /// std::thread::scope(|scope| {
+    ///     scope.spawn(move || drop(guard));
+    /// });
+    /// assert!(!lock.is_locked());
+    /// ```
     simple: qspin_core::simple::SimpleLock
 }
 

@@ -11,15 +11,20 @@
 //! * **P2** `NUMBER` of a thread is 0 (none yet), its number plus 1, or `ENDING`; it leaves 0
 //!   by compare-exchange only, since a signal handler may number the thread in any moment.
 //! * **P3** A number begins with `nesting` 0 at its node: a thread that was killed in a queue,
-//!   or that `fork` did not carry over, may have left another value.
+//!   may have left another value.
+//! * **P4** In the child of `fork` the number of a thread that was in a queue is never given out
+//!   again: the tail of that queue's lock still names its node, and a newcomer to that lock
+//!   would write into what had become another thread's node.
 //!
 //! # Limits
 //! A thread whose key destructor has run (it is about to vanish) has no number any more, and
-//! locks without a node. A child made by a raw `fork` system call, behind the C library's
+//! locks without a node. A program that has used up the C library's first 32 thread-specific keys
+//! before this library is loaded pays one allocation by that library when a thread gets its number,
+//! which is not async-signal-safe if it happens in a handler. A child made by a raw `fork` system call, behind the C library's
 //! back, inherits all numbers as taken; it still works, with fewer numbers.
 
 use core::ffi::c_void;
-use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 use qspin_core::node::NodeId;
@@ -67,14 +72,19 @@ impl<const WORDS: usize> Numbers<WORDS> {
         self.taken[number as usize / 64].fetch_and(!(1 << (number % 64)), Release);
     }
 
-    /// Forgets every number but `kept`. For a process with one thread.
-    fn keep_only(&self, kept: Option<u32>) {
+    /// Forgets every number that is not to be kept. For a process with one thread.
+    fn keep_only(&self, kept: impl Fn(u32) -> bool) {
         for (index, word) in self.taken.iter().enumerate() {
-            let bit = match kept {
-                Some(number) if number as usize / 64 == index => 1 << (number % 64),
-                _ => 0,
-            };
-            word.store(bit, Relaxed);
+            let mut rest = word.load(Relaxed);
+            let mut keep = 0;
+            while rest != 0 {
+                let bit = rest.trailing_zeros();
+                rest &= rest - 1;
+                if kept(index as u32 * 64 + bit) {
+                    keep |= 1 << bit;
+                }
+            }
+            word.store(keep, Relaxed);
         }
     }
 
@@ -120,9 +130,9 @@ fn assign() -> Option<CpuId> {
     match won {
         Ok(number) => {
             let cpu = CpuId::new(taken)?;
-            if let Some(first) = NodeId::new(cpu, 0) {
+            if let Some(nesting) = nesting_of(taken) {
                 // P3: nobody else has this number (P1), and this thread is not in a queue yet.
-                NODES[usize::from(first.number())].nesting.store(0, Relaxed);
+                nesting.store(0, Relaxed);
             }
             give_back_at_end(number);
             Some(cpu)
@@ -143,8 +153,10 @@ static REGISTERED: AtomicU32 = AtomicU32::new(0);
 ///
 /// Runs when the program is loaded (below), or at the first wait if that comes even earlier.
 extern "C" fn register() {
-    // ORDERING: AcqRel, so that whoever finds it done also finds the key.
-    if REGISTERED.load(Acquire) != 0 || REGISTERED.swap(1, AcqRel) != 0 {
+    // Whoever finds it begun by another thread goes on, perhaps before there is a key: then its
+    // number is not given back. That takes two threads that wait before this library's own
+    // load-time call.
+    if REGISTERED.load(Relaxed) != 0 || REGISTERED.swap(1, Relaxed) != 0 {
         return;
     }
     let mut key: libc::pthread_key_t = 0;
@@ -191,13 +203,20 @@ extern "C" fn thread_ends(value: *mut c_void) {
     NUMBERS.give_back((value % ROUND) as u32 - 1);
 }
 
-/// The child of `fork` has one thread: this one.
+/// The child of `fork` has one thread: this one. The numbers of the others are free again, but
+/// for those that were in a queue (P4).
 extern "C" fn child_begins() {
-    let kept = match NUMBER.with(|number| number.load(Relaxed)) {
-        0 | ENDING => None,
-        number => Some(number - 1),
-    };
-    NUMBERS.keep_only(kept);
+    let own = NUMBER.with(|number| number.load(Relaxed));
+    NUMBERS.keep_only(|number| number + 1 == own || nesting_of(number).is_none_or(queues));
+}
+
+fn nesting_of(number: u32) -> Option<&'static AtomicU32> {
+    let first = NodeId::new(CpuId::new(number)?, 0)?;
+    Some(&NODES[usize::from(first.number())].nesting)
+}
+
+fn queues(nesting: &AtomicU32) -> bool {
+    nesting.load(Relaxed) != 0
 }
 
 #[cfg(test)]
@@ -224,10 +243,10 @@ mod tests {
         for _ in 0..100 {
             numbers.take();
         }
-        numbers.keep_only(Some(70));
-        assert_eq!(numbers.in_use(), 1);
+        numbers.keep_only(|number| number == 70 || number == 127);
+        assert_eq!(numbers.in_use(), 1, "127 was not taken");
         assert_eq!(numbers.take(), Some(0));
-        numbers.keep_only(None);
+        numbers.keep_only(|_| false);
         assert_eq!(numbers.in_use(), 0);
     }
 }

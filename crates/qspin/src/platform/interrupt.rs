@@ -1,6 +1,7 @@
 //! A signal handler is an interrupt.
 //!
-//! The locks work in a handler whether it says so or not. One that says so gets the rule of
+//! The locks work in a handler whether it says so or not, as long as the handler does not lock what
+//! the code that it interrupts holds or is just acquiring. One that says so gets the rule of
 //! interrupts: its readers pass a writer that only waits, since that writer may be waiting for
 //! the very reader that the handler interrupted.
 
@@ -10,7 +11,7 @@ thread_local! {
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
-/// While it lives, this thread runs a signal handler.
+/// While it lives, this thread runs a signal handler; one that is forgotten lives for ever.
 ///
 /// ```
 /// extern "C" fn handler(_: libc::c_int) {
