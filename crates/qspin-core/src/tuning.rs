@@ -37,12 +37,12 @@ impl Tuning {
 // its table from a machine with 2 CPUs.
 
 /// Default of [`Tuning::owner_looks`]. Without them two threads with empty sections do 0.51 of the
-/// work; with sections of 100 ns and of 1 µs there is no clear difference. Eight looks do 1.37 of
+/// work; with sections of 300 ns and of 3 µs there is no clear difference. Eight looks do 1.37 of
 /// the work of empty sections, but keep a newcomer out of line for 510 pauses.
 pub const OWNER_LOOKS: u32 = 4;
 
 /// Default of [`Tuning::owner_pauses`]. With 8, two threads do 1.79 of the work with empty sections
-/// and 0.89 with sections of 100 ns; with 1, it is 0.87 and 1.06.
+/// and 0.89 with sections of 300 ns; with 1, it is 0.87 and 1.06.
 pub const OWNER_PAUSES: u32 = 2;
 
 /// Default of [`Tuning::pending_looks`]. With 1, two threads with empty sections do 0.73 of the

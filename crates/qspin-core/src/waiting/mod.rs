@@ -42,8 +42,9 @@ pub trait Waiting {
     /// Releases the lock, which the caller holds.
     #[inline]
     fn release<P: Platform>(p: &P, word: &P::Word) {
-        // A subtraction, not a store of the byte: accesses of two sizes are undefined, and a
-        // byte store breaks store forwarding to the next compare-exchange (docs/native.md).
+        // A subtraction, not a store of the byte: accesses of two sizes are undefined, and on some
+        // processors a byte store cannot be forwarded to the next compare-exchange
+        // (docs/native.md has the prices).
         // ORDERING: Release pairs with the Acquire of whoever takes the lock next (`QueueTry`,
         // `QueuePendingTake`, `QueueHeadTake`, `QueueNoNodeTake`); steps of others in between
         // are read-modify-writes, which continue its release sequence.
