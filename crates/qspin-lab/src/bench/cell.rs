@@ -429,11 +429,12 @@ mod tests {
             return;
         }
         let caught = |result: &Result<Measured, Spoiled>| matches!(result, Err(Spoiled::Broken(_)));
-        // Threads that share a CPU by chance may miss each other; not ten times in a row.
+        // Threads that share a CPU by chance may miss each other; not so many times in a row.
         let mix = Mix { readers: 1, writers: 1, critical: 500, outside: 0, seed: 1 };
-        let mutex = (0..10)
+        let mutex = (0..100)
             .any(|_| with(2, |at| caught(&measure(&MutexStation::<Empty, _>::new(WORK), at))));
-        let rw = (0..10).any(|_| with(2, |at| caught(&measure(&RwStation::<Empty>::new(mix), at))));
+        let rw =
+            (0..100).any(|_| with(2, |at| caught(&measure(&RwStation::<Empty>::new(mix), at))));
         assert!(mutex && rw);
     }
 
