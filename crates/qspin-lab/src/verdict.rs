@@ -6,6 +6,8 @@
 //!   lock scores the geometric mean of its throughputs, so that no single one dominates.
 //! - Two locks differ only where their 95 % intervals do not overlap *and* the medians are more
 //!   than [`SAME`] apart: a sure difference of a hundredth is no reason to choose.
+//! - Fewer than [`FEWEST_ROUNDS`] rounds have no 95 % interval, so they tell no locks apart. A
+//!   collapse is told all the same where it is no matter of intervals.
 //! - A lock that starves a thread is never recommended, however fast it is
 //!   (`starvation.rs` says what that means).
 //! - The same rows give the same words: ties are ordered by median, then by name.
@@ -20,6 +22,8 @@ pub use collapse::{Collapse, Fallen};
 pub use starvation::Starving;
 pub(crate) use starvation::starves;
 
+use crate::bench::stats::FEWEST_ROUNDS;
+use crate::report::family::is_reference;
 use crate::report::group::{Contender, Group, groups};
 use crate::row::{Interval, Machine, Row};
 
@@ -82,6 +86,8 @@ pub enum Outcome {
     Tie(Vec<usize>),
     /// Only one lock was measured in this case.
     Only(usize),
+    /// So many rounds have no interval, so nothing follows.
+    TooFew(u32),
     /// Every lock starves somebody or collapses; the index is that of the fastest.
     NoneFit(usize),
 }
@@ -100,13 +106,14 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// The contenders to recommend, best first; none where all of them starve somebody.
+    /// The contenders to recommend, best first; none where all of them starve somebody,
+    /// or nothing is known.
     #[must_use]
     pub fn recommended(&self) -> Vec<&Score> {
         match &self.outcome {
             Outcome::Best { best: index, .. } | Outcome::Only(index) => vec![&self.scores[*index]],
             Outcome::Tie(indices) => indices.iter().map(|index| &self.scores[*index]).collect(),
-            Outcome::NoneFit(_) => Vec::new(),
+            Outcome::NoneFit(_) | Outcome::TooFew(_) => Vec::new(),
         }
     }
 
@@ -206,8 +213,18 @@ fn judge_case(
     if scores.is_empty() {
         return None;
     }
-    let outcome = decide(&scores);
+    let took_part = |row: &&Row| threads.contains(&row.threads) && !is_reference(&row.lock);
+    let rounds = group.rows().filter(took_part).map(|row| row.rounds).min().unwrap_or(0);
+    let outcome = match decide(&scores) {
+        Outcome::Best { .. } | Outcome::Tie(_) if is_too_few(rounds) => Outcome::TooFew(rounds),
+        sure => sure,
+    };
     Some(Judged { case, threads, scores, outcome })
+}
+
+/// Whether so many rounds have no interval.
+fn is_too_few(rounds: u32) -> bool {
+    (rounds as usize) < FEWEST_ROUNDS
 }
 
 /// `None` where the contender was not measured at every number of threads of the case: half a

@@ -12,6 +12,8 @@ use super::starvation;
 
 /// The fall from which on one speaks of a collapse.
 const FALL: f64 = 4.0;
+/// The same where there are too few rounds for intervals: a fall that chance does not make.
+const FALL_BEYOND_CHANCE: f64 = 10.0;
 
 /// One lock that collapses.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,6 +76,7 @@ fn worst_fall(group: &Group<'_>, contender: &Contender<'_>) -> Option<Fallen> {
 }
 
 fn fall(group: &Group<'_>, contender: &Contender<'_>, row: &Row) -> Option<Fallen> {
+    let least = if super::is_too_few(row.rounds) { FALL_BEYOND_CHANCE } else { FALL };
     let best = best_at(group, row.threads)?;
     let than_best = ratio(best.1.ops_per_s.median, row.ops_per_s.median);
     let fits = contender
@@ -84,13 +87,13 @@ fn fall(group: &Group<'_>, contender: &Contender<'_>, row: &Row) -> Option<Falle
         fits.map(|fits| (ratio(fits.ops_per_s.median, row.ops_per_s.median), fits.threads));
     // The intervals must be apart too, low end of the better against high end of the worse; a
     // machine that was busy while everybody ran must not hide a fall against the other locks.
-    let apart = |better: &Row| ratio(better.ops_per_s.lo, row.ops_per_s.hi) >= FALL;
+    let apart = |better: &Row| ratio(better.ops_per_s.lo, row.ops_per_s.hi) >= least;
     // Or it lay on the ground already: other programs had the CPUs that the threads were to have.
     let lay = |fits: &Row| {
         best_at(group, fits.threads)
-            .is_some_and(|(_, best)| ratio(best.ops_per_s.median, fits.ops_per_s.median) >= FALL)
+            .is_some_and(|(_, best)| ratio(best.ops_per_s.median, fits.ops_per_s.median) >= least)
     };
-    let than_itself = than_itself.filter(|(ratio, _)| *ratio >= FALL);
+    let than_itself = than_itself.filter(|(ratio, _)| *ratio >= least);
     let fell = than_itself.is_some() || fits.is_none_or(|fits| lay(fits));
     let sure = fell && (fits.is_some_and(|fits| apart(fits)) || apart(best.1));
     sure.then(|| Fallen {

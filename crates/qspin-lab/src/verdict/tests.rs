@@ -74,6 +74,33 @@ fn a_clear_winner_is_named_with_its_lead() {
     );
 }
 
+/// The same from `rounds` rounds.
+fn after(rounds: u32, rows: &[Row]) -> Vec<Row> {
+    rows.iter().map(|row| Row { rounds, ..row.clone() }).collect()
+}
+
+#[test]
+fn too_few_rounds_tell_no_locks_apart() {
+    let rows = [row("a", 1, 4e6), row("b", 1, 2e6), row("a", 2, 4e6), row("b", 2, 2e6)];
+    for rounds in 1..6 {
+        let words = verdict(&machine(2), &after(rounds, &rows));
+        assert_eq!(words.matches("too few rounds to tell locks apart").count(), 2, "{words}");
+        for certain in ["take `", "times the next", "no clear difference", "Not sure"] {
+            assert!(!words.contains(certain), "{words}");
+        }
+    }
+    assert!(verdict(&machine(2), &after(6, &rows)).contains("take `a`"));
+}
+
+#[test]
+fn a_collapse_needs_no_interval_where_chance_makes_none() {
+    let fallen = |ops| [row("mcs", 2, 4e6), row("mcs", 8, ops), row("std", 8, 4e6)];
+    let words = |rounds, ops| verdict(&machine(2), &after(rounds, &fallen(ops)));
+    assert!(words(1, 1e4).contains("Collapse: with 8 threads on 2 CPUs `mcs`"));
+    assert!(!words(1, 6e5).contains("Collapse"));
+    assert!(words(6, 6e5).contains("Collapse"));
+}
+
 #[test]
 fn overlapping_intervals_are_no_clear_difference() {
     let rows = [wide(row("a", 2, 4e6), 0.1), wide(row("b", 2, 3.7e6), 0.1), row("c", 2, 1e6)];

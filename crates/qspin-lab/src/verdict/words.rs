@@ -1,6 +1,7 @@
 //! The verdict as text for a terminal, and the sentences that every format shares.
 
 use super::{Case, Collapse, Judged, Judgement, Outcome, Score, Starving, judge};
+use crate::bench::stats::FEWEST_ROUNDS;
 use crate::report::family::Family;
 use crate::report::group::Group;
 use crate::report::number::{duration, list, plural, rate, times};
@@ -64,6 +65,7 @@ fn names(judged: &Judged) -> String {
     let best = judged.recommended();
     let names: Vec<String> = best.iter().take(SHOWN).map(|score| name(score)).collect();
     match best.len() {
+        0 if matches!(judged.outcome, Outcome::TooFew(_)) => "too few rounds".to_owned(),
         0 => "none is good".to_owned(),
         many if many > SHOWN => format!("any of {many}"),
         _ => list(&names, "or"),
@@ -136,6 +138,9 @@ pub(crate) fn outcome(judged: &Judged) -> String {
                 tie_break(judged).map(|line| format!("; {line}")).unwrap_or_default()
             )
         }
+        Outcome::TooFew(rounds) => format!(
+            "too few rounds to tell locks apart: {rounds}, and it takes at least {FEWEST_ROUNDS}"
+        ),
         Outcome::NoneFit(fastest) => {
             let fastest = &scores[*fastest];
             match &fastest.starving {

@@ -74,7 +74,11 @@ fn case(group: &Group<'_>, judged: &Judged) -> Markup {
                         span.lock { (score.name) }
                     }
                 }
-                @if best.is_empty() { span.lock { "none" } }
+                @if matches!(judged.outcome, Outcome::TooFew(_)) {
+                    span.lock { "not told apart" }
+                } @else if best.is_empty() {
+                    span.lock { "none" }
+                }
             }
             @if let Some(first) = best.first() {
                 p.rate { (rate(first.ops_per_s.median)) " operations/s" }
@@ -96,7 +100,7 @@ fn case(group: &Group<'_>, judged: &Judged) -> Markup {
                     }
                     Outcome::Best { .. } => { "Every other lock starves threads here, or collapses." }
                     Outcome::Only(_) => { "Nothing to compare it with." }
-                    Outcome::NoneFit(_) => { (ticks(&capital(&outcome(judged)))) "." }
+                    Outcome::NoneFit(_) | Outcome::TooFew(_) => { (ticks(&capital(&outcome(judged)))) "." }
                 }
                 @if let (Outcome::Tie(_), Some(line)) = (&judged.outcome, tie_break(judged)) {
                     " " (ticks(&capital(&line))) "."
@@ -171,6 +175,7 @@ pub(super) fn overview(judged: &[(&Group<'_>, Judgement, String)]) -> Markup {
         let names: Vec<&str> =
             judged.recommended().iter().map(|score| score.name.as_str()).collect();
         Some(match names.len() {
+            0 if matches!(judged.outcome, Outcome::TooFew(_)) => "too few rounds".to_owned(),
             0 => "none is good".to_owned(),
             many if many > LARGE => format!("any of {many}"),
             _ => names.join(", "),
