@@ -26,7 +26,7 @@
 //! * **R2** A reader is inside once it has counted itself and then seen *writer* clear.
 //! * **R3** *waiting* is set and cleared only by the writer that holds the queue; cleared in the
 //!   step that sets *writer*.
-//! * **R4** A reader counts itself for good only where it found the count below [`CROWDED`], so
+//! * **R4** A reader counts itself for good only where it found the count below `CROWDED`, so
 //!   the count wraps only if 2^22 contexts were on their way in or out at one moment.
 //!
 //! # Limits
