@@ -21,17 +21,53 @@ pub enum Event {
     LockUseNode4,
     /// It had no node (deeper nesting, or a context without a number) and competed without.
     LockNoNode,
+    /// A lock's halted head went into the hash.
+    HashCount,
+    /// Entries looked at for that.
+    HashHopsCount,
+    /// A head halted.
+    WaitHeadCount,
+    /// A waiter in the queue halted.
+    WaitNodeCount,
+    /// A waiter halted early, since the one before it was halted.
+    WaitEarlyCount,
+    /// A waiter was woken before its turn.
+    SpuriousWakeup,
+    /// A new head was kicked when the lock was taken.
+    LockKickCount,
+    /// The head was kicked when the lock was released.
+    UnlockKickCount,
+    /// A waiter behind the head was kicked as well.
+    KickAheadCount,
+    /// A pending waiter gave up and queued.
+    PendingFailCount,
+    /// A newcomer took the lock past the queue.
+    PvLockStealing,
+    /// A head had to halt again.
+    PvWaitAgain,
 }
 
 impl Event {
     /// Every event, in the order of the list.
-    pub const ALL: [Event; 6] = [
+    pub const ALL: [Event; 18] = [
         Event::LockSlowpath,
         Event::LockPending,
         Event::LockUseNode2,
         Event::LockUseNode3,
         Event::LockUseNode4,
         Event::LockNoNode,
+        Event::HashCount,
+        Event::HashHopsCount,
+        Event::WaitHeadCount,
+        Event::WaitNodeCount,
+        Event::WaitEarlyCount,
+        Event::SpuriousWakeup,
+        Event::LockKickCount,
+        Event::UnlockKickCount,
+        Event::KickAheadCount,
+        Event::PendingFailCount,
+        Event::PvLockStealing,
+        Event::PvWaitAgain,
     ];
 
     /// The name under which it is shown.
@@ -44,6 +80,18 @@ impl Event {
             Event::LockUseNode3 => "lock_use_node3",
             Event::LockUseNode4 => "lock_use_node4",
             Event::LockNoNode => "lock_no_node",
+            Event::HashCount => "hash_count",
+            Event::HashHopsCount => "hash_hops_count",
+            Event::WaitHeadCount => "wait_head_count",
+            Event::WaitNodeCount => "wait_node_count",
+            Event::WaitEarlyCount => "wait_early_count",
+            Event::SpuriousWakeup => "spurious_wakeup",
+            Event::LockKickCount => "lock_kick_count",
+            Event::UnlockKickCount => "unlock_kick_count",
+            Event::KickAheadCount => "kick_ahead_count",
+            Event::PendingFailCount => "pending_fail_count",
+            Event::PvLockStealing => "pv_lock_stealing",
+            Event::PvWaitAgain => "pv_wait_again",
         }
     }
 }
@@ -55,7 +103,12 @@ pub trait Events {
     const ENABLED: bool;
 
     /// Adds one to `event`. Called from any context, interrupts included.
-    fn count(&self, event: Event);
+    fn count(&self, event: Event) {
+        self.add(event, 1);
+    }
+
+    /// Adds `amount` to `event`.
+    fn add(&self, event: Event, amount: u64);
 }
 
 /// Counts nothing, at no cost.
@@ -65,18 +118,24 @@ pub struct NoEvents;
 impl Events for NoEvents {
     const ENABLED: bool = false;
     #[inline(always)]
-    fn count(&self, _: Event) {}
+    fn add(&self, _: Event, _: u64) {}
 }
 
 /// Counts `event` where `p` counts.
 #[inline(always)]
 pub(crate) fn count<P: Platform>(p: &P, event: Event) {
+    add(p, event, 1);
+}
+
+/// Adds `amount` to `event` where `p` counts.
+#[inline(always)]
+pub(crate) fn add<P: Platform>(p: &P, event: Event, amount: u64) {
     // The one use of this switch is the test that counting nothing costs nothing: it compares
     // the machine code of a lock with `NoEvents` to that of a lock without this line.
     #[cfg(not(qspin_without_events))]
-    p.events().count(event);
+    p.events().add(event, amount);
     #[cfg(qspin_without_events)]
-    let _ = (p, event);
+    let _ = (p, event, amount);
 }
 
 #[cfg(test)]

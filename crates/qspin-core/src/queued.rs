@@ -28,7 +28,7 @@ use crate::platform::{AtomicWord, ConstWord, Platform};
 use crate::site::Site;
 use crate::slowpath;
 use crate::waiting::{Spin, Waiting};
-use crate::word::{LOCKED, LOCKED_MASK};
+use crate::word::LOCKED;
 
 /// A queued spinlock over the three axes. See the [module](self) documentation.
 #[derive(Debug)]
@@ -73,12 +73,12 @@ where
 
     #[inline]
     unsafe fn release(&self, p: &P) {
-        H::release(p, &self.word);
+        H::release::<P, A>(p, &self.word);
     }
 
     #[inline]
     fn is_locked(&self, _: &P) -> bool {
-        self.word.load(Relaxed) & LOCKED_MASK != 0
+        self.word.load(Relaxed) & LOCKED != 0
     }
 }
 

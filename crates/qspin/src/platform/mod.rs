@@ -9,7 +9,9 @@ pub mod interrupt;
 pub mod topology;
 
 use core::marker::PhantomData;
-use core::sync::atomic::{AtomicU32, Ordering, fence};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
+use qspin_core::tuning::Tuning;
+use qspin_core::waiting::Bucket;
 
 use qspin_core::events::Events;
 use qspin_core::node::{Node, NodeId};
@@ -23,9 +25,9 @@ static NODES: [Node<AtomicU32>; 1 << 16] = [const { Node::<AtomicU32>::UNUSED };
 
 /// The threads of this process, counting events in `E`. Zero-sized.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Threads<E>(PhantomData<E>);
+pub struct Threads<E, T = Untuned>(PhantomData<(E, T)>);
 
-impl<E> Threads<E> {
+impl<E, T> Threads<E, T> {
     /// The platform.
     pub const NEW: Self = Self(PhantomData);
 }
@@ -44,12 +46,62 @@ impl StaticEvents for Counted {
     const EVENTS: &'static Self = &Counted;
 }
 
-impl<E: StaticEvents> StaticPlatform for Threads<E> {
+impl<E: StaticEvents, T: StaticTuning> StaticPlatform for Threads<E, T> {
     const PLATFORM: Self = Self::NEW;
 }
 
-impl<E: StaticEvents> Platform for Threads<E> {
+/// tuning by type
+pub trait StaticTuning: 'static + Copy + Default {
+    /// it
+    const TUNING: &'static Tuning;
+}
+/// default
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Untuned;
+impl StaticTuning for Untuned {
+    const TUNING: &'static Tuning = &Tuning::DEFAULT;
+}
+
+static HASH: [Bucket<AtomicU32, AtomicUsize>; 1 << 14] =
+    [const { Bucket::<AtomicU32, AtomicUsize>::EMPTY }; 1 << 14];
+
+impl<E: StaticEvents, T: StaticTuning> Platform for Threads<E, T> {
     type Word = AtomicU32;
+    type Address = AtomicUsize;
+
+    #[inline]
+    fn tuning(&self) -> &Tuning {
+        T::TUNING
+    }
+
+    #[inline]
+    fn hash(&self) -> &[Bucket<AtomicU32, AtomicUsize>] {
+        &HASH
+    }
+
+    fn halt(&self, me: NodeId) {
+        let word = &self.node(me).kick;
+        if word.compare_exchange(0, 2, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            unsafe {
+                libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG, 2u32, core::ptr::null::<libc::timespec>());
+            }
+        }
+        word.swap(0, Ordering::Acquire);
+    }
+
+    fn kick(&self, node: NodeId) {
+        let word = &self.node(node).kick;
+        if word.swap(1, Ordering::Release) == 2 {
+            unsafe {
+                libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1u32);
+            }
+        }
+    }
+
+    fn now_ns(&self) -> u64 {
+        0
+    }
+
     type Events = E;
 
     #[inline]
