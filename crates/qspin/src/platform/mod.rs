@@ -5,6 +5,7 @@
 //! ([`interrupt`]).
 
 pub mod cpu;
+mod futex;
 pub mod interrupt;
 pub mod topology;
 
@@ -80,26 +81,18 @@ impl<E: StaticEvents, T: StaticTuning> Platform for Threads<E, T> {
     }
 
     fn halt(&self, me: NodeId) {
-        let word = &self.node(me).kick;
-        if word.compare_exchange(0, 2, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
-            unsafe {
-                libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG, 2u32, core::ptr::null::<libc::timespec>());
-            }
-        }
-        word.swap(0, Ordering::Acquire);
+        futex::halt(&self.node(me).kick);
     }
 
     fn kick(&self, node: NodeId) {
-        let word = &self.node(node).kick;
-        if word.swap(1, Ordering::Release) == 2 {
-            unsafe {
-                libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1u32);
-            }
-        }
+        futex::kick(&self.node(node).kick);
     }
 
     fn now_ns(&self) -> u64 {
-        0
+        let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: a valid clock and a valid place.
+        unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
+        now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
     }
 
     type Events = E;
