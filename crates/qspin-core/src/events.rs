@@ -1,49 +1,111 @@
 //! Every event counter, in one list.
 //!
 //! Counting is a type parameter of the platform: with [`NoEvents`] not one instruction of it
-//! is left in a lock. Names are those of the kernel (`lock_*` of `kernel/locking/lock_events`).
+//! is left in a lock. Names are those of document 000 where that has one (with the name that
+//! Linux gave it later as an alias), else those of `kernel/locking/lock_events_list.h`.
 
 use crate::platform::Platform;
 
-/// Something worth counting on a slow path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Event {
-    /// An acquisition left the fast path of the queued lock.
-    LockSlowpath,
-    /// It got the lock as the pending waiter, without a node.
-    LockPending,
-    /// It queued from the second nesting level.
-    LockUseNode2,
-    /// It queued from the third nesting level.
-    LockUseNode3,
-    /// It queued from the fourth nesting level.
-    LockUseNode4,
-    /// It had no node (deeper nesting, or a context without a number) and competed without.
-    LockNoNode,
+macro_rules! events {
+    ($($(#[$doc:meta])* $event:ident = $name:literal $(, $alias:literal)?;)*) => {
+        /// Something worth counting on a slow path.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum Event {
+            $($(#[$doc])* $event,)*
+        }
+
+        impl Event {
+            /// Every event, in the order of the list.
+            pub const ALL: [Event; [$(Event::$event),*].len()] = [$(Event::$event),*];
+
+            /// The name under which it is shown: document 000's where that has one, else Linux's.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Event::$event => $name,)*
+                }
+            }
+
+            /// The name that Linux gave it later, where it is another.
+            #[must_use]
+            pub const fn alias(self) -> Option<&'static str> {
+                match self {
+                    $(Event::$event => [$(Some($alias),)? None][0],)*
+                }
+            }
+        }
+    };
 }
 
-impl Event {
-    /// Every event, in the order of the list.
-    pub const ALL: [Event; 6] = [
-        Event::LockSlowpath,
-        Event::LockPending,
-        Event::LockUseNode2,
-        Event::LockUseNode3,
-        Event::LockUseNode4,
-        Event::LockNoNode,
-    ];
+events! {
+    /// An acquisition left the fast path of the queued lock.
+    LockSlowpath = "lock_slowpath";
+    /// It queued from the second nesting level.
+    LockUseNode2 = "lock_use_node2";
+    /// It queued from the third nesting level.
+    LockUseNode3 = "lock_use_node3";
+    /// It queued from the fourth nesting level.
+    LockUseNode4 = "lock_use_node4";
+    /// It had no node (deeper nesting, or a context without a number) and competed without.
+    LockNoNode = "lock_no_node";
+    /// A waiter got the lock as the pending one, without a node.
+    PendingLockCount = "pending_lock_count", "lock_pending";
+    /// A pending waiter gave up and queued.
+    PendingFailCount = "pending_fail_count";
+    /// A newcomer took a free lock past the queue.
+    PvLockStealing = "pv_lock_stealing";
+    /// The head of a queue halted.
+    WaitHeadCount = "wait_head_count", "pv_wait_head";
+    /// The head halted once more: it had been kicked, and somebody else had taken the lock.
+    PvWaitAgain = "pv_wait_again";
+    /// A waiter in the queue halted.
+    WaitNodeCount = "wait_node_count", "pv_wait_node";
+    /// A waiter in the queue halted before its threshold, for the sake of the one before it.
+    WaitEarlyCount = "wait_early_count", "pv_wait_early";
+    /// A waiter in the queue woke before its turn.
+    SpuriousWakeup = "spurious_wakeup", "pv_spurious_wakeup";
+    /// A halted waiter that became the head was kicked at once, by the new owner.
+    LockKickCount = "lock_kick_count", "pv_kick_lock";
+    /// A halted head was kicked by a release.
+    UnlockKickCount = "unlock_kick_count", "pv_kick_unlock";
+    /// A halted waiter behind the head was kicked by a release as well.
+    KickAheadCount = "kick_ahead_count";
+    /// A waiter woke of a kick, whose time is in `wake_latencies`.
+    KickTimeCount = "kick_time_count", "pv_kick_wake";
+    /// Nanoseconds spent kicking, all kicks together.
+    KickLatencies = "kick_latencies", "pv_latency_kick";
+    /// Nanoseconds from the kick to the return of the halt, all wake-ups together.
+    WakeLatencies = "wake_latencies", "pv_latency_wake";
+    /// A halted head, or waiter, went into the hash.
+    HashCount = "hash_count";
+    /// Entries looked at to find a free one.
+    HashHopsCount = "hash_hops_count", "pv_hash_hops";
+}
 
-    /// The name under which it is shown.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Event::LockSlowpath => "lock_slowpath",
-            Event::LockPending => "lock_pending",
-            Event::LockUseNode2 => "lock_use_node2",
-            Event::LockUseNode3 => "lock_use_node3",
-            Event::LockUseNode4 => "lock_use_node4",
-            Event::LockNoNode => "lock_no_node",
+/// Averages that the counts give, by the formulas of document 000; `None` where nothing was
+/// counted.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Averages {
+    /// Nanoseconds that a kick takes the kicker: `kick_latencies / (lock_kick_count +
+    /// unlock_kick_count + kick_ahead_count)`.
+    pub kick_latency_ns: Option<f64>,
+    /// Nanoseconds from a kick to the return of the halt: `wake_latencies / kick_time_count`.
+    pub wake_latency_ns: Option<f64>,
+    /// Entries looked at for a place in the hash: `hash_hops_count / hash_count`.
+    pub hops_a_hash: Option<f64>,
+}
+
+impl Averages {
+    /// The averages of these counts.
+    pub fn of(count: impl Fn(Event) -> u64) -> Self {
+        let ratio = |sum: u64, of: u64| (of > 0).then(|| sum as f64 / of as f64);
+        let kicks = [Event::LockKickCount, Event::UnlockKickCount, Event::KickAheadCount];
+        let kicks = kicks.into_iter().map(&count).fold(0, u64::saturating_add);
+        Self {
+            kick_latency_ns: ratio(count(Event::KickLatencies), kicks),
+            wake_latency_ns: ratio(count(Event::WakeLatencies), count(Event::KickTimeCount)),
+            hops_a_hash: ratio(count(Event::HashHopsCount), count(Event::HashCount)),
         }
     }
 }
@@ -55,7 +117,12 @@ pub trait Events {
     const ENABLED: bool;
 
     /// Adds one to `event`. Called from any context, interrupts included.
-    fn count(&self, event: Event);
+    fn count(&self, event: Event) {
+        self.add(event, 1);
+    }
+
+    /// Adds `amount` to `event`.
+    fn add(&self, event: Event, amount: u64);
 }
 
 /// Counts nothing, at no cost.
@@ -65,18 +132,24 @@ pub struct NoEvents;
 impl Events for NoEvents {
     const ENABLED: bool = false;
     #[inline(always)]
-    fn count(&self, _: Event) {}
+    fn add(&self, _: Event, _: u64) {}
 }
 
 /// Counts `event` where `p` counts.
 #[inline(always)]
 pub(crate) fn count<P: Platform>(p: &P, event: Event) {
+    add(p, event, 1);
+}
+
+/// Adds `amount` to `event` where `p` counts.
+#[inline(always)]
+pub(crate) fn add<P: Platform>(p: &P, event: Event, amount: u64) {
     // The one use of this switch is the test that counting nothing costs nothing: it compares
     // the machine code of a lock with `NoEvents` to that of a lock without this line.
     #[cfg(not(qspin_without_events))]
-    p.events().count(event);
+    p.events().add(event, amount);
     #[cfg(qspin_without_events)]
-    let _ = (p, event);
+    let _ = (p, event, amount);
 }
 
 #[cfg(test)]

@@ -14,9 +14,10 @@
 //! * **N1** Level `l` of a CPU is used only by the context that raised the CPU's `nesting` from
 //!   `l` to `l + 1`, until it lowers it again. Contexts of one CPU nest (contract C2), so plain
 //!   loads and stores of `nesting` suffice.
-//! * **N2** Between two lives of a node nobody but its owner accesses it: a life begins with
-//!   [`Node::begin`] and ends when the owner has left the queue, after which no other waiter
-//!   refers to it.
+//! * **N2** Between two lives of a node nobody but its owner accesses what belongs to a life: it
+//!   begins with [`Node::begin`] and ends when the owner has left the queue, after which no other
+//!   waiter refers to it. Two accesses may come late and are made for it: a kick (contract C4)
+//!   and a [peek](crate::platform::AtomicWord::peek) by the waiter that was behind it.
 //! * **N3** A node is one cache line, and begins one.
 
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -77,7 +78,16 @@ pub const WAITING: u32 = 0;
 /// The predecessor has handed the head of the queue over.
 pub const TURN: u32 = 1;
 
+/// The waiter runs.
+pub const RUNNING: u32 = 0;
+/// The waiter is halting in the queue.
+pub const HALTED: u32 = 1;
+/// The waiter has become the head while it was halted, and is in the hash.
+pub const HASHED: u32 = 2;
+
 /// One waiter's place in a queue. Fields are in the order in which a hand-over touches them.
+///
+/// `locked`, `next` and `state` belong to a life (N2); the others outlive it.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Node<W> {
@@ -87,6 +97,17 @@ pub struct Node<W> {
     pub next: W,
     /// At level 0: how many levels of this CPU are in use. Touched by the CPU alone.
     pub nesting: W,
+    /// [`RUNNING`], [`HALTED`] or [`HASHED`].
+    pub state: W,
+    /// For the platform's `halt` and `kick`; outlives the lives of the node.
+    pub kick: W,
+    /// How often this context had to halt recently; its owner's alone, over many lives.
+    pub history: W,
+    /// When the node was kicked last, low bits of nanoseconds; 0 if not since its last halt.
+    /// For statistics only.
+    pub kick_time: W,
+    /// At level 0: releases of this CPU past a sleeping head since it last woke one.
+    pub turns: W,
 }
 
 const _: () = assert!(size_of::<Node<core::sync::atomic::AtomicU32>>() == 64, "N3");
@@ -95,7 +116,16 @@ impl<W: AtomicWord> Node<W> {
     /// A node that nobody uses.
     #[must_use]
     pub fn new() -> Self {
-        Self { locked: W::new(0), next: W::new(0), nesting: W::new(0) }
+        Self {
+            locked: W::new(0),
+            next: W::new(0),
+            nesting: W::new(0),
+            state: W::new(0),
+            kick: W::new(0),
+            history: W::new(0),
+            kick_time: W::new(0),
+            turns: W::new(0),
+        }
     }
 
     /// Begins a life as the last waiter of a queue (N2).
@@ -103,6 +133,7 @@ impl<W: AtomicWord> Node<W> {
     pub fn begin(&self) {
         self.locked.begin(WAITING);
         self.next.begin(0);
+        self.state.begin(RUNNING);
     }
 }
 
@@ -115,7 +146,16 @@ impl<W: AtomicWord> Default for Node<W> {
 impl<W: ConstWord> Node<W> {
     /// A node that nobody uses: the template for a static table.
     #[allow(clippy::declare_interior_mutable_const)]
-    pub const UNUSED: Self = Self { locked: W::ZERO, next: W::ZERO, nesting: W::ZERO };
+    pub const UNUSED: Self = Self {
+        locked: W::ZERO,
+        next: W::ZERO,
+        nesting: W::ZERO,
+        state: W::ZERO,
+        kick: W::ZERO,
+        history: W::ZERO,
+        kick_time: W::ZERO,
+        turns: W::ZERO,
+    };
 }
 
 /// Runs `queue` with a node of this CPU, or returns `None` where there is none: the CPU has no

@@ -16,13 +16,18 @@
 //! * **C3** Every loop that watches a word goes through [`Platform::wait_until`], so that
 //!   hardware can pause, a simulator can jump to the moment of the change and a model checker
 //!   can yield. A pause that must *not* watch the word is [`Platform::relax`].
+//! * **C4** A kick is *sticky*: a [`Platform::kick`] of a node that comes after the last
+//!   [`Platform::halt`] with that node has returned makes the next one return. So a kick that
+//!   comes late, to a node in its next life, is a spurious wake-up and nothing worse. Halts may
+//!   return for no reason. A kick is a release, and the return that it causes an acquire.
 
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use crate::events::Events;
 use crate::node::{Node, NodeId};
 use crate::site::Site;
 use crate::tuning::Tuning;
+use crate::waiting::Bucket;
 
 /// A 32-bit atomic, as a platform has it.
 ///
@@ -49,6 +54,13 @@ pub trait AtomicWord: Sized {
     /// Bitwise and; returns the previous value.
     fn fetch_and(&self, value: u32, order: Ordering) -> u32;
 
+    /// Looks at a word of another CPU's node that may be in its next life already: a hint, not
+    /// a fact. Relaxed, and exempt from what [`AtomicWord::begin`] claims.
+    #[inline]
+    fn peek(&self) -> u32 {
+        self.load(Ordering::Relaxed)
+    }
+
     /// Begins a new life of a word that no other CPU may access at this moment.
     ///
     /// Natively a relaxed store. It states more than a store: every access of the word's last
@@ -58,6 +70,50 @@ pub trait AtomicWord: Sized {
     #[inline]
     fn begin(&self, value: u32) {
         self.store(value, Ordering::Relaxed);
+    }
+}
+
+/// An atomic that holds the address of a lock, or 0.
+pub trait AtomicAddress: Sized {
+    /// An address word, shared with nobody yet.
+    fn new(address: usize) -> Self;
+    /// Atomic load.
+    fn load(&self, order: Ordering) -> usize;
+    /// Atomic store.
+    fn store(&self, address: usize, order: Ordering);
+    /// Replaces `current` by `new`; `success` orders a success, nothing orders a failure.
+    ///
+    /// # Errors
+    /// The address found, where it was not `current`. Never fails spuriously.
+    fn compare_exchange(
+        &self,
+        current: usize,
+        new: usize,
+        success: Ordering,
+    ) -> Result<usize, usize>;
+}
+
+impl AtomicAddress for AtomicUsize {
+    #[inline]
+    fn new(address: usize) -> Self {
+        AtomicUsize::new(address)
+    }
+    #[inline]
+    fn load(&self, order: Ordering) -> usize {
+        self.load(order)
+    }
+    #[inline]
+    fn store(&self, address: usize, order: Ordering) {
+        self.store(address, order);
+    }
+    #[inline]
+    fn compare_exchange(
+        &self,
+        current: usize,
+        new: usize,
+        success: Ordering,
+    ) -> Result<usize, usize> {
+        self.compare_exchange(current, new, success, Ordering::Relaxed)
     }
 }
 
@@ -187,6 +243,8 @@ pub enum Budget {
 pub trait Platform {
     /// The platform's atomic word.
     type Word: AtomicWord;
+    /// The platform's atomic for the address of a lock.
+    type Address: AtomicAddress;
     /// The platform's event counters.
     type Events: Events;
 
@@ -236,6 +294,55 @@ pub trait Platform {
     #[inline]
     fn yield_cpu(&self) {
         self.relax(1);
+    }
+
+    /// Halts this CPU, which waits with its node `me`, until that node is kicked (C4).
+    #[inline]
+    fn halt(&self, me: NodeId) {
+        let _ = me;
+        self.relax(1);
+    }
+
+    /// Ends the halt of `node`, or its next one (C4).
+    #[inline]
+    fn kick(&self, node: NodeId) {
+        let _ = node;
+    }
+
+    /// The address by which the lock of this word is known in the table of halted heads.
+    #[inline]
+    fn address(&self, word: &Self::Word) -> usize {
+        core::ptr::from_ref(word) as usize
+    }
+
+    /// A hint that this CPU is about to hold a lock, and should not be preempted until
+    /// [`Platform::holder_exit`]. Remedy (b) of document 001.
+    #[inline]
+    fn holder_enter(&self) {}
+
+    /// Ends what [`Platform::holder_enter`] began.
+    #[inline]
+    fn holder_exit(&self) {}
+
+    /// Whether `cpu` is known not to be running: remedy (c) of document 001. A hint. Without run
+    /// status nobody is known not to.
+    #[inline]
+    fn is_preempted(&self, cpu: CpuId) -> bool {
+        let _ = cpu;
+        false
+    }
+
+    /// Nanoseconds of a monotonic clock, for statistics; 0 where there is none.
+    #[inline]
+    fn now_ns(&self) -> u64 {
+        0
+    }
+
+    /// The table of halted waiters, empty on a platform where nobody halts. A power of two of
+    /// buckets, with at least as many entries as the platform has nodes.
+    #[inline]
+    fn hash(&self) -> &[Bucket<Self::Word, Self::Address>] {
+        &[]
     }
 
     /// Gives the CPU to `holder` in particular, where the platform can; else like

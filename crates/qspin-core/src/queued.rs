@@ -21,14 +21,14 @@
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use crate::admission::{Admission, Queued};
+use crate::admission::{Admission, Culled, Queued, Stealing};
 use crate::lock::{ConstLock, RawLock};
 use crate::order::{Fifo, Order};
 use crate::platform::{AtomicWord, ConstWord, Platform};
 use crate::site::Site;
 use crate::slowpath;
-use crate::waiting::{Spin, Waiting};
-use crate::word::{LOCKED, LOCKED_MASK};
+use crate::waiting::{Halt, Spin, Waiting};
+use crate::word::LOCKED;
 
 /// A queued spinlock over the three axes. See the [module](self) documentation.
 #[derive(Debug)]
@@ -40,6 +40,15 @@ pub struct QueuedLock<W, H = Spin, O = Fifo, A = Queued> {
 
 /// The native queued spinlock: `Spin × Fifo × Queued`.
 pub type NativeLock<W> = QueuedLock<W, Spin, Fifo, Queued>;
+
+/// The paravirt queued spinlock with culling: `Halt × Fifo × Culled`.
+pub type ParavirtLock<W> = QueuedLock<W, Halt, Fifo, Culled>;
+
+/// The paravirt queued spinlock with stealing: `Halt × Fifo × Stealing`.
+pub type ParavirtStealingLock<W> = QueuedLock<W, Halt, Fifo, Stealing>;
+
+/// The strict paravirt queued spinlock: `Halt × Fifo × Queued`.
+pub type ParavirtQueuedLock<W> = QueuedLock<W, Halt, Fifo, Queued>;
 
 // SAFETY: word invariants W1 and W4 give exclusion; the orderings named at `QueueTry`,
 // `QueuePendingTake`, `QueueHeadTake` and `QueueNoNodeTake` pair with `QueueRelease`.
@@ -73,12 +82,12 @@ where
 
     #[inline]
     unsafe fn release(&self, p: &P) {
-        H::release(p, &self.word);
+        H::release::<P, A>(p, &self.word);
     }
 
     #[inline]
     fn is_locked(&self, _: &P) -> bool {
-        self.word.load(Relaxed) & LOCKED_MASK != 0
+        self.word.load(Relaxed) & LOCKED != 0
     }
 }
 

@@ -51,6 +51,32 @@ sites! {
     QueueHandOver = "queue.hand-over",
     /// Queued lock: a waiter without a node takes the lock.
     QueueNoNodeTake = "queue.no-node-take",
+    /// Halt: full fence of a waiter between its state and its look at its turn.
+    HaltWaiterFence = "halt.waiter-fence",
+    /// Halt: acquire after the compare-exchange of the waiter's state has failed.
+    HaltRehalt = "halt.rehalt",
+    /// Halt: full fence between the hand-over and the look at the new head's state.
+    HaltHandOverFence = "halt.hand-over-fence",
+    /// Halt: the new head's state becomes hashed.
+    HaltDefer = "halt.defer",
+    /// Halt: the halting head publishes its entry in the hash.
+    HaltSleeper = "halt.sleeper",
+    /// Halt: acquire of the owner after its compare-exchange has failed.
+    HaltSlow = "halt.slow",
+    /// Halt: full fence of the owner before a conditional kick.
+    HaltKickFence = "halt.kick-fence",
+    /// Halt: full fence of the head whose kick is conditional.
+    HaltSleepFence = "halt.sleep-fence",
+    /// Halt: the owner follows the queue to kick ahead.
+    HaltAheadNext = "halt.ahead-next",
+    /// Hash: an entry is claimed.
+    HashClaim = "hash.claim",
+    /// Hash: an entry is freed.
+    HashFree = "hash.free",
+    /// Stealing: a newcomer takes the lock past the queue.
+    StealTake = "steal.take",
+    /// Culled: the awake waiter takes the lock.
+    CulledTake = "culled.take",
     /// Backoff and test-and-set lock: acquisition.
     BackoffTake = "backoff.take",
     /// Backoff and test-and-set lock: release.

@@ -35,7 +35,7 @@ use crate::order::Order;
 use crate::platform::{AtomicWord, Budget, Platform, Until};
 use crate::site::Site;
 use crate::waiting::Waiting;
-use crate::word::{self, LOCKED, TAIL_MASK};
+use crate::word::{self, LOCKED, SLEEPER, TAIL_MASK};
 
 /// Acquires the lock after the fast path found `seen` in `word`.
 #[cold]
@@ -72,18 +72,20 @@ where
         // ORDERING: Release pairs with the Acquire of `QueueNext`: whoever follows the link
         // finds this node's life begun.
         p.node(prev).next.store(me.number().into(), p.ordering(Site::QueueLink, Release));
-        H::await_turn(p, node, prev);
+        H::await_turn(p, me, prev);
     }
 
     // S1: this is the head. Newcomers still change the tail under it, and one without a node may
     // take the lock; a compare-exchange that fails means just that, so look again.
     loop {
-        let seen = H::await_owner(p, word, A::OCCUPIED);
+        let seen = H::await_owner::<P, A>(p, word, me);
         let last = seen & TAIL_MASK == word::tail_of(me);
         let tail = if last { O::tail_after(p, me) } else { seen & TAIL_MASK };
         // ORDERING: Acquire pairs with the owner's Release (`QueueRelease`).
         let order = p.ordering(Site::QueueHeadTake, Acquire);
-        if word.compare_exchange(seen, seen & !TAIL_MASK | tail | LOCKED, order).is_ok() {
+        let taken = seen & !(TAIL_MASK | SLEEPER | A::HEAD_CLEARS) | tail | LOCKED;
+        if word.compare_exchange(seen, taken, order).is_ok() {
+            H::taken(p, word, seen);
             if last {
                 return;
             }
@@ -96,7 +98,7 @@ where
     let order = p.ordering(Site::QueueNext, Acquire);
     let next = p.wait_until(&node.next, Until::is_not(0), Budget::Unbounded, order);
     if let Some(next) = NodeId::from_number(next as u16) {
-        H::hand_over(p, O::successor(p, me, next));
+        H::hand_over::<P, A>(p, word, O::successor(p, me, next));
     }
 }
 

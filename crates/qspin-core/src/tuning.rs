@@ -3,34 +3,212 @@
 //! "Do you have any support for the magic numbers?" is asked of every lock in its review.
 //! The answers stand here.
 
-/// The tunables in force on a platform.
+/// A type that a tunable may have: a number in a range, or one of a few names.
+pub trait Setting: Copy {
+    /// The names of the values, in order; empty for a number.
+    const NAMES: &'static [&'static str];
+    /// The value as a number: itself, or its place among the names.
+    fn to_number(self) -> u32;
+    /// The value of a number in range; any other becomes the nearest.
+    fn from_number(number: u32) -> Self;
+}
+
+impl Setting for u32 {
+    const NAMES: &'static [&'static str] = &[];
+    fn to_number(self) -> u32 {
+        self
+    }
+    fn from_number(number: u32) -> Self {
+        number
+    }
+}
+
+impl Setting for bool {
+    const NAMES: &'static [&'static str] = &["off", "on"];
+    fn to_number(self) -> u32 {
+        self.into()
+    }
+    fn from_number(number: u32) -> Self {
+        number != 0
+    }
+}
+
+/// When the kick of a halted waiter that becomes the head is left to the release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tuning {
+pub enum Defer {
+    /// Never: it is kicked when the head of the queue is handed to it.
+    Never,
+    /// Where no kick-ahead is set, or where the waiter behind the new head is halted, too:
+    /// the two conditions of document 000.
+    Conditions,
+    /// Always, as Linux ended up.
+    Always,
+}
+
+impl Setting for Defer {
+    const NAMES: &'static [&'static str] = &["never", "conditions", "always"];
+    fn to_number(self) -> u32 {
+        self as u32
+    }
+    fn from_number(number: u32) -> Self {
+        [Self::Never, Self::Conditions, Self::Always][number.min(2) as usize]
+    }
+}
+
+/// Whether a waiter in the queue halts before its threshold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Adaptive {
+    /// Never.
+    Off,
+    /// If the one before it is halted and it has halted often of late itself: the sixth patch
+    /// of document 000.
+    History,
+    /// If the one before it is halted: what the patch's reviewer proposed instead.
+    Neighbour,
+}
+
+impl Setting for Adaptive {
+    const NAMES: &'static [&'static str] = &["off", "history", "neighbour"];
+    fn to_number(self) -> u32 {
+        self as u32
+    }
+    fn from_number(number: u32) -> Self {
+        [Self::Off, Self::History, Self::Neighbour][number.min(2) as usize]
+    }
+}
+
+/// What is known about one tunable: enough to set it by name.
+#[derive(Debug, Clone, Copy)]
+pub struct Tunable {
+    /// The name: that of its field in [`Tuning`].
+    pub name: &'static str,
+    /// What it does.
+    pub about: &'static str,
+    /// The smallest value.
+    pub least: u32,
+    /// The largest value.
+    pub most: u32,
+    /// The names of its values, for one that is not a number.
+    pub names: &'static [&'static str],
+    /// Reads it as a number.
+    pub get: fn(&Tuning) -> u32,
+    /// Sets it from a number within the range.
+    pub set: fn(&mut Tuning, u32),
+}
+
+macro_rules! tunables {
+    ($($(#[doc = $about:literal])+ $field:ident: $type:ty = $default:expr, $range:expr;)*) => {
+        /// The tunables in force on a platform.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub struct Tuning {
+            $($(#[doc = $about])+ pub $field: $type,)*
+        }
+
+        impl Tuning {
+            /// What [`crate::platform::Platform::tuning`] returns unless a platform says
+            /// otherwise.
+            pub const DEFAULT: Self = Self { $($field: $default,)* };
+
+            /// Every tunable.
+            pub const ALL: &'static [Tunable] = &[$(Tunable {
+                name: stringify!($field),
+                about: concat!($($about),+),
+                least: *$range.start(),
+                most: *$range.end(),
+                names: <$type as Setting>::NAMES,
+                get: |tuning| tuning.$field.to_number(),
+                set: |tuning, number| tuning.$field = <$type>::from_number(number),
+            },)*];
+        }
+    };
+}
+
+/// The range of a number of looks.
+const LOOKS: core::ops::RangeInclusive<u32> = 0..=1 << 24;
+const SWITCH: core::ops::RangeInclusive<u32> = 0..=1;
+const CHOICE: core::ops::RangeInclusive<u32> = 0..=2;
+
+tunables! {
     /// Looks at a lock that has an owner and nobody in line, before a newcomer lines up as the
     /// pending waiter. Linux: 0.
-    pub owner_looks: u32,
+    owner_looks: u32 = OWNER_LOOKS, 0..=16;
     /// Pause instructions before the first of those looks; each further one is after twice as
     /// many.
-    pub owner_pauses: u32,
+    owner_pauses: u32 = OWNER_PAUSES, 0..=1024;
     /// Looks at the word while the pending waiter is just taking the lock, before a newcomer
     /// gives up waiting for the word to settle and queues. Linux: 1 by default, 512 on x86 and
     /// powerpc ("not tuned").
-    pub pending_looks: u32,
+    pending_looks: u32 = PENDING_LOOKS, LOOKS;
     /// Looks at a taken simple lock before its waiter yields to the holder.
-    pub simple_looks: u32,
+    simple_looks: u32 = SIMPLE_LOOKS, LOOKS;
     /// Looks at a taken yielding lock before its waiter yields.
-    pub yield_looks: u32,
+    yield_looks: u32 = YIELD_LOOKS, LOOKS;
+    /// Halt: looks of a waiter in the queue before it halts. Linux: 32768.
+    queue_looks: u32 = QUEUE_LOOKS, 1..=1 << 24;
+    /// Halt: looks of the head of the queue before it halts. Linux: 32768.
+    head_looks: u32 = HEAD_LOOKS, 1..=1 << 24;
+    /// Halt: whether a newcomer may wait as the pending waiter (patch 2 of the series).
+    pending: bool = true, SWITCH;
+    /// Halt: looks of the pending waiter before it gives up and queues (patch 2). The series: a
+    /// 32nd of the threshold in the queue.
+    pending_wait_looks: u32 = PENDING_WAIT_LOOKS, 1..=1 << 24;
+    /// Halt: whether a release kicks the halted head whatever its state (patch 1).
+    kick_unconditionally: bool = true, SWITCH;
+    /// Halt: halted waiters behind the head that a release kicks as well (patch 4).
+    kick_ahead: u32 = 0, 0..=KICK_AHEAD_MOST as u32;
+    /// Halt: when the kick of a new head is left to the release (patch 5).
+    defer: Defer = Defer::Always, CHOICE;
+    /// Halt: whether a waiter halts earlier if the one before it is halted (patch 6).
+    adaptive: Adaptive = Adaptive::Off, CHOICE;
+    /// Halt: whether a waiter halts earlier if the one before it is known not to be running.
+    heed_preempted: bool = false, SWITCH;
+    /// Halt: times that a waiter in the queue yields to the one before it before it halts.
+    queue_yields: u32 = 0, 0..=1024;
+    /// Halt: the threshold of a waiter that halts early is `queue_looks` divided by this.
+    short_divisor: u32 = 32, 1..=1 << 16;
+    /// Halt: looks between two looks at the waiter before.
+    check_looks: u32 = 256, 1..=1 << 24;
+    /// Halt: what a halt adds to the wait history; a halt that came early adds 1.
+    history_increment: u32 = 2, 0..=1 << 16;
+    /// Halt: below this the wait history does not fall.
+    history_least: u32 = 1, 0..=1 << 16;
+    /// Halt: from this on the wait history does not rise.
+    history_most: u32 = 30, 0..=1 << 16;
+    /// Halt: wait history above which waiters heed the one before them.
+    history_threshold: u32 = 15, 0..=1 << 16;
+    /// Stealing: looks of a newcomer at a taken lock before it queues.
+    steal_looks: u32 = STEAL_LOOKS, LOOKS;
+    /// Culled: looks of a newcomer at a taken lock before it queues.
+    cull_looks: u32 = CULL_LOOKS, LOOKS;
+    /// Culled: looks of the awake waiter before it gives up and queues.
+    awake_looks: u32 = AWAKE_LOOKS, 1..=1 << 24;
+    /// Culled: looks of an awake waiter at a taken lock before it forbids stealing.
+    patience_looks: u32 = PATIENCE_LOOKS, LOOKS;
+    /// Culled: releases of a CPU past a sleeping head before it wakes that head.
+    rotate_turns: u32 = ROTATE_TURNS, 1..=1 << 24;
 }
 
-impl Tuning {
-    /// What [`crate::platform::Platform::tuning`] returns unless a platform says otherwise.
-    pub const DEFAULT: Self = Self {
-        owner_looks: OWNER_LOOKS,
-        owner_pauses: OWNER_PAUSES,
-        pending_looks: PENDING_LOOKS,
-        simple_looks: SIMPLE_LOOKS,
-        yield_looks: YIELD_LOOKS,
-    };
+/// Most waiters that a release may kick beside the head. The series has at most 4, since "I
+/// didn't see much performance difference when I did a kick-ahead of 5".
+pub const KICK_AHEAD_MOST: usize = 5;
+
+/// The kick-ahead level of the series for this many CPUs: 1 from 4 on, 2 from 8, 3 from 16, 4
+/// from 32. That is log2, less 1.
+#[must_use]
+pub const fn kick_ahead_level(cpus: u32) -> u32 {
+    match cpus {
+        0..4 => 0,
+        _ => {
+            let level = cpus.ilog2() - 1;
+            if level < 4 { level } else { 4 }
+        }
+    }
+}
+
+/// The other level that the series' review speaks of: log2 of the CPUs, divided by 4.
+#[must_use]
+pub const fn kick_ahead_level_by_4(cpus: u32) -> u32 {
+    if cpus == 0 { 0 } else { cpus.ilog2() / 4 }
 }
 
 // The evidence is printed by `cargo run --release -p qspin --example tunables`; docs/tuning.md holds
@@ -60,3 +238,56 @@ pub const YIELD_LOOKS: u32 = 256;
 /// Largest pause of the backoff lock, in pause instructions: document 003's bound. Its grid,
 /// `qspin bench --workload kernel-lock-bench --ratio backoff/tas`, is the evidence.
 pub const BACKOFF_CAP: u32 = 64;
+
+/// Default of [`Tuning::queue_looks`].
+pub const QUEUE_LOOKS: u32 = 64;
+/// Default of [`Tuning::head_looks`].
+pub const HEAD_LOOKS: u32 = 256;
+/// Default of [`Tuning::pending_wait_looks`].
+pub const PENDING_WAIT_LOOKS: u32 = 1024;
+/// Default of [`Tuning::steal_looks`].
+pub const STEAL_LOOKS: u32 = 64;
+/// Default of [`Tuning::cull_looks`].
+pub const CULL_LOOKS: u32 = 32;
+/// Default of [`Tuning::awake_looks`].
+pub const AWAKE_LOOKS: u32 = 1024;
+/// Default of [`Tuning::patience_looks`].
+pub const PATIENCE_LOOKS: u32 = 64;
+/// Default of [`Tuning::rotate_turns`].
+pub const ROTATE_TURNS: u32 = 512;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_tunable_is_set_by_itself_alone_and_its_default_is_in_range() {
+        let mut names = BTreeSet::new();
+        for tunable in Tuning::ALL {
+            assert!(names.insert(tunable.name));
+            let default = (tunable.get)(&Tuning::DEFAULT);
+            assert!((tunable.least..=tunable.most).contains(&default), "{}", tunable.name);
+            if !tunable.names.is_empty() {
+                assert_eq!(tunable.names.len() as u32, tunable.most + 1, "{}", tunable.name);
+            }
+            for value in [tunable.least, tunable.most] {
+                let mut tuning = Tuning::DEFAULT;
+                (tunable.set)(&mut tuning, value);
+                assert_eq!((tunable.get)(&tuning), value, "{}", tunable.name);
+                (tunable.set)(&mut tuning, default);
+                assert_eq!(tuning, Tuning::DEFAULT, "{} set something else", tunable.name);
+            }
+        }
+    }
+
+    #[test]
+    fn kick_ahead_follows_the_thresholds_of_the_document() {
+        let levels = [(1, 0), (3, 0), (4, 1), (7, 1), (8, 2), (16, 3), (31, 3), (32, 4), (9999, 4)];
+        for (cpus, level) in levels {
+            assert_eq!(kick_ahead_level(cpus), level, "{cpus} CPUs");
+        }
+        assert_eq!([2, 16, 64, 256].map(kick_ahead_level_by_4), [0, 1, 1, 2]);
+    }
+}

@@ -45,12 +45,19 @@ use crate::node::NodeId;
 
 /// The lock is held.
 pub const LOCKED: u32 = 1;
-/// Bits of the locked byte; values other than 0 and [`LOCKED`] are reserved for paravirt.
+/// The head of the queue is asleep, and in the hash.
+pub const SLEEPER: u32 = 2;
+/// Held, and the head is asleep: the value of the locked byte that tells the owner to look in
+/// the hash (`_Q_SLOW_VAL`).
+pub const SLOW: u32 = LOCKED | SLEEPER;
+/// Bits of the locked byte.
 pub const LOCKED_MASK: u32 = 0xff;
 /// One waiter waits for the owner without a queue node.
 pub const PENDING: u32 = 1 << 8;
-/// Reserved for the no-steal mark and for other admissions; zero in a native lock.
-pub const RESERVED_MASK: u32 = 0x7f << 9;
+/// Newcomers may not take the lock past the queue.
+pub const NO_STEAL: u32 = 1 << 9;
+/// Reserved; zero.
+pub const RESERVED_MASK: u32 = 0x3f << 10;
 /// Where the tail begins.
 pub const TAIL_SHIFT: u32 = 16;
 /// Bits of the tail: the number of the last waiter's node.

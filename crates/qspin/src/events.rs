@@ -28,10 +28,10 @@ impl Events for Counted {
     const ENABLED: bool = true;
 
     #[inline]
-    fn count(&self, event: Event) {
+    fn add(&self, event: Event, amount: u64) {
         // A thread without a number shares a shard with those of number 0.
         let number = cpu::current().map_or(0, |cpu| cpu.number());
-        SHARDED[number as usize % SHARDS].0[event as usize].fetch_add(1, Relaxed);
+        SHARDED[number as usize % SHARDS].0[event as usize].fetch_add(amount, Relaxed);
     }
 }
 

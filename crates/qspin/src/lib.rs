@@ -52,6 +52,7 @@ pub mod events;
 #[macro_use]
 mod typed;
 pub mod platform;
+pub mod tuning;
 
 typed_mutex! {
     /// The queued spinlock of Linux: fair, four bytes, each waiter on a cache line of its own.
@@ -59,6 +60,26 @@ typed_mutex! {
     /// The best of the spinlocks while every thread runs; collapses when threads outnumber
     /// CPUs. See [`qspin_core::queued`].
     native: qspin_core::queued::NativeLock
+}
+
+typed_mutex! {
+    /// The paravirt queued spinlock with culling: waiters halt, one or two of them stay awake.
+    ///
+    /// For programs whose threads may outnumber their CPUs. See [`qspin_core::waiting::Halt`] and
+    /// [`qspin_core::admission::Culled`].
+    paravirt: qspin_core::queued::ParavirtLock
+}
+
+typed_mutex! {
+    /// The paravirt queued spinlock that newcomers may steal: Linux's of today.
+    /// See [`qspin_core::admission::Stealing`].
+    paravirt_stealing: qspin_core::queued::ParavirtStealingLock
+}
+
+typed_mutex! {
+    /// The paravirt queued spinlock, strictly first come, first served: document 000.
+    /// See [`qspin_core::waiting::Halt`].
+    paravirt_queued: qspin_core::queued::ParavirtQueuedLock
 }
 
 typed_mutex! {

@@ -1,8 +1,12 @@
 //! Who may compete for the lock at all?
 
+mod culled;
 mod queued;
+mod stealing;
 
+pub use culled::Culled;
 pub use queued::Queued;
+pub use stealing::Stealing;
 
 use crate::platform::Platform;
 use crate::waiting::Waiting;
@@ -14,6 +18,30 @@ pub trait Admission {
     /// lock.
     const OCCUPIED: u32;
 
+    /// Whether newcomers may take a free lock past the queue, and so a mark can forbid it.
+    const STEALS: bool = false;
+
+    /// Whether the owner that hands the head over always leaves its kick to the release.
+    const ALWAYS_DEFERS: bool = false;
+
     /// A newcomer found `seen` in the word. Returns whether it has the lock now; else it queues.
     fn newcomer<P: Platform, W: Waiting>(p: &P, word: &P::Word, seen: u32) -> bool;
+
+    /// The marks that the head clears when it takes the lock.
+    const HEAD_CLEARS: u32 = 0;
+
+    /// Looks of an awake head at a taken lock before it forbids stealing, where that is possible.
+    #[inline]
+    fn patience<P: Platform>(p: &P) -> u32 {
+        let _ = p;
+        0
+    }
+
+    /// Whether a release that finds `seen`, a halted head among it, may leave the head asleep
+    /// because somebody else who is awake will have the lock next, and release it again.
+    #[inline]
+    fn leaves_asleep<P: Platform>(p: &P, seen: u32) -> bool {
+        let _ = (p, seen);
+        false
+    }
 }

@@ -22,6 +22,7 @@ impl Admission for Queued {
 
     #[inline]
     fn newcomer<P: Platform, W: Waiting>(p: &P, word: &P::Word, seen: u32) -> bool {
+        let Some(budget) = W::pending_budget(p) else { return false };
         let mut seen = seen;
         if seen == LOCKED {
             seen = await_lone_owner(p, word);
@@ -52,13 +53,17 @@ impl Admission for Queued {
             }
             return false;
         }
-        if seen & LOCKED_MASK != 0 {
-            W::await_owner(p, word, LOCKED_MASK);
+        let free = Until::clear(LOCKED_MASK);
+        if !free.met_by(seen) && !free.met_by(p.wait_until(word, free, budget, Relaxed)) {
+            // Waited long enough: queue like everybody.
+            word.fetch_and(!PENDING, Relaxed);
+            events::count(p, Event::PendingFailCount);
+            return false;
         }
         // W4: this CPU owns pending, so nobody else may set locked.
         // ORDERING: Acquire pairs with the owner's Release (`QueueRelease`).
         word.fetch_add(LOCKED.wrapping_sub(PENDING), p.ordering(Site::QueuePendingTake, Acquire));
-        events::count(p, Event::LockPending);
+        events::count(p, Event::PendingLockCount);
         true
     }
 }

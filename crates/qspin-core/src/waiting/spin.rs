@@ -3,10 +3,52 @@
 //! Right where every waiter runs: as many threads as CPUs at most, none of them preempted. A
 //! waiter that is not running when its turn comes stops everybody behind it.
 
-use super::Waiting;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-/// Spins; the defaults of [`Waiting`].
+use super::Waiting;
+use crate::admission::Admission;
+use crate::node::{NodeId, TURN};
+use crate::platform::{AtomicWord, Budget, Platform, Until};
+use crate::site::Site;
+use crate::word::LOCKED;
+
+/// Watches the word, and stores what others wait for.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Spin;
 
-impl Waiting for Spin {}
+impl Waiting for Spin {
+    #[inline]
+    fn pending_budget<P: Platform>(_: &P) -> Option<Budget> {
+        Some(Budget::Unbounded)
+    }
+
+    #[inline]
+    fn await_turn<P: Platform>(p: &P, me: NodeId, _: NodeId) {
+        // ORDERING: Acquire pairs with the Release of `hand_over`: the predecessor's last access
+        // to this node happens before the node's next life (N2).
+        let order = p.ordering(Site::QueueTurn, Acquire);
+        p.wait_until(&p.node(me).locked, Until::is(TURN), Budget::Unbounded, order);
+    }
+
+    #[inline]
+    fn await_owner<P: Platform, A: Admission>(p: &P, word: &P::Word, _: NodeId) -> u32 {
+        p.wait_until(word, Until::clear(A::OCCUPIED), Budget::Unbounded, Relaxed)
+    }
+
+    #[inline]
+    fn hand_over<P: Platform, A: Admission>(p: &P, _: &P::Word, next: NodeId) {
+        // ORDERING: Release pairs with the Acquire of `await_turn`.
+        p.node(next).locked.store(TURN, p.ordering(Site::QueueHandOver, Release));
+    }
+
+    #[inline]
+    fn release<P: Platform, A: Admission>(p: &P, word: &P::Word) {
+        // A subtraction, not a store of the byte: accesses of two sizes are undefined, and on some
+        // processors a byte store cannot be forwarded to the next compare-exchange
+        // (docs/native.md has the prices).
+        // ORDERING: Release pairs with the Acquire of whoever takes the lock next (`QueueTry`,
+        // `QueuePendingTake`, `QueueHeadTake`, `QueueNoNodeTake`); steps of others in between
+        // are read-modify-writes, which continue its release sequence.
+        word.fetch_add(LOCKED.wrapping_neg(), p.ordering(Site::QueueRelease, Release));
+    }
+}

@@ -5,16 +5,18 @@
 //! ([`interrupt`]).
 
 pub mod cpu;
+mod futex;
 pub mod interrupt;
 pub mod topology;
 
 use core::marker::PhantomData;
-use core::sync::atomic::{AtomicU32, Ordering, fence};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
 
 use qspin_core::events::Events;
 use qspin_core::node::{Node, NodeId};
 use qspin_core::platform::{AtomicWord, Budget, CpuId, Platform, StaticPlatform, Until};
 use qspin_core::tuning::Tuning;
+use qspin_core::waiting::Bucket;
 
 use crate::events::{Counted, NoEvents};
 
@@ -22,11 +24,16 @@ use crate::events::{Counted, NoEvents};
 /// that have queued are ever touched.
 static NODES: [Node<AtomicU32>; 1 << 16] = [const { Node::<AtomicU32>::UNUSED }; 1 << 16];
 
-/// The threads of this process, counting events in `E`, tuned by `T`. Zero-sized.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Threads<E, T = Defaults>(PhantomData<(E, T)>);
+/// The table of halted waiters: an entry a node, so that it is never full. 1 MiB of address space,
+/// of which only the pages that locks with a halted waiter hash to are ever touched.
+static HALTED: [Bucket<AtomicU32, AtomicUsize>; NODES.len() / Bucket::<(), ()>::ENTRIES] =
+    [const { Bucket::EMPTY }; NODES.len() / Bucket::<(), ()>::ENTRIES];
 
-impl<E, T> Threads<E, T> {
+/// The threads of this process, counting events in `E`. Zero-sized.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Threads<E>(PhantomData<E>);
+
+impl<E> Threads<E> {
     /// The platform.
     pub const NEW: Self = Self(PhantomData);
 }
@@ -45,26 +52,13 @@ impl StaticEvents for Counted {
     const EVENTS: &'static Self = &Counted;
 }
 
-/// Tunables that are known at compile time.
-pub trait StaticTuning: 'static {
-    /// The tunables.
-    const TUNING: &'static Tuning;
-}
-
-/// Every tunable at its default.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Defaults;
-
-impl StaticTuning for Defaults {
-    const TUNING: &'static Tuning = &Tuning::DEFAULT;
-}
-
-impl<E: StaticEvents, T: StaticTuning> StaticPlatform for Threads<E, T> {
+impl<E: StaticEvents> StaticPlatform for Threads<E> {
     const PLATFORM: Self = Self::NEW;
 }
 
-impl<E: StaticEvents, T: StaticTuning> Platform for Threads<E, T> {
+impl<E: StaticEvents> Platform for Threads<E> {
     type Word = AtomicU32;
+    type Address = AtomicUsize;
     type Events = E;
 
     #[inline]
@@ -74,7 +68,7 @@ impl<E: StaticEvents, T: StaticTuning> Platform for Threads<E, T> {
 
     #[inline]
     fn tuning(&self) -> &Tuning {
-        T::TUNING
+        crate::tuning::get()
     }
 
     #[inline]
@@ -123,6 +117,29 @@ impl<E: StaticEvents, T: StaticTuning> Platform for Threads<E, T> {
     #[inline]
     fn in_interrupt(&self) -> bool {
         interrupt::active()
+    }
+
+    #[inline]
+    fn hash(&self) -> &[Bucket<AtomicU32, AtomicUsize>] {
+        &HALTED
+    }
+
+    #[inline]
+    fn halt(&self, me: NodeId) {
+        futex::halt(&NODES[usize::from(me.number())].kick);
+    }
+
+    #[inline]
+    fn kick(&self, node: NodeId) {
+        futex::kick(&NODES[usize::from(node.number())].kick);
+    }
+
+    #[inline]
+    fn now_ns(&self) -> u64 {
+        let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: a valid place. The clock exists on every Linux.
+        unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
+        now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
     }
 
     #[inline]

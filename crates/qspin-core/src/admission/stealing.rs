@@ -1,0 +1,62 @@
+//! Stealing: whoever runs may take a free lock, while the head of the queue allows it.
+//!
+//! A waiter in the queue may not be running when the lock is freed; a newcomer is. Letting it
+//! have the lock keeps the lock busy. The head, once awake, forbids it.
+//!
+//! # Source
+//! Linux, `pv_hybrid_queued_unfair_trylock` (Waiman Long, 4.5), with a bit of its own for the
+//! no-steal mark: there it is the pending bit, so that an admission cannot have both.
+//!
+//! # Invariants
+//! * **L1** The lock is taken past the queue only from a word without NO_STEAL. An awake head
+//!   sets it, so the head then waits for one owner at most; it clears it when it takes the lock,
+//!   or in the step that records it as asleep.
+
+use core::sync::atomic::Ordering::{Acquire, Relaxed};
+
+use super::Admission;
+use crate::events::{self, Event};
+use crate::platform::{AtomicWord, Platform};
+use crate::site::Site;
+use crate::waiting::Waiting;
+use crate::word::{LOCKED, NO_STEAL, TAIL_MASK};
+
+/// Newcomers may steal, until an awake head forbids it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Stealing;
+
+/// Takes a free lock past the queue, if nobody forbids it.
+#[inline]
+pub(super) fn steal<P: Platform>(p: &P, word: &P::Word, seen: u32) -> Result<(), u32> {
+    if seen & (LOCKED | NO_STEAL) != 0 {
+        return Err(seen);
+    }
+    // ORDERING: Acquire pairs with the owner's Release (`QueueRelease`).
+    let order = p.ordering(Site::StealTake, Acquire);
+    word.compare_exchange(seen, seen | LOCKED, order)?;
+    if seen & TAIL_MASK != 0 {
+        events::count(p, Event::PvLockStealing);
+    }
+    Ok(())
+}
+
+impl Admission for Stealing {
+    const OCCUPIED: u32 = LOCKED;
+    const STEALS: bool = true;
+    const HEAD_CLEARS: u32 = NO_STEAL;
+
+    fn newcomer<P: Platform, W: Waiting>(p: &P, word: &P::Word, seen: u32) -> bool {
+        let mut seen = seen;
+        for _ in 0..p.tuning().steal_looks {
+            if steal(p, word, seen).is_ok() {
+                return true;
+            }
+            if seen & NO_STEAL != 0 {
+                return false;
+            }
+            p.relax(1);
+            seen = word.load(Relaxed);
+        }
+        false
+    }
+}

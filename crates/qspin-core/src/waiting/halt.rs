@@ -1,0 +1,385 @@
+//! Paravirt waiting: spin a little, then halt until kicked.
+//!
+//! # Problem
+//! A waiter whose virtual CPU spins takes time from the CPU that it waits for; a waiter that is
+//! preempted when its turn comes stops everybody behind it.
+//!
+//! # Source
+//! Linux, `kernel/locking/qspinlock_paravirt.h`, and document 000: Waiman Long, "locking/
+//! qspinlock: Enhance pvqspinlock performance", v2, with its review. Will Deacon's remark there
+//! on the failed compare-exchange is `HaltSlow`; `HaltRehalt` is a second place like it.
+//!
+//! # States of a node
+//! ```text
+//!            spun long enough             predecessor hands over, kick deferred
+//!  RUNNING ───────────────────► HALTED ────────────────────────────────────────► HASHED
+//!    │ ▲                          │                                                │ ▲
+//!    │ ├── woken; kicked ahead; ◄─┘                                                │ │
+//!    │ │   handed over and kicked                                                  │ │
+//!    │ └─────────────────────────── woken, as the head ◄───────────────────────────┘ │
+//!    └───────────────────────────── halts as the head ──────────────────────────────►┘
+//! ```
+//!
+//! # Invariants
+//! * **V1** A waiter sets HALTED, then looks at `locked`; the predecessor sets `locked`, then
+//!   looks at the state; a full fence lies between the two on both sides. So the waiter sees
+//!   its turn, or the predecessor sees it halted (and kicks it, or defers the kick).
+//! * **V2** SLEEPER is set only while the lock is held, after the head's entry is in the hash.
+//!   So the owner that then releases finds both, or leaves both to the next owner.
+//! * **V3** A head halts only after it has seen SLEEPER set, for its own entry; whoever clears
+//!   SLEEPER kicks it after that, unless it is the head itself. Kicks are sticky (C4), so none
+//!   is lost.
+//! * **V4** Nobody looks at the lock after the step that releases it.
+//! * **V5** The state of a node is changed by its owner, by the predecessor that hands over to it,
+//!   and by an owner of the lock that kicks ahead. The latter two hold the lock then, so that the
+//!   node's owner cannot leave the queue before they are done (N2).
+
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+
+use super::{Waiting, hash};
+use crate::admission::Admission;
+use crate::events::{self, Event, Events};
+use crate::node::{HALTED, HASHED, Node, NodeId, RUNNING, TURN};
+use crate::platform::{AtomicWord, Budget, Platform, Until};
+use crate::site::Site;
+use crate::tuning::{Adaptive, Defer, KICK_AHEAD_MOST};
+use crate::word::{LOCKED, NO_STEAL, SLEEPER};
+
+/// Spins, then halts.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Halt;
+
+impl Waiting for Halt {
+    #[inline]
+    fn pending_budget<P: Platform>(p: &P) -> Option<Budget> {
+        let tuning = p.tuning();
+        tuning.pending.then_some(Budget::Looks(tuning.pending_wait_looks))
+    }
+
+    fn await_turn<P: Platform>(p: &P, me: NodeId, prev: NodeId) {
+        let node = p.node(me);
+        while !watch(p, me, prev) {
+            // A compare-exchange, not a store: HASHED means that the turn has come already.
+            if node.state.compare_exchange(RUNNING, HALTED, Relaxed).is_ok() {
+                // V1. ORDERING: pairs with the fence of `hand_over`.
+                p.fence(p.ordering(Site::HaltWaiterFence, SeqCst));
+                if node.locked.load(Relaxed) != TURN {
+                    events::count(p, Event::WaitNodeCount);
+                    halt(p, me);
+                }
+                if node.state.compare_exchange(HALTED, RUNNING, Relaxed).is_err() {
+                    // HASHED by the predecessor, which has handed over (or RUNNING: kicked). A
+                    // failed compare-exchange orders nothing, so without this a stale "not yet my
+                    // turn" would halt again, over HASHED.
+                    // ORDERING: Acquire pairs with the Release of `HaltDefer`.
+                    p.fence(p.ordering(Site::HaltRehalt, Acquire));
+                }
+            }
+            // ORDERING: Acquire pairs with the Release of `hand_over`.
+            if node.locked.load(p.ordering(Site::QueueTurn, Acquire)) == TURN {
+                return;
+            }
+            events::count(p, Event::SpuriousWakeup);
+        }
+    }
+
+    fn await_owner<P: Platform, A: Admission>(p: &P, word: &P::Word, me: NodeId) -> u32 {
+        forget(p, p.node(me));
+        let free = Until::clear(A::OCCUPIED);
+        let mut raised = false;
+        let mut halts = 0;
+        loop {
+            let mut looks = p.tuning().head_looks;
+            let mut patience = if A::STEALS { A::patience(p) } else { looks };
+            while looks > 0 {
+                if A::STEALS && patience == 0 && word.load(Relaxed) & NO_STEAL == 0 {
+                    word.fetch_or(NO_STEAL, Relaxed);
+                    raised = true;
+                }
+                let chunk = if patience == 0 { looks } else { patience.min(looks) };
+                let seen = p.wait_until(word, free, Budget::Looks(chunk), Relaxed);
+                if free.met_by(seen) {
+                    return seen;
+                }
+                looks -= chunk;
+                patience = patience.saturating_sub(chunk);
+            }
+            if let Some(seen) = sleep(p, word, me, free, &mut raised, halts) {
+                return seen;
+            }
+            halts += 1;
+        }
+    }
+
+    #[inline]
+    fn taken<P: Platform>(p: &P, word: &P::Word, seen: u32) {
+        if seen & SLEEPER != 0 {
+            // Awake for no reason: the entry is still there, and now the owner's (H1).
+            hash::remove(p, word);
+        }
+    }
+
+    fn hand_over<P: Platform, A: Admission>(p: &P, word: &P::Word, next: NodeId) {
+        let node = p.node(next);
+        // ORDERING: Release pairs with the Acquire of `await_turn`.
+        node.locked.store(TURN, p.ordering(Site::QueueHandOver, Release));
+        // V1. ORDERING: pairs with the fence of `await_turn`.
+        p.fence(p.ordering(Site::HaltHandOverFence, SeqCst));
+        if node.state.load(Relaxed) == RUNNING {
+            return;
+        }
+        if defers::<P, A>(p, node) {
+            // ORDERING: Release pairs with the Acquire of `HaltRehalt`.
+            let order = p.ordering(Site::HaltDefer, Release);
+            if node.state.compare_exchange(HALTED, HASHED, order).is_err() {
+                return;
+            }
+            if hash::insert(p, word, next) {
+                // V2. Relaxed: this CPU is the one to release the lock, or to find the entry.
+                word.fetch_or(SLEEPER, Relaxed);
+                return;
+            }
+        } else if node.state.swap(RUNNING, Relaxed) != HALTED {
+            return;
+        }
+        kick(p, next, Event::LockKickCount);
+    }
+
+    #[inline]
+    fn release<P: Platform, A: Admission>(p: &P, word: &P::Word) {
+        // ORDERING: Release pairs with the Acquire of whoever takes the lock next.
+        let order = p.ordering(Site::QueueRelease, Release);
+        if let Err(seen) = word.compare_exchange(LOCKED, 0, order) {
+            release_slow::<P, A>(p, word, seen);
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn release_slow<P: Platform, A: Admission>(p: &P, word: &P::Word, seen: u32) {
+    let mut seen = seen;
+    // ORDERING: as in `release`.
+    let order = p.ordering(Site::QueueRelease, Release);
+    while seen & SLEEPER == 0 || A::leaves_asleep(p, seen) {
+        match word.compare_exchange(seen, seen & !LOCKED, order) {
+            Ok(_) => return,
+            Err(now) => seen = now,
+        }
+    }
+    // SLEEPER was seen by a compare-exchange that failed, which orders nothing (Deacon).
+    // ORDERING: Acquire pairs with the Release of `HaltSleeper`: the entry is there (H3).
+    p.fence(p.ordering(Site::HaltSlow, Acquire));
+    let head = hash::remove(p, word);
+    let mut ahead = [None; KICK_AHEAD_MOST];
+    if let Some(head) = head {
+        collect(p, head, &mut ahead);
+    }
+    while let Err(now) = word.compare_exchange(seen, seen & !(LOCKED | SLEEPER), order) {
+        seen = now;
+    }
+    // V4: from here on the lock may be freed. Nodes stay, and a kick may come late (C4).
+    if let Some(head) = head
+        && is_to_be_kicked(p, head)
+    {
+        kick(p, head, Event::UnlockKickCount);
+    }
+    for node in ahead.into_iter().flatten() {
+        kick(p, node, Event::KickAheadCount);
+    }
+}
+
+/// Patch 1 of the series: kick whatever the state. Before it: only whom the release sees halted.
+#[inline]
+fn is_to_be_kicked<P: Platform>(p: &P, head: NodeId) -> bool {
+    if p.tuning().kick_unconditionally {
+        return true;
+    }
+    // A head that halts stores its state, then looks at SLEEPER; here SLEEPER is cleared, then
+    // the state looked at.
+    // ORDERING: pairs with the fence of `sleep`.
+    p.fence(p.ordering(Site::HaltKickFence, SeqCst));
+    p.node(head).state.peek() != RUNNING
+}
+
+/// Whether the kick of the new head is left to the release.
+#[inline]
+fn defers<P: Platform, A: Admission>(p: &P, next: &Node<P::Word>) -> bool {
+    let tuning = p.tuning();
+    match tuning.defer {
+        _ if A::ALWAYS_DEFERS => true,
+        Defer::Never => false,
+        Defer::Always => true,
+        Defer::Conditions => tuning.kick_ahead == 0 || {
+            // ORDERING: Acquire pairs with the Release of `QueueLink`.
+            let second = next.next.load(p.ordering(Site::HaltAheadNext, Acquire));
+            NodeId::from_number(second as u16)
+                .is_some_and(|second| p.node(second).state.load(Relaxed) == HALTED)
+        },
+    }
+}
+
+/// Marks halted waiters behind `head` as running; the caller kicks them after the release.
+fn collect<P: Platform>(p: &P, head: NodeId, ahead: &mut [Option<NodeId>; KICK_AHEAD_MOST]) {
+    let mut node = head;
+    for place in ahead.iter_mut().take(p.tuning().kick_ahead as usize) {
+        // V5: the head waits for the lock that this CPU holds, so those behind it stay, too.
+        // ORDERING: Acquire pairs with the Release of `QueueLink`.
+        let next = p.node(node).next.load(p.ordering(Site::HaltAheadNext, Acquire));
+        let Some(next) = NodeId::from_number(next as u16) else { return };
+        if p.node(next).state.compare_exchange(HALTED, RUNNING, Relaxed).is_err() {
+            return;
+        }
+        *place = Some(next);
+        node = next;
+    }
+}
+
+/// Halts as the head, for the `halts + 1`-th time; or returns the word, if the lock is free by now.
+#[cold]
+fn sleep<P: Platform>(
+    p: &P,
+    word: &P::Word,
+    me: NodeId,
+    free: Until,
+    raised: &mut bool,
+    halts: u32,
+) -> Option<u32> {
+    let node = p.node(me);
+    node.state.swap(HASHED, Relaxed);
+    // Before the look at the word: a release that kicks only whom it sees halted looks the other
+    // way round.
+    // ORDERING: pairs with the fence of `is_to_be_kicked`.
+    p.fence(p.ordering(Site::HaltSleepFence, SeqCst));
+    let mut inserted = false;
+    let mut seen = word.load(Relaxed);
+    while seen & SLEEPER == 0 {
+        if seen & LOCKED == 0 || !inserted && !hash::insert(p, word, me) {
+            if inserted {
+                // SLEEPER was not set for this entry, so it is still this CPU's (H1).
+                hash::remove(p, word);
+            }
+            node.state.swap(RUNNING, Relaxed);
+            return free.met_by(seen).then_some(seen);
+        }
+        inserted = true;
+        // V2. A head that sleeps does not forbid others to steal.
+        // ORDERING: Release pairs with the Acquire of `HaltSlow`.
+        let order = p.ordering(Site::HaltSleeper, Release);
+        let rest = if *raised { seen & !NO_STEAL } else { seen };
+        match word.compare_exchange(seen, rest | SLEEPER, order) {
+            Ok(_) => {
+                *raised = false;
+                break;
+            }
+            Err(now) => seen = now,
+        }
+    }
+    remember(p, node, p.tuning().history_increment);
+    events::count(p, Event::WaitHeadCount);
+    if halts > 0 {
+        events::count(p, Event::PvWaitAgain);
+    }
+    halt(p, me);
+    node.state.swap(RUNNING, Relaxed);
+    None
+}
+
+/// Halts; the time since the kick is counted, where there are statistics.
+fn halt<P: Platform>(p: &P, me: NodeId) {
+    if !P::Events::ENABLED {
+        return p.halt(me);
+    }
+    let time = &p.node(me).kick_time;
+    time.store(0, Relaxed);
+    p.halt(me);
+    let kicked = time.load(Relaxed);
+    if kicked != 0 {
+        events::count(p, Event::KickTimeCount);
+        let latency = (p.now_ns() as u32).wrapping_sub(kicked);
+        events::add(p, Event::WakeLatencies, latency.into());
+    }
+}
+
+/// Kicks `node` and counts that, and the time that it takes.
+fn kick<P: Platform>(p: &P, node: NodeId, event: Event) {
+    events::count(p, event);
+    let start = if P::Events::ENABLED { p.now_ns() } else { 0 };
+    if start == 0 {
+        return p.kick(node);
+    }
+    // The latencies are below 4 s; 0 would mean "not kicked".
+    p.node(node).kick_time.store((start as u32).max(1), Relaxed);
+    p.kick(node);
+    events::add(p, Event::KickLatencies, p.now_ns().saturating_sub(start));
+}
+
+/// Watches for the turn of `me` for as long as that is worth it; returns whether it has come.
+fn watch<P: Platform>(p: &P, me: NodeId, prev: NodeId) -> bool {
+    let tuning = p.tuning();
+    let node = p.node(me);
+    // Another CPU's node, perhaps in its next life by now: hints.
+    let neighbour = p.node(prev);
+    let halted = || neighbour.locked.peek() != TURN && neighbour.state.peek() == HALTED;
+    let preempted = || tuning.heed_preempted && p.is_preempted(prev.cpu());
+    // (the threshold to begin with, whether to look at the neighbour again in between)
+    let by_history = tuning.adaptive == Adaptive::History
+        && node.history.load(Relaxed) > tuning.history_threshold;
+    let short = (tuning.queue_looks / tuning.short_divisor).max(1);
+    let mut early = by_history && halted() || preempted();
+    let mut looks = match tuning.adaptive {
+        Adaptive::Neighbour if halted() => {
+            early = true;
+            1
+        }
+        _ if early => short,
+        _ => tuning.queue_looks,
+    };
+    // ORDERING: Acquire pairs with the Release of `hand_over`.
+    let order = p.ordering(Site::QueueTurn, Acquire);
+    let turn = Until::is(TURN);
+    while looks > 0 {
+        let chunk = if by_history { looks.min(tuning.check_looks) } else { looks };
+        if turn.met_by(p.wait_until(&node.locked, turn, Budget::Looks(chunk), order)) {
+            return true;
+        }
+        looks -= chunk;
+        if by_history && halted() != early {
+            early = !early;
+            if !early {
+                looks = tuning.queue_looks;
+            } else if tuning.kick_ahead > 0 {
+                break;
+            } else {
+                looks = looks.min(short);
+            }
+        }
+    }
+    for _ in 0..tuning.queue_yields {
+        p.yield_to(prev.cpu());
+        if turn.met_by(node.locked.load(order)) {
+            return true;
+        }
+    }
+    if early {
+        events::count(p, Event::WaitEarlyCount);
+    }
+    remember(p, node, if early { 1 } else { tuning.history_increment });
+    false
+}
+
+/// One more halt in this context's history.
+fn remember<P: Platform>(p: &P, node: &Node<P::Word>, increment: u32) {
+    let history = node.history.load(Relaxed);
+    if history < p.tuning().history_most {
+        node.history.store(history + increment, Relaxed);
+    }
+}
+
+/// One more slow path in this context's history.
+fn forget<P: Platform>(p: &P, node: &Node<P::Word>) {
+    let history = node.history.load(Relaxed);
+    if history > p.tuning().history_least {
+        node.history.store(history - 1, Relaxed);
+    }
+}

@@ -1,0 +1,67 @@
+//! Halting a thread: a futex on a word of its node.
+//!
+//! The word holds a kick that stays until it is consumed (contract C4 of the platform): a kick
+//! that comes before the halt makes the halt return at once.
+//!
+//! ```text
+//!           halt                        kick
+//!  NONE ───────────► HALTED ─────────────────────────► KICKED   (and a futex wake)
+//!    ▲                  │ a signal                        │
+//!    └──────────────────┴───────── consumed by halt ◄─────┘ ◄── kick ── NONE
+//! ```
+//!
+//! # Invariants
+//! * **F1** The word lies in a table that lives as long as the program. A process-private futex
+//!   on it is always valid, however late a wake comes.
+//! * **F2** A system call here leaves `errno` as it was: a lock may be taken between a failing
+//!   call of the program and its look at `errno`, in a signal handler for instance.
+
+use core::arch::asm;
+use core::sync::atomic::AtomicU32;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+const NONE: u32 = 0;
+const KICKED: u32 = 1;
+const HALTED: u32 = 2;
+
+/// Sleeps until the word is kicked. May return early, after a signal.
+#[cold]
+pub(super) fn halt(word: &'static AtomicU32) {
+    if word.compare_exchange(NONE, HALTED, Relaxed, Relaxed).is_ok() {
+        // The kernel compares the word with HALTED and sleeps in one step. Each of its errors
+        // (the word has changed, a signal) is an early return.
+        futex(word, libc::FUTEX_WAIT, HALTED);
+    }
+    // ORDERING: Acquire pairs with the Release of `kick`, which it consumes.
+    word.swap(NONE, Acquire);
+}
+
+/// Wakes the thread that halts on the word, or keeps the next halt from sleeping.
+#[inline]
+pub(super) fn kick(word: &'static AtomicU32) {
+    // ORDERING: Release pairs with the Acquire of `halt`.
+    if word.swap(KICKED, Release) == HALTED {
+        futex(word, libc::FUTEX_WAKE, 1);
+    }
+}
+
+/// The system call, without the C library's `errno` (F2).
+#[cold]
+fn futex(word: &'static AtomicU32, operation: i32, value: u32) {
+    let operation = operation | libc::FUTEX_PRIVATE_FLAG;
+    // SAFETY: F1. The kernel reads the word, which is an atomic, and writes nothing; without a
+    // timeout the fourth argument is null. `syscall` overwrites rcx and r11.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") libc::SYS_futex => _,
+            in("rdi") word.as_ptr(),
+            in("rsi") i64::from(operation),
+            in("rdx") u64::from(value),
+            in("r10") 0u64,
+            lateout("rcx") _,
+            lateout("r11") _,
+            options(nostack),
+        );
+    }
+}
