@@ -106,8 +106,10 @@ pub struct Node<W> {
     /// When the node was kicked last, low bits of nanoseconds; 0 if not since its last halt.
     /// For statistics only.
     pub kick_time: W,
-    /// At level 0: releases of this CPU past a sleeping head since it last woke one.
+    /// At level 0: turns of this CPU past others that wait, since it last waited itself.
     pub turns: W,
+    /// At level 0: when the first of those turns was, low bits of microseconds.
+    pub since: W,
 }
 
 const _: () = assert!(size_of::<Node<core::sync::atomic::AtomicU32>>() == 64, "N3");
@@ -125,6 +127,7 @@ impl<W: AtomicWord> Node<W> {
             history: W::new(0),
             kick_time: W::new(0),
             turns: W::new(0),
+            since: W::new(0),
         }
     }
 
@@ -155,6 +158,7 @@ impl<W: ConstWord> Node<W> {
         history: W::ZERO,
         kick_time: W::ZERO,
         turns: W::ZERO,
+        since: W::ZERO,
     };
 }
 

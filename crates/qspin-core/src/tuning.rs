@@ -184,8 +184,11 @@ tunables! {
     awake_looks: u32 = AWAKE_LOOKS, 1..=1 << 24;
     /// Culled: looks of an awake waiter at a taken lock before it forbids stealing.
     patience_looks: u32 = PATIENCE_LOOKS, LOOKS;
-    /// Culled: releases of a CPU past a sleeping head before it wakes that head.
+    /// Culled: turns of a CPU past others that wait (locks stolen past a queue, releases past a
+    /// sleeping head) before it wakes the head and queues itself.
     rotate_turns: u32 = ROTATE_TURNS, 1..=1 << 24;
+    /// Culled: the same in microseconds since the first of these turns.
+    rotate_us: u32 = ROTATE_US, 1..=1 << 24;
 }
 
 /// Most waiters that a release may kick beside the head. The series has at most 4, since "I
@@ -254,7 +257,9 @@ pub const AWAKE_LOOKS: u32 = 1024;
 /// Default of [`Tuning::patience_looks`].
 pub const PATIENCE_LOOKS: u32 = 64;
 /// Default of [`Tuning::rotate_turns`].
-pub const ROTATE_TURNS: u32 = 512;
+pub const ROTATE_TURNS: u32 = 4096;
+/// Default of [`Tuning::rotate_us`].
+pub const ROTATE_US: u32 = 1000;
 
 #[cfg(test)]
 mod tests {

@@ -22,11 +22,11 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed};
 use super::Admission;
 use super::stealing::steal;
 use crate::events::{self, Event};
-use crate::node::NodeId;
+use crate::node::{Node, NodeId};
 use crate::platform::{AtomicWord, Budget, Platform, Until};
 use crate::site::Site;
 use crate::waiting::Waiting;
-use crate::word::{LOCKED, NO_STEAL, PENDING};
+use crate::word::{LOCKED, NO_STEAL, PENDING, TAIL_MASK};
 
 /// One awake waiter beside the owner.
 #[derive(Debug, Clone, Copy, Default)]
@@ -39,30 +39,14 @@ impl Admission for Culled {
     const HEAD_CLEARS: u32 = NO_STEAL;
 
     fn newcomer<P: Platform, W: Waiting>(p: &P, word: &P::Word, seen: u32) -> bool {
-        let mut seen = seen;
-        let mut looks = p.tuning().cull_looks;
-        loop {
-            match steal(p, word, seen) {
-                Ok(()) => return true,
-                Err(now) => seen = now,
+        let first = first_node(p);
+        if first.is_some_and(|first| is_tired(p, first)) || !take_or_compete(p, word, seen, first) {
+            if let Some(first) = first {
+                first.turns.store(0, Relaxed);
             }
-            if seen & LOCKED != 0 && seen & (PENDING | NO_STEAL) == 0 {
-                // Relaxed: to be awake orders nothing, taking the lock does (`CulledTake`).
-                match word.compare_exchange(seen, seen | PENDING, Relaxed) {
-                    Ok(_) => return compete(p, word),
-                    Err(now) => {
-                        seen = now;
-                        continue;
-                    }
-                }
-            }
-            if looks == 0 {
-                return false;
-            }
-            looks -= 1;
-            p.relax(1);
-            seen = word.load(Relaxed);
+            return false;
         }
+        true
     }
 
     #[inline]
@@ -76,12 +60,80 @@ impl Admission for Culled {
             return false;
         }
         // U2.
-        let Some(first) = p.cpu().and_then(|cpu| NodeId::new(cpu, 0)) else { return false };
-        let turns = &p.node(first).turns;
-        let count = turns.load(Relaxed) + 1;
-        let rotate = count >= p.tuning().rotate_turns;
-        turns.store(if rotate { 0 } else { count }, Relaxed);
-        !rotate
+        first_node(p).is_some_and(|first| !another_turn(p, first))
+    }
+}
+
+/// What this CPU knows about its turns stands in its node of the first level.
+#[inline]
+fn first_node<P: Platform>(p: &P) -> Option<&Node<P::Word>> {
+    p.cpu().and_then(|cpu| NodeId::new(cpu, 0)).map(|id| p.node(id))
+}
+
+/// Whether this CPU has had its turns.
+#[inline]
+fn is_tired<P: Platform>(p: &P, first: &Node<P::Word>) -> bool {
+    first.turns.load(Relaxed) >= p.tuning().rotate_turns
+}
+
+/// Counts a turn of this CPU past others that wait; returns whether it is tired now.
+#[inline]
+fn another_turn<P: Platform>(p: &P, first: &Node<P::Word>) -> bool {
+    let tuning = p.tuning();
+    let turns = first.turns.load(Relaxed);
+    let mut now = turns.saturating_add(1);
+    if turns % CLOCK_TURNS == 0 {
+        // Microseconds, about, and only their low bits: all that is asked is how long ago.
+        let clock = (p.now_ns() >> 10) as u32;
+        if turns == 0 {
+            first.since.store(clock, Relaxed);
+        } else if clock.wrapping_sub(first.since.load(Relaxed)) >= tuning.rotate_us {
+            now = u32::MAX;
+        }
+    }
+    first.turns.store(now, Relaxed);
+    now >= tuning.rotate_turns
+}
+
+/// Turns between two looks at the clock, which costs as much as twenty pauses.
+const CLOCK_TURNS: u32 = 8;
+
+fn take_or_compete<P: Platform>(
+    p: &P,
+    word: &P::Word,
+    seen: u32,
+    first: Option<&Node<P::Word>>,
+) -> bool {
+    let mut seen = seen;
+    let mut looks = p.tuning().cull_looks;
+    loop {
+        match steal(p, word, seen) {
+            Ok(()) => {
+                if let Some(first) = first
+                    && seen & TAIL_MASK != 0
+                {
+                    another_turn(p, first);
+                }
+                return true;
+            }
+            Err(now) => seen = now,
+        }
+        if seen & LOCKED != 0 && seen & (PENDING | NO_STEAL) == 0 {
+            // Relaxed: to be awake orders nothing, taking the lock does (`CulledTake`).
+            match word.compare_exchange(seen, seen | PENDING, Relaxed) {
+                Ok(_) => return compete(p, word),
+                Err(now) => {
+                    seen = now;
+                    continue;
+                }
+            }
+        }
+        if looks == 0 {
+            return false;
+        }
+        looks -= 1;
+        p.relax(1);
+        seen = word.load(Relaxed);
     }
 }
 

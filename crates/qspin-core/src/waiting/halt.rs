@@ -36,9 +36,10 @@
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
+use super::kick::{halt, kick};
 use super::{Waiting, hash};
 use crate::admission::Admission;
-use crate::events::{self, Event, Events};
+use crate::events::{self, Event};
 use crate::node::{HALTED, HASHED, Node, NodeId, RUNNING, TURN};
 use crate::platform::{AtomicWord, Budget, Platform, Until};
 use crate::site::Site;
@@ -283,35 +284,6 @@ fn sleep<P: Platform>(
     halt(p, me);
     node.state.swap(RUNNING, Relaxed);
     None
-}
-
-/// Halts; the time since the kick is counted, where there are statistics.
-fn halt<P: Platform>(p: &P, me: NodeId) {
-    if !P::Events::ENABLED {
-        return p.halt(me);
-    }
-    let time = &p.node(me).kick_time;
-    time.store(0, Relaxed);
-    p.halt(me);
-    let kicked = time.load(Relaxed);
-    if kicked != 0 {
-        events::count(p, Event::KickTimeCount);
-        let latency = (p.now_ns() as u32).wrapping_sub(kicked);
-        events::add(p, Event::WakeLatencies, latency.into());
-    }
-}
-
-/// Kicks `node` and counts that, and the time that it takes.
-fn kick<P: Platform>(p: &P, node: NodeId, event: Event) {
-    events::count(p, event);
-    let start = if P::Events::ENABLED { p.now_ns() } else { 0 };
-    if start == 0 {
-        return p.kick(node);
-    }
-    // The latencies are below 4 s; 0 would mean "not kicked".
-    p.node(node).kick_time.store((start as u32).max(1), Relaxed);
-    p.kick(node);
-    events::add(p, Event::KickLatencies, p.now_ns().saturating_sub(start));
 }
 
 /// Watches for the turn of `me` for as long as that is worth it; returns whether it has come.

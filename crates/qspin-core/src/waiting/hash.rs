@@ -2,13 +2,14 @@
 //!
 //! # Problem
 //! An owner that finds [`SLEEPER`](crate::word::SLEEPER) in the word must learn whom to kick,
-//! and the word has no room for it: its tail names the last waiter, not the first.
+//! and the word has no room for it: its tail names the last waiter, not the first. A ticket lock
+//! has room for nobody; there the key is the lock and the ticket.
 //!
 //! # Source
 //! Linux, `kernel/locking/qspinlock_paravirt.h` (`pv_hash`, `pv_unhash`), document 000.
 //!
 //! # Invariants
-//! * **H1** A lock has at most one entry: its head's. It is inserted by that head, or by the
+//! * **H1** A queued lock has at most one entry: its head's. It is inserted by that head, or by the
 //!   owner that hands the head over; it belongs to whoever inserted it until SLEEPER is set, and
 //!   to the owner of the lock from then on. Only to whom it belongs removes it.
 //! * **H2** Occupancy: an entry stands for a node that is the head of a queue, and a node is in
@@ -17,6 +18,11 @@
 //!   it; then the head spins on, or is kicked at once, as on a platform without a table.
 //! * **H3** An owner that has seen SLEEPER finds the entry: it was inserted before the bit was
 //!   set, and nobody else removes it (H1). So the search for it ends, too.
+//! * **H4** A ticket's entry stands in one bucket or nowhere, so that whoever looks for it in vain
+//!   has looked at one line. Four tickets in a row share a bucket: one lock alone never fills it,
+//!   several at once might; who finds it full does not halt. The waiter itself removes its entry,
+//!   while it still waits for the lock. Others that look at an entry meanwhile may take it for what
+//!   it was or will be, and kick one too many (C4).
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -28,12 +34,15 @@ use crate::site::Site;
 /// One lock whose head is halted.
 #[derive(Debug)]
 #[repr(C)]
-struct Entry<W, A> {
+pub(crate) struct Entry<W, A> {
     /// Address of the lock; 0 in a free entry.
     lock: A,
-    /// Number of the head's node.
+    /// Number of the waiter's node; above it, in a ticket lock, its ticket.
     node: W,
 }
+
+/// An entry of the platform `P`.
+pub(crate) type EntryOf<P> = Entry<<P as Platform>::Word, <P as Platform>::Address>;
 
 /// A cache line of entries: most searches touch one.
 #[derive(Debug)]
@@ -72,32 +81,67 @@ impl<W: ConstWord> Bucket<W, core::sync::atomic::AtomicUsize> {
     };
 }
 
+/// The first bucket for `lock`. Fibonacci hashing; the upper half of the product is the
+/// well-mixed one.
+#[inline]
+fn first_bucket(lock: usize) -> usize {
+    ((lock as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize
+}
+
 /// The entries in the order in which a search for `lock` visits them, each once.
-fn search<P: Platform>(p: &P, lock: usize) -> impl Iterator<Item = &Entry<P::Word, P::Address>> {
+fn search<P: Platform>(p: &P, lock: usize) -> impl Iterator<Item = &EntryOf<P>> {
     let buckets = p.hash();
     let mask = buckets.len().wrapping_sub(1);
-    // Fibonacci hashing; the upper half of the product is the well-mixed one.
-    let first = ((lock as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize;
+    let first = first_bucket(lock);
     (0..buckets.len()).flat_map(move |step| &buckets[first.wrapping_add(step) & mask].entries)
+}
+
+/// The entries in which a waiter with this ticket may be (H4).
+fn home<P: Platform>(p: &P, lock: usize, ticket: u32) -> &[EntryOf<P>] {
+    let buckets = p.hash();
+    let bucket = first_bucket(lock).wrapping_add(ticket as usize / ENTRIES);
+    buckets.get(bucket & buckets.len().wrapping_sub(1)).map_or(&[], |bucket| &bucket.entries)
+}
+
+/// Claims the first free one of `entries` for `lock`, if there is one, with this number in `node`.
+fn claim<'a, P: Platform>(
+    p: &P,
+    entries: impl IntoIterator<Item = &'a EntryOf<P>>,
+    lock: usize,
+    number: u32,
+) -> Option<&'a EntryOf<P>>
+where
+    P::Word: 'a,
+    P::Address: 'a,
+{
+    let mut hops = 0;
+    for entry in entries {
+        hops += 1;
+        // ORDERING: Acquire pairs with the Release of `free`: the last look at `node` is over.
+        let order = p.ordering(Site::HashClaim, Acquire);
+        if entry.lock.load(Relaxed) == 0 && entry.lock.compare_exchange(0, lock, order).is_ok() {
+            // Published with the mark in the word (`HaltSleeper`, `TicketHaltAsleep`), or read by
+            // this very CPU.
+            entry.node.store(number, Relaxed);
+            events::count(p, Event::HashCount);
+            events::add(p, Event::HashHopsCount, hops);
+            return Some(entry);
+        }
+    }
+    None
+}
+
+/// Frees an entry, which belongs to this CPU.
+#[inline]
+pub(crate) fn free<P: Platform>(p: &P, entry: &EntryOf<P>) {
+    // ORDERING: Release pairs with the Acquire of `claim`.
+    entry.lock.store(0, p.ordering(Site::HashFree, Release));
 }
 
 /// Records that `node` is the halted head of the lock at `word`. Returns whether it could (H2).
 pub(super) fn insert<P: Platform>(p: &P, word: &P::Word, node: NodeId) -> bool {
     let lock = p.address(word);
-    let mut hops = 0;
-    for entry in search(p, lock) {
-        hops += 1;
-        // ORDERING: Acquire pairs with the Release of `remove`: its look at `node` is over.
-        let order = p.ordering(Site::HashClaim, Acquire);
-        if entry.lock.load(Relaxed) == 0 && entry.lock.compare_exchange(0, lock, order).is_ok() {
-            // Published with SLEEPER (`HaltSleeper`), or read by this very CPU.
-            entry.node.store(node.number().into(), Relaxed);
-            events::count(p, Event::HashCount);
-            events::add(p, Event::HashHopsCount, hops);
-            return true;
-        }
-    }
-    false
+    claim(p, search(p, lock), lock, node.number().into()).is_some()
 }
 
 /// Removes the entry of the lock at `word`, which this CPU owns, and returns its head.
@@ -106,7 +150,34 @@ pub(super) fn remove<P: Platform>(p: &P, word: &P::Word) -> Option<NodeId> {
     // Relaxed: the entry was inserted before SLEEPER was set, and whoever looks has acquired that.
     let entry = search(p, lock).find(|entry| entry.lock.load(Relaxed) == lock)?;
     let node = NodeId::from_number(entry.node.load(Relaxed) as u16);
-    // ORDERING: Release pairs with the Acquire of `insert`.
-    entry.lock.store(0, p.ordering(Site::HashFree, Release));
+    free(p, entry);
     node
+}
+
+/// Records that `node` halts until `ticket` of the lock at `lock` is served, if there is room (H4).
+pub(crate) fn insert_ticket<P: Platform>(
+    p: &P,
+    lock: usize,
+    ticket: u32,
+    node: NodeId,
+) -> Option<&EntryOf<P>> {
+    claim(p, home(p, lock, ticket), lock, ticket << 16 | u32::from(node.number()))
+}
+
+/// Who halts until `ticket` of the lock at `lock` is served: one at most, and perhaps one or the
+/// other who does not (H4).
+pub(crate) fn holders_of<P: Platform>(
+    p: &P,
+    lock: usize,
+    ticket: u32,
+) -> impl Iterator<Item = NodeId> {
+    home(p, lock, ticket).iter().filter_map(move |entry| {
+        // Relaxed: the entry of the one who is meant was there before its mark, which has been
+        // acquired.
+        if entry.lock.load(Relaxed) != lock {
+            return None;
+        }
+        let number = entry.node.load(Relaxed);
+        if number >> 16 == ticket { NodeId::from_number(number as u16) } else { None }
+    })
 }

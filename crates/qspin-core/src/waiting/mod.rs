@@ -1,7 +1,8 @@
 //! How does a waiter wait?
 
 mod halt;
-mod hash;
+pub(crate) mod hash;
+pub(crate) mod kick;
 mod spin;
 
 pub use halt::Halt;
