@@ -1,56 +1,120 @@
-//! Event counters of the process, for the locks that count.
+//! Event counters, for the locks that count: of the process, or of a group of locks.
 //!
 //! Every lock comes in two instantiations, `Mutex` and `CountedMutex`. The first has not one
-//! instruction for counting; the second counts here, all locks of the process together.
+//! instruction for counting; the second counts in [`Counted`], all such locks of the process
+//! together. Locks that shall be told apart get a group of their own:
+//!
+//! ```
+//! use qspin::events::{CounterGroup, Event};
+//!
+//! qspin::counter_group! {
+//!     /// Counts what the locks of the table do.
+//!     pub TableLock = "table"
+//! }
+//!
+//! static TABLE: qspin::paravirt::MutexWith<TableLock, Vec<u32>> =
+//!     qspin::paravirt::MutexWith::new(Vec::new());
+//!
+//! TABLE.lock().push(1);
+//! assert_eq!(TableLock::count_of(Event::LockSlowpath), 0, "nobody was in the way");
+//! ```
+//!
+//! Another process of the same user reads the counters while they count: `qspin stat PID`. How
+//! they are published, and what that cannot do, is in [`Group`].
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+mod group;
+mod publish;
+mod system;
 
-use crate::platform::cpu;
+use crate::platform::StaticEvents;
 
-pub use qspin_core::events::{Event, Events, NoEvents};
+pub use group::{Group, Pages};
+pub(crate) use publish::{fork_begins, fork_ends, forked};
+pub use qspin_core::events::{Averages, Event, Events, NoEvents};
 
-/// Shards that threads spread their counts over. Two threads that share one lose time to its
-/// cache line, never a count.
-const SHARDS: usize = 64;
+/// A type that counts in a [`Group`]; [`counter_group!`](crate::counter_group) makes one.
+pub trait CounterGroup: StaticEvents {
+    /// Where it counts.
+    fn group() -> &'static Group;
 
-/// The counts of the threads that share a shard; a cache line of its own.
-#[repr(align(64))]
-struct Shard([AtomicU64; Event::ALL.len()]);
+    /// How often each event happened since the last [`reset`](Self::reset).
+    ///
+    /// Counters are read one after the other while threads count on: each is exact once the
+    /// threads that count are done, their relation is approximate before.
+    #[must_use]
+    fn snapshot() -> Vec<(Event, u64)> {
+        Event::ALL.into_iter().zip(Self::group().counts()).collect()
+    }
 
-static SHARDED: [Shard; SHARDS] =
-    [const { Shard([const { AtomicU64::new(0) }; Event::ALL.len()]) }; SHARDS];
+    /// How often `event` happened since the last [`reset`](Self::reset).
+    #[must_use]
+    fn count_of(event: Event) -> u64 {
+        Self::group().counts()[event as usize]
+    }
 
-/// Counts events in the counters of the process.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counted;
-
-impl Events for Counted {
-    const ENABLED: bool = true;
-
-    #[inline]
-    fn add(&self, event: Event, amount: u64) {
-        // A thread without a number shares a shard with those of number 0.
-        let number = cpu::current().map_or(0, |cpu| cpu.number());
-        SHARDED[number as usize % SHARDS].0[event as usize].fetch_add(amount, Relaxed);
+    /// Lets every counter begin at zero again.
+    fn reset() {
+        Self::group().reset();
     }
 }
 
-/// How often each event happened in this process since the last [`reset`].
+/// Makes a type that counts events in a group of its own, to instantiate locks with.
 ///
-/// Counters are read one after the other while threads count on: each is exact once the threads
-/// that count are done, their relation is approximate before.
+/// The name in quotes is what `qspin stat` shows: at most 64 letters, digits, `-` and `_`. It
+/// should be the only one of its name in the program; `process` is [`events::Counted`]'s.
+///
+/// ```compile_fail
+/// qspin::counter_group!(pub TableLock = "my table");
+/// ```
+///
+/// [`events::Counted`]: crate::events::Counted
+#[macro_export]
+macro_rules! counter_group {
+    ($(#[$doc:meta])* $visibility:vis $group:ident = $name:literal) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+        $visibility struct $group;
+
+        const _: () = {
+            static PAGES: $crate::events::Pages = $crate::events::Pages::UNTOUCHED;
+            static GROUP: $crate::events::Group =
+                $crate::events::Group::new(concat!("qspin-stat:", $name, "\0"), &PAGES);
+
+            impl $crate::events::Events for $group {
+                const ENABLED: bool = true;
+
+                #[inline]
+                fn add(&self, event: $crate::events::Event, amount: u64) {
+                    GROUP.add(event, amount);
+                }
+            }
+
+            impl $crate::platform::StaticEvents for $group {
+                const EVENTS: &'static Self = &$group;
+            }
+
+            impl $crate::events::CounterGroup for $group {
+                fn group() -> &'static $crate::events::Group {
+                    &GROUP
+                }
+            }
+        };
+    };
+}
+
+counter_group! {
+    /// Counts events in the counters of the process.
+    pub Counted = "process"
+}
+
+/// How often each event happened in the locks of this process that count in [`Counted`], since
+/// the last [`reset`]. See [`CounterGroup::snapshot`].
 #[must_use]
 pub fn snapshot() -> Vec<(Event, u64)> {
-    let sum =
-        |event: Event| SHARDED.iter().map(|shard| shard.0[event as usize].load(Relaxed)).sum();
-    Event::ALL.into_iter().map(|event| (event, sum(event))).collect()
+    Counted::snapshot()
 }
 
-/// Sets every counter to zero.
+/// Lets every counter of [`Counted`] begin at zero again.
 pub fn reset() {
-    for shard in &SHARDED {
-        for counter in &shard.0 {
-            counter.store(0, Relaxed);
-        }
-    }
+    Counted::reset();
 }
