@@ -253,7 +253,7 @@ pub const STEAL_LOOKS: u32 = 64;
 /// Default of [`Tuning::cull_looks`].
 pub const CULL_LOOKS: u32 = 32;
 /// Default of [`Tuning::awake_looks`].
-pub const AWAKE_LOOKS: u32 = 1024;
+pub const AWAKE_LOOKS: u32 = 4096;
 /// Default of [`Tuning::patience_looks`].
 pub const PATIENCE_LOOKS: u32 = 64;
 /// Default of [`Tuning::rotate_turns`].

@@ -19,7 +19,7 @@
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use super::Admission;
+use super::{Admission, await_lone_owner};
 use super::stealing::steal;
 use crate::events::{self, Event};
 use crate::node::{Node, NodeId};
@@ -104,7 +104,7 @@ fn take_or_compete<P: Platform>(
     seen: u32,
     first: Option<&Node<P::Word>>,
 ) -> bool {
-    let mut seen = seen;
+    let mut seen = if seen == LOCKED { await_lone_owner(p, word) } else { seen };
     let mut looks = p.tuning().cull_looks;
     loop {
         match steal(p, word, seen) {

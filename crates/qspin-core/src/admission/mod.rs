@@ -8,8 +8,11 @@ pub use culled::Culled;
 pub use queued::Queued;
 pub use stealing::Stealing;
 
-use crate::platform::Platform;
+use core::sync::atomic::Ordering::Relaxed;
+
+use crate::platform::{AtomicWord, Platform};
 use crate::waiting::Waiting;
+use crate::word::LOCKED;
 
 /// Decides whether a newcomer may have the lock without queueing, and what keeps the head of
 /// the queue from taking it.
@@ -44,4 +47,23 @@ pub trait Admission {
         let _ = (p, seen);
         false
     }
+}
+
+/// The lock has an owner and nobody in line. It may be free in a moment, and to line up costs two
+/// more read-modify-writes; each look takes the line from the owner, so the looks grow rarer.
+/// Nobody is overtaken: the lock is taken from 0 only.
+#[inline]
+fn await_lone_owner<P: Platform>(p: &P, word: &P::Word) -> u32 {
+    let tuning = p.tuning();
+    let mut pauses = tuning.owner_pauses;
+    let mut seen = LOCKED;
+    for _ in 0..tuning.owner_looks {
+        p.relax(pauses);
+        pauses = pauses.saturating_mul(2);
+        seen = word.load(Relaxed);
+        if seen != LOCKED {
+            break;
+        }
+    }
+    seen
 }

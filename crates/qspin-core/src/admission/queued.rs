@@ -6,7 +6,7 @@
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use super::Admission;
+use super::{Admission, await_lone_owner};
 use crate::events::{self, Event};
 use crate::platform::{AtomicWord, Budget, Platform, Until};
 use crate::site::Site;
@@ -66,23 +66,4 @@ impl Admission for Queued {
         events::count(p, Event::PendingLockCount);
         true
     }
-}
-
-/// The lock has an owner and nobody in line. It may be free in a moment, and to line up costs two
-/// more read-modify-writes; each look takes the line from the owner, so the looks grow rarer.
-/// Nobody is overtaken: the lock is taken from 0 only.
-#[inline]
-fn await_lone_owner<P: Platform>(p: &P, word: &P::Word) -> u32 {
-    let tuning = p.tuning();
-    let mut pauses = tuning.owner_pauses;
-    let mut seen = LOCKED;
-    for _ in 0..tuning.owner_looks {
-        p.relax(pauses);
-        pauses = pauses.saturating_mul(2);
-        seen = word.load(Relaxed);
-        if seen != LOCKED {
-            break;
-        }
-    }
-    seen
 }
