@@ -249,7 +249,7 @@ pub const HEAD_LOOKS: u32 = 256;
 /// Default of [`Tuning::pending_wait_looks`].
 pub const PENDING_WAIT_LOOKS: u32 = 1024;
 /// Default of [`Tuning::steal_looks`].
-pub const STEAL_LOOKS: u32 = 64;
+pub const STEAL_LOOKS: u32 = 256;
 /// Default of [`Tuning::cull_looks`].
 pub const CULL_LOOKS: u32 = 32;
 /// Default of [`Tuning::awake_looks`].

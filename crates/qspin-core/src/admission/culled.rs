@@ -13,14 +13,19 @@
 //! # Invariants
 //! * **U1** While SLEEPER is set and the lock is free, *pending* is set: its owner is awake and
 //!   will take the lock, and release it. It gives up only while the lock is held.
-//! * **U2** Nobody is forgotten: every `rotate_turns`-th release of a CPU past a sleeping head
-//!   wakes it. An unlucky awake waiter, pending or head, sets NO_STEAL: from then on only these
-//!   two may take the lock (the heir).
+//! * **U2** Nobody is forgotten. A CPU that has had its turns past others that wait ([`Turns`])
+//!   wakes the head at its next release and queues itself at its next acquisition, which makes
+//!   room for the one that it woke. And an unlucky awake waiter, pending or head, sets NO_STEAL:
+//!   from then on only these two may take the lock (the heirs).
+//!
+//! # Limits
+//! Not first come, first served. Turns are counted by the CPU, not by the lock: one that uses two
+//! contended locks in turn leaves each of them earlier than it had to.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use super::{Admission, await_lone_owner};
 use super::stealing::steal;
+use super::{Admission, await_lone_owner};
 use crate::events::{self, Event};
 use crate::node::{Node, NodeId};
 use crate::platform::{AtomicWord, Budget, Platform, Until};
@@ -39,14 +44,12 @@ impl Admission for Culled {
     const HEAD_CLEARS: u32 = NO_STEAL;
 
     fn newcomer<P: Platform, W: Waiting>(p: &P, word: &P::Word, seen: u32) -> bool {
-        let first = first_node(p);
-        if first.is_some_and(|first| is_tired(p, first)) || !take_or_compete(p, word, seen, first) {
-            if let Some(first) = first {
-                first.turns.store(0, Relaxed);
-            }
-            return false;
+        let turns = Turns::of(p);
+        let acquired = !turns.are_over() && take_or_compete(&turns, word, seen);
+        if !acquired {
+            turns.begin_anew();
         }
-        true
+        acquired
     }
 
     #[inline]
@@ -56,70 +59,31 @@ impl Admission for Culled {
 
     #[inline]
     fn leaves_asleep<P: Platform>(p: &P, seen: u32) -> bool {
-        if seen & PENDING == 0 {
-            return false;
-        }
-        // U2.
-        first_node(p).is_some_and(|first| !another_turn(p, first))
-    }
-}
-
-/// What this CPU knows about its turns stands in its node of the first level.
-#[inline]
-fn first_node<P: Platform>(p: &P) -> Option<&Node<P::Word>> {
-    p.cpu().and_then(|cpu| NodeId::new(cpu, 0)).map(|id| p.node(id))
-}
-
-/// Whether this CPU has had its turns.
-#[inline]
-fn is_tired<P: Platform>(p: &P, first: &Node<P::Word>) -> bool {
-    first.turns.load(Relaxed) >= p.tuning().rotate_turns
-}
-
-/// Counts a turn of this CPU past others that wait; returns whether it is tired now.
-#[inline]
-fn another_turn<P: Platform>(p: &P, first: &Node<P::Word>) -> bool {
-    let tuning = p.tuning();
-    let turns = first.turns.load(Relaxed);
-    let mut now = turns.saturating_add(1);
-    if turns % CLOCK_TURNS == 0 {
-        // Microseconds, about, and only their low bits: all that is asked is how long ago.
-        let clock = (p.now_ns() >> 10) as u32;
-        if turns == 0 {
-            first.since.store(clock, Relaxed);
-        } else if clock.wrapping_sub(first.since.load(Relaxed)) >= tuning.rotate_us {
-            now = u32::MAX;
+        // U1, and U2: a CPU without a number has no turns.
+        seen & PENDING != 0 && {
+            let turns = Turns::of(p);
+            turns.first.is_some() && !turns.count()
         }
     }
-    first.turns.store(now, Relaxed);
-    now >= tuning.rotate_turns
 }
 
-/// Turns between two looks at the clock, which costs as much as twenty pauses.
-const CLOCK_TURNS: u32 = 8;
-
-fn take_or_compete<P: Platform>(
-    p: &P,
-    word: &P::Word,
-    seen: u32,
-    first: Option<&Node<P::Word>>,
-) -> bool {
+/// Takes the lock past the queue; or competes for it as the one awake waiter, if nobody does yet.
+fn take_or_compete<P: Platform>(turns: &Turns<P>, word: &P::Word, seen: u32) -> bool {
+    let p = turns.p;
     let mut seen = if seen == LOCKED { await_lone_owner(p, word) } else { seen };
     let mut looks = p.tuning().cull_looks;
     loop {
         match steal(p, word, seen) {
             Ok(()) => {
-                if let Some(first) = first
-                    && seen & TAIL_MASK != 0
-                {
-                    another_turn(p, first);
+                if seen & TAIL_MASK != 0 {
+                    turns.count();
                 }
                 return true;
             }
             Err(now) => seen = now,
         }
         if seen & LOCKED != 0 && seen & (PENDING | NO_STEAL) == 0 {
-            // Relaxed: to be awake orders nothing, taking the lock does (`CulledTake`).
+            // Relaxed: to be awake orders nothing, to take the lock does (`CulledTake`).
             match word.compare_exchange(seen, seen | PENDING, Relaxed) {
                 Ok(_) => return compete(p, word),
                 Err(now) => {
@@ -168,5 +132,60 @@ fn compete<P: Platform>(p: &P, word: &P::Word) -> bool {
             word.fetch_or(NO_STEAL, Relaxed);
             raised = NO_STEAL;
         }
+    }
+}
+
+/// The turns that this CPU has had past others that wait, since it last waited itself: locks
+/// stolen past a queue, and releases past a sleeping head.
+///
+/// They stand in the CPU's first node and are its own: no other CPU looks at them. An interrupt
+/// between a load and a store loses a few of its turns.
+struct Turns<'a, P: Platform> {
+    p: &'a P,
+    first: Option<&'a Node<P::Word>>,
+}
+
+impl<'a, P: Platform> Turns<'a, P> {
+    /// Turns between two looks at the clock, which costs as much as ten pauses.
+    const A_LOOK_AT_THE_CLOCK: u32 = 8;
+    /// Over by the clock.
+    const OVER: u32 = u32::MAX;
+
+    #[inline]
+    fn of(p: &'a P) -> Self {
+        let first = p.cpu().and_then(|cpu| NodeId::new(cpu, 0));
+        Self { p, first: first.map(|first| p.node(first)) }
+    }
+
+    #[inline]
+    fn are_over(&self) -> bool {
+        self.first.is_some_and(|node| node.turns.load(Relaxed) >= self.p.tuning().rotate_turns)
+    }
+
+    fn begin_anew(&self) {
+        if let Some(node) = self.first {
+            node.turns.store(0, Relaxed);
+        }
+    }
+
+    /// Counts one more; returns whether they are over now.
+    #[inline]
+    fn count(&self) -> bool {
+        let Some(node) = self.first else { return false };
+        let tuning = self.p.tuning();
+        let mut turns = node.turns.load(Relaxed);
+        let looks = turns % Self::A_LOOK_AT_THE_CLOCK == 0;
+        turns = turns.saturating_add(1);
+        if looks {
+            // Low bits of microseconds, or nearly: all that is asked is how long ago that was.
+            let now = (self.p.now_ns() >> 10) as u32;
+            if turns == 1 {
+                node.since.store(now, Relaxed);
+            } else if now.wrapping_sub(node.since.load(Relaxed)) >= tuning.rotate_us {
+                turns = Self::OVER;
+            }
+        }
+        node.turns.store(turns, Relaxed);
+        turns >= tuning.rotate_turns
     }
 }
