@@ -8,13 +8,13 @@
 //!
 //! | axis | question | answers |
 //! |---|---|---|
-//! | [`waiting`] | how does a waiter wait? | [`waiting::Spin`] |
+//! | [`waiting`] | how does a waiter wait? | [`waiting::Spin`], [`waiting::Halt`] |
 //! | [`order`] | who of the queue gets the lock next? | [`order::Fifo`] |
-//! | [`admission`] | who may compete for it at all? | [`admission::Queued`] |
+//! | [`admission`] | who may compete for it at all? | [`admission::Queued`], [`admission::Stealing`], [`admission::Culled`] |
 //!
 //! [`queued::QueuedLock`] is generic over the three, and its slow path exists once. The other
-//! locks are small files beside it: [`backoff`], [`ticket`], [`mcs`], [`simple`],
-//! [`yielding`], [`rwlock`].
+//! locks are small files beside it: [`ticket`], [`mcs`], [`rwlock`], and the manners of one
+//! [`flag`]: [`backoff`], [`yielding`], [`simple`].
 
 #![no_std]
 #![warn(missing_docs)]
@@ -25,10 +25,12 @@ extern crate std;
 pub mod admission;
 pub mod backoff;
 pub mod events;
+pub mod flag;
 pub mod lock;
 pub mod mcs;
 pub mod node;
 pub mod order;
+pub mod paravirt_ticket;
 pub mod platform;
 pub mod queued;
 pub mod raw;
