@@ -82,8 +82,10 @@ pub const TURN: u32 = 1;
 pub const RUNNING: u32 = 0;
 /// The waiter is halting in the queue.
 pub const HALTED: u32 = 1;
-/// The waiter has become the head while it was halted, and is in the hash.
+/// The head is in the hash, and halted or about to.
 pub const HASHED: u32 = 2;
+/// The waiter became the head while it was halted; its predecessor is entering it in the hash.
+pub const CLAIMED: u32 = 3;
 
 /// One waiter's place in a queue. Fields are in the order in which a hand-over touches them.
 ///
@@ -97,7 +99,7 @@ pub struct Node<W> {
     pub next: W,
     /// At level 0: how many levels of this CPU are in use. Touched by the CPU alone.
     pub nesting: W,
-    /// [`RUNNING`], [`HALTED`] or [`HASHED`].
+    /// [`RUNNING`], [`HALTED`], [`HASHED`] or [`CLAIMED`].
     pub state: W,
     /// For the platform's `halt` and `kick`; outlives the lives of the node.
     pub kick: W,

@@ -57,8 +57,12 @@ sites! {
     HaltRehalt = "halt.rehalt",
     /// Halt: full fence between the hand-over and the look at the new head's state.
     HaltHandOverFence = "halt.hand-over-fence",
-    /// Halt: the new head's state becomes hashed.
+    /// Halt: the state of a halted waiter that becomes the head is changed by its predecessor.
     HaltDefer = "halt.defer",
+    /// Halt: the predecessor has entered the new head in the hash.
+    HaltHashed = "halt.hashed",
+    /// Halt: a head that is about to halt looks whether its predecessor is entering it.
+    HaltClaimed = "halt.claimed",
     /// Halt: the halting head publishes its entry in the hash.
     HaltSleeper = "halt.sleeper",
     /// Halt: acquire of the owner after its compare-exchange has failed.
@@ -89,6 +93,10 @@ sites! {
     TicketTry = "ticket.try",
     /// Ticket lock: the next ticket is served.
     TicketServe = "ticket.serve",
+    /// Halting ticket lock: a waiter publishes its entry in the hash.
+    TicketHaltAsleep = "ticket-halt.asleep",
+    /// Halting ticket lock: acquire of whoever serves a ticket, before it looks whom to kick.
+    TicketHaltKick = "ticket-halt.kick",
     /// Simple lock: acquisition.
     SimpleTake = "simple.take",
     /// Simple lock: release.

@@ -11,13 +11,13 @@
 //!
 //! # States of a node
 //! ```text
-//!            spun long enough             predecessor hands over, kick deferred
-//!  RUNNING ───────────────────► HALTED ────────────────────────────────────────► HASHED
-//!    │ ▲                          │                                                │ ▲
-//!    │ ├── woken; kicked ahead; ◄─┘                                                │ │
-//!    │ │   handed over and kicked                                                  │ │
-//!    │ └─────────────────────────── woken, as the head ◄───────────────────────────┘ │
-//!    └───────────────────────────── halts as the head ──────────────────────────────►┘
+//!            spun long enough              predecessor hands over, and defers the kick
+//!  RUNNING ───────────────────► HALTED ──────────────────────► CLAIMED ──────────► HASHED
+//!    │ ▲                          │                                     in the hash  │ ▲
+//!    │ ├── woken; kicked ahead; ◄─┘                                                  │ │
+//!    │ │   handed over and kicked                                                    │ │
+//!    │ └─────────────────────────── woken, as the head ◄─────────────────────────────┘ │
+//!    └───────────────────────────── halts as the head ────────────────────────────────►┘
 //! ```
 //!
 //! # Invariants
@@ -33,6 +33,9 @@
 //! * **V5** The state of a node is changed by its owner, by the predecessor that hands over to it,
 //!   and by an owner of the lock that kicks ahead. The latter two hold the lock then, so that the
 //!   node's owner cannot leave the queue before they are done (N2).
+//! * **V6** While a state is CLAIMED, the predecessor is entering the node in the hash, and nobody
+//!   else enters it or changes the state. Its owner, if it wakes and becomes the head meanwhile,
+//!   halts once more: the predecessor, or a later owner, will kick it.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
@@ -40,7 +43,7 @@ use super::kick::{halt, kick};
 use super::{Waiting, hash};
 use crate::admission::Admission;
 use crate::events::{self, Event};
-use crate::node::{HALTED, HASHED, Node, NodeId, RUNNING, TURN};
+use crate::node::{CLAIMED, HALTED, HASHED, Node, NodeId, RUNNING, TURN};
 use crate::platform::{AtomicWord, Budget, Platform, Until};
 use crate::site::Site;
 use crate::tuning::{Adaptive, Defer, KICK_AHEAD_MOST};
@@ -60,7 +63,7 @@ impl Waiting for Halt {
     fn await_turn<P: Platform>(p: &P, me: NodeId, prev: NodeId) {
         let node = p.node(me);
         while !watch(p, me, prev) {
-            // A compare-exchange, not a store: HASHED means that the turn has come already.
+            // A compare-exchange, not a store: CLAIMED means that the turn has come already.
             if node.state.compare_exchange(RUNNING, HALTED, Relaxed).is_ok() {
                 // V1. ORDERING: pairs with the fence of `hand_over`.
                 p.fence(p.ordering(Site::HaltWaiterFence, SeqCst));
@@ -69,9 +72,9 @@ impl Waiting for Halt {
                     halt(p, me);
                 }
                 if node.state.compare_exchange(HALTED, RUNNING, Relaxed).is_err() {
-                    // HASHED by the predecessor, which has handed over (or RUNNING: kicked). A
-                    // failed compare-exchange orders nothing, so without this a stale "not yet my
-                    // turn" would halt again, over HASHED.
+                    // Changed by the predecessor, which has handed over (or kicked ahead). A failed
+                    // compare-exchange orders nothing, so without this a stale "not yet my turn"
+                    // would halt again, over CLAIMED or HASHED.
                     // ORDERING: Acquire pairs with the Release of `HaltDefer`.
                     p.fence(p.ordering(Site::HaltRehalt, Acquire));
                 }
@@ -129,19 +132,25 @@ impl Waiting for Halt {
         if node.state.load(Relaxed) == RUNNING {
             return;
         }
-        if defers::<P, A>(p, node) {
-            // ORDERING: Release pairs with the Acquire of `HaltRehalt`.
-            let order = p.ordering(Site::HaltDefer, Release);
-            if node.state.compare_exchange(HALTED, HASHED, order).is_err() {
-                return;
-            }
-            if hash::insert(p, word, next) {
+        // A compare-exchange, not a swap: the waiter may be the head by now, and halted as such.
+        let deferred = defers::<P, A>(p, node);
+        let state = if deferred { CLAIMED } else { RUNNING };
+        // ORDERING: Release pairs with the Acquire of `HaltRehalt`.
+        let order = p.ordering(Site::HaltDefer, Release);
+        if node.state.compare_exchange(HALTED, state, order).is_err() {
+            return;
+        }
+        if deferred {
+            let inserted = hash::insert(p, word, next);
+            if inserted {
                 // V2. Relaxed: this CPU is the one to release the lock, or to find the entry.
                 word.fetch_or(SLEEPER, Relaxed);
+            }
+            // V6. ORDERING: Release pairs with the Acquire of `HaltClaimed`.
+            node.state.store(HASHED, p.ordering(Site::HaltHashed, Release));
+            if inserted {
                 return;
             }
-        } else if node.state.swap(RUNNING, Relaxed) != HALTED {
-            return;
         }
         kick(p, next, Event::LockKickCount);
     }
@@ -211,12 +220,14 @@ fn defers<P: Platform, A: Admission>(p: &P, next: &Node<P::Word>) -> bool {
         _ if A::ALWAYS_DEFERS => true,
         Defer::Never => false,
         Defer::Always => true,
-        Defer::Conditions => tuning.kick_ahead == 0 || {
-            // ORDERING: Acquire pairs with the Release of `QueueLink`.
-            let second = next.next.load(p.ordering(Site::HaltAheadNext, Acquire));
-            NodeId::from_number(second as u16)
-                .is_some_and(|second| p.node(second).state.load(Relaxed) == HALTED)
-        },
+        Defer::Conditions => {
+            tuning.kick_ahead == 0 || {
+                // ORDERING: Acquire pairs with the Release of `QueueLink`.
+                let second = next.next.load(p.ordering(Site::HaltAheadNext, Acquire));
+                NodeId::from_number(second as u16)
+                    .is_some_and(|second| p.node(second).state.load(Relaxed) == HALTED)
+            }
+        }
     }
 }
 
@@ -247,6 +258,13 @@ fn sleep<P: Platform>(
     halts: u32,
 ) -> Option<u32> {
     let node = p.node(me);
+    // V6. ORDERING: Acquire pairs with the Release of `HaltHashed`: whoever sees the state HASHED,
+    // and then no SLEEPER, knows that the entry has been there and is gone.
+    if node.state.load(p.ordering(Site::HaltClaimed, Acquire)) == CLAIMED {
+        count_halt(p, node, halts);
+        halt(p, me);
+        return None;
+    }
     node.state.swap(HASHED, Relaxed);
     // Before the look at the word: a release that kicks only whom it sees halted looks the other
     // way round.
@@ -276,14 +294,19 @@ fn sleep<P: Platform>(
             Err(now) => seen = now,
         }
     }
+    count_halt(p, node, halts);
+    halt(p, me);
+    node.state.swap(RUNNING, Relaxed);
+    None
+}
+
+/// The head halts, for the `halts + 1`-th time.
+fn count_halt<P: Platform>(p: &P, node: &Node<P::Word>, halts: u32) {
     remember(p, node, p.tuning().history_increment);
     events::count(p, Event::WaitHeadCount);
     if halts > 0 {
         events::count(p, Event::PvWaitAgain);
     }
-    halt(p, me);
-    node.state.swap(RUNNING, Relaxed);
-    None
 }
 
 /// Watches for the turn of `me` for as long as that is worth it; returns whether it has come.
