@@ -223,6 +223,7 @@ mod tests {
 
     impl Platform for Alone {
         type Word = AtomicU32;
+        type Address = core::sync::atomic::AtomicUsize;
         type Events = NoEvents;
         fn events(&self) -> &NoEvents {
             &NoEvents

@@ -10,66 +10,134 @@
 //!
 //! # States
 //! ```text
-//!  31        16 15         0
-//! ┌────────────┬────────────┐   free: next = serving
-//! │ next       │ serving    │   held: next - serving = 1 + waiters (modulo 2^16)
-//! └────────────┴────────────┘
+//!  31      17 16 15       1    0
+//! ┌──────────┬──┬──────────┬────────┐   free: next = serving
+//! │ next     │ 0│ serving  │ asleep │   held: next - serving = 1 + waiters (modulo 2^15)
+//! └──────────┴──┴──────────┴────────┘
 //! ```
 //!
 //! # Invariants
-//! * **T1** A ticket is drawn once per 2^16 draws, and served only after the release of the
+//! * **T1** A ticket is drawn once per 2^15 draws, and served only after the release of the
 //!   one before it.
 //! * **T2** Only the holder changes *serving*; anybody may draw at any time, so both change by
 //!   read-modify-writes of the whole word.
-//!
-//! * **T3** A context without a number draws no ticket: it takes the lock only where it finds it
-//!   free. So at most as many tickets are out as there are numbered contexts, nesting levels
-//!   included: 4 × 16 383 of the 65 535 that there can be.
+//! * **T3** A context without a node draws no ticket: it takes the lock only where it finds it
+//!   free. And a CPU waits with one ticket of a lock at most: an interrupt that waited for the
+//!   lock that the interrupted level waits for would wait for ever. So at most 16 383 tickets wait,
+//!   and 16 384 are out, of the 32 767 that there can be.
+//! * **T4** *asleep* is set only by a waiter whose ticket is out, and cleared only by who takes the
+//!   lock when no ticket is out. A waiter that only spins does not set it.
+//! * **T5** The step that serves the next ticket is the last look at the lock of the context that
+//!   releases it: the next owner may free it.
 //!
 //! # Limits
-//! Contexts without a number wait unfairly. Contexts nested more than four deep count on top of
-//! T3's bound. Collapses when threads outnumber CPUs, like every strict order.
+//! Contexts without a node wait unfairly. Collapses when threads outnumber CPUs, like every
+//! strict order.
 
+use core::marker::PhantomData;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::lock::{ConstLock, RawLock};
-use crate::platform::{AtomicWord, Budget, ConstWord, Platform, Until};
+use crate::node::{NodeId, with_node};
+use crate::platform::{AtomicWord, Budget, ConstWord, CpuId, Platform, Until};
 use crate::site::Site;
+use crate::waiting::Spin;
 
-const SERVING: u32 = 0xffff;
-const NEXT_SHIFT: u32 = 16;
+/// A waiter may be halted: whoever serves looks whom to kick.
+pub(crate) const ASLEEP: u32 = 1;
+const SERVE: u32 = 2;
+const SERVING: u32 = 0xfffe;
+const NEXT_SHIFT: u32 = 17;
 const DRAW: u32 = 1 << NEXT_SHIFT;
+/// Different tickets.
+const TICKETS: u32 = 1 << 15;
+
+const _: () = assert!(CpuId::LIMIT + 1 < TICKETS, "T3");
+
+/// How the owner of a ticket waits, and what a release does about it.
+pub trait TicketWaiting {
+    /// Waits with the node `me` until `ticket` is served. Acquire ordering.
+    fn await_ticket<P: Platform>(p: &P, word: &P::Word, me: NodeId, ticket: u32);
+
+    /// After a release of the lock known as `lock`, in a step that replaced `before` (T5).
+    fn served<P: Platform>(p: &P, lock: usize, before: u32);
+
+    /// A pause of a waiter that has no ticket.
+    fn pause<P: Platform>(p: &P);
+}
+
+impl TicketWaiting for Spin {
+    #[inline]
+    fn await_ticket<P: Platform>(p: &P, word: &P::Word, _: NodeId, ticket: u32) {
+        // ORDERING: Acquire pairs with the Release of `release`.
+        let order = p.ordering(Site::TicketTurn, Acquire);
+        p.wait_until(word, turn_of(ticket), Budget::Unbounded, order);
+    }
+
+    #[inline]
+    fn served<P: Platform>(_: &P, _: usize, _: u32) {}
+
+    #[inline]
+    fn pause<P: Platform>(p: &P) {
+        p.relax(1);
+    }
+}
 
 /// A ticket lock. See the [module](self) documentation.
 #[derive(Debug)]
 #[repr(transparent)]
-pub struct TicketLock<W> {
+pub struct TicketLock<W, H = Spin> {
     word: W,
+    waiting: PhantomData<H>,
+}
+
+/// The ticket that is served; the lock is held with it, unless it is yet to be drawn.
+#[inline]
+pub(crate) const fn serving(word: u32) -> u32 {
+    (word & SERVING) / SERVE
+}
+
+/// The ticket that is drawn next.
+#[inline]
+pub(crate) const fn next(word: u32) -> u32 {
+    word >> NEXT_SHIFT
+}
+
+/// The ticket after this one.
+#[inline]
+pub(crate) const fn after(ticket: u32) -> u32 {
+    (ticket + 1) % TICKETS
+}
+
+/// Until this ticket is served.
+#[inline]
+pub(crate) const fn turn_of(ticket: u32) -> Until {
+    Until { mask: SERVING, value: ticket * SERVE, equal: true }
 }
 
 #[inline]
 const fn is_free(word: u32) -> bool {
-    word >> NEXT_SHIFT == word & SERVING
+    next(word) == serving(word)
 }
 
-/// What to add to the word to serve the next ticket: one, without the carry into *next*.
+/// What to add to the word to serve the next ticket: one, without the carry out of *serving*.
 #[inline]
 const fn serve_next(word: u32) -> u32 {
-    if word & SERVING == SERVING { 1u32.wrapping_sub(DRAW) } else { 1 }
+    if word & SERVING == SERVING { SERVE.wrapping_sub(SERVING + SERVE) } else { SERVE }
 }
 
 // SAFETY: T1 gives exclusion; `TicketServe` releases what `TicketDraw`, `TicketTry` and
-// `TicketTurn` acquire, draws in between continuing its release sequence (T2).
-unsafe impl<P: Platform> RawLock<P> for TicketLock<P::Word> {
+// `TicketTurn` acquire, steps of others in between continuing its release sequence (T2).
+unsafe impl<P: Platform, H: TicketWaiting> RawLock<P> for TicketLock<P::Word, H> {
     #[inline]
     fn new() -> Self {
-        Self { word: P::Word::new(0) }
+        Self { word: P::Word::new(0), waiting: PhantomData }
     }
 
     #[inline]
     fn acquire(&self, p: &P) {
         if !take(p, &self.word) {
-            acquire_slow(p, &self.word);
+            acquire_slow::<P, H>(p, &self.word);
         }
     }
 
@@ -80,10 +148,12 @@ unsafe impl<P: Platform> RawLock<P> for TicketLock<P::Word> {
 
     #[inline]
     unsafe fn release(&self, p: &P) {
+        let lock = p.address(&self.word);
         let seen = self.word.load(Relaxed);
         // ORDERING: Release pairs with the Acquire of the next ticket's owner (`TicketTurn`, or
         // `TicketDraw` and `TicketTry` of a newcomer).
-        self.word.fetch_add(serve_next(seen), p.ordering(Site::TicketServe, Release));
+        let before = self.word.fetch_add(serve_next(seen), p.ordering(Site::TicketServe, Release));
+        H::served(p, lock, before);
     }
 
     #[inline]
@@ -98,48 +168,132 @@ fn take<P: Platform>(p: &P, word: &P::Word) -> bool {
     let seen = word.load(Relaxed);
     // ORDERING: Acquire pairs with the Release of `release`.
     let order = p.ordering(Site::TicketTry, Acquire);
-    is_free(seen) && word.compare_exchange(seen, seen.wrapping_add(DRAW), order).is_ok()
+    // T4.
+    let taken = seen.wrapping_add(DRAW) & !ASLEEP;
+    is_free(seen) && word.compare_exchange(seen, taken, order).is_ok()
 }
 
 #[cold]
 #[inline(never)]
-fn acquire_slow<P: Platform>(p: &P, word: &P::Word) {
-    if p.cpu().is_none() {
+fn acquire_slow<P: Platform, H: TicketWaiting>(p: &P, word: &P::Word) {
+    let served = with_node(p, |me| {
+        // ORDERING: Acquire pairs with the Release of `release`, if the lock was free.
+        let seen = word.fetch_add(DRAW, p.ordering(Site::TicketDraw, Acquire));
+        if !is_free(seen) {
+            H::await_ticket(p, word, me, next(seen));
+        }
+    });
+    if served.is_none() {
         // T3.
         while !take(p, word) {
-            p.relax(1);
+            H::pause(p);
         }
-        return;
-    }
-    // ORDERING: Acquire pairs with the Release of `release`, if the lock was free.
-    let seen = word.fetch_add(DRAW, p.ordering(Site::TicketDraw, Acquire));
-    if !is_free(seen) {
-        let mine = Until { mask: SERVING, value: seen >> NEXT_SHIFT, equal: true };
-        // ORDERING: Acquire pairs with the Release of `release`.
-        let order = p.ordering(Site::TicketTurn, Acquire);
-        p.wait_until(word, mine, Budget::Unbounded, order);
     }
 }
 
-impl<W: ConstWord> ConstLock for TicketLock<W> {
+impl<W: ConstWord, H> ConstLock for TicketLock<W, H> {
     #[allow(clippy::declare_interior_mutable_const)]
-    const UNLOCKED: Self = Self { word: W::ZERO };
+    const UNLOCKED: Self = Self { word: W::ZERO, waiting: PhantomData };
     type Guard = lock_api::GuardSend;
 }
 
 #[cfg(test)]
 mod tests {
+    use core::sync::atomic::AtomicU32;
+
     use super::*;
+    use crate::events::NoEvents;
+    use crate::node::Node;
+    use crate::waiting::Halt;
+
+    const fn word(next: u32, serving: u32, asleep: u32) -> u32 {
+        (next << NEXT_SHIFT) | (serving * SERVE) | asleep
+    }
 
     #[test]
-    fn serving_wraps_without_touching_next() {
-        for next in [0u32, 1, 0x7fff, 0xffff] {
-            for serving in [0u32, 1, 0xfffe, 0xffff] {
-                let word = next << NEXT_SHIFT | serving;
-                let after = word.wrapping_add(serve_next(word));
-                assert_eq!(after >> NEXT_SHIFT, next);
-                assert_eq!(after & SERVING, (serving + 1) & SERVING);
+    fn serving_wraps_without_touching_the_rest() {
+        for asleep in [0, ASLEEP] {
+            for next_ticket in [0, 1, 0x3fff, 0x7fff] {
+                for served in [0, 1, 0x7ffe, 0x7fff] {
+                    let before = word(next_ticket, served, asleep);
+                    let now = before.wrapping_add(serve_next(before));
+                    assert_eq!(now, word(next_ticket, after(served), asleep));
+                    assert_eq!((next(now), serving(now)), (next_ticket, after(served)));
+                    assert!(turn_of(after(served)).met_by(now) && !turn_of(served).met_by(now));
+                }
             }
         }
+    }
+
+    #[test]
+    fn next_wraps_out_of_the_word() {
+        for asleep in [0, ASLEEP] {
+            let before = word(0x7fff, 0x7fff, asleep);
+            assert!(is_free(before));
+            let drawn = before.wrapping_add(DRAW);
+            assert_eq!(drawn, word(0, 0x7fff, asleep));
+            assert!(!is_free(drawn));
+        }
+    }
+
+    /// One CPU, which nobody kicks: whoever halts here hangs.
+    struct Alone {
+        nodes: [Node<AtomicU32>; 4],
+    }
+
+    impl Platform for Alone {
+        type Word = AtomicU32;
+        type Address = core::sync::atomic::AtomicUsize;
+        type Events = NoEvents;
+        fn events(&self) -> &NoEvents {
+            &NoEvents
+        }
+        fn cpu(&self) -> Option<CpuId> {
+            CpuId::new(0)
+        }
+        fn node(&self, id: NodeId) -> &Node<AtomicU32> {
+            &self.nodes[id.level() as usize]
+        }
+        fn wait_until(
+            &self,
+            word: &AtomicU32,
+            until: Until,
+            _: Budget,
+            _: core::sync::atomic::Ordering,
+        ) -> u32 {
+            let seen = word.load(Relaxed);
+            assert!(until.met_by(seen), "nobody else is here: {seen:#010x}");
+            seen
+        }
+        fn relax(&self, _: u32) {
+            panic!("nothing to wait for");
+        }
+        fn fence(&self, _: core::sync::atomic::Ordering) {}
+    }
+
+    fn tickets_wrap<H: TicketWaiting>() {
+        let p = Alone { nodes: [const { Node::<AtomicU32>::UNUSED }; 4] };
+        let lock = TicketLock::<AtomicU32, H>::UNLOCKED;
+        for turn in 0..3 * TICKETS {
+            // Both ways to a ticket, and a mark that was left behind by somebody who halted.
+            lock.word.fetch_or(ASLEEP, Relaxed);
+            if turn % 2 == 0 {
+                lock.acquire(&p);
+                assert_eq!(lock.word.load(Relaxed) & ASLEEP, 0, "T4");
+            } else {
+                acquire_slow::<Alone, H>(&p, &lock.word);
+            }
+            assert!(lock.is_locked(&p) && !lock.try_acquire(&p));
+            assert_eq!(serving(lock.word.load(Relaxed)), turn % TICKETS);
+            // SAFETY: acquired just above.
+            unsafe { lock.release(&p) };
+            assert!(!lock.is_locked(&p));
+        }
+    }
+
+    #[test]
+    fn tickets_wrap_around_and_the_mark_of_a_halt_goes_with_the_last_ticket() {
+        tickets_wrap::<Spin>();
+        tickets_wrap::<Halt>();
     }
 }

@@ -166,7 +166,7 @@ pub(crate) fn insert_ticket<P: Platform>(
 
 /// Who halts until `ticket` of the lock at `lock` is served: one at most, and perhaps one or the
 /// other who does not (H4).
-pub(crate) fn holders_of<P: Platform>(
+pub(crate) fn halted_for<P: Platform>(
     p: &P,
     lock: usize,
     ticket: u32,

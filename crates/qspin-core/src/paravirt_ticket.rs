@@ -1,0 +1,112 @@
+//! The paravirt ticket lock: the ticket lock of [`crate::ticket`], whose waiters halt.
+//!
+//! # Problem
+//! A ticket lock has one next owner and no other. If that one is not running, everybody spins for
+//! nothing, and takes from it the CPU time that it needs. So a waiter that has watched for long
+//! enough halts, and a release kicks the one whose ticket it serves.
+//!
+//! # Source
+//! What document 001 became: Jeremy Fitzhardinge and Raghavendra K T, "Paravirtualized ticket
+//! spinlocks", Linux 3.12 to 4.1. There each CPU has a slot that says which lock and which ticket
+//! it halts for, and the CPU that releases looks through the slots of all that halt. Here the slots
+//! are the [table of halted waiters](crate::waiting::Bucket), hashed by lock and ticket.
+//!
+//! # States of a waiter
+//! ```text
+//!            watched long enough          ASLEEP set, not yet served
+//!  WATCHING ─────────────────────► ENTERED ─────────────────────────► HALTED
+//!     ▲                               │ served by now                   │ kicked, or for no reason
+//!     └─────── entry removed ─────────┴─────────────────────────────────┘
+//! ```
+//!
+//! # Invariants
+//! * **K1** A waiter makes its entry, then sets ASLEEP, by a read-modify-write even where it is set
+//!   already, and looks at the word which that returns. A release serves by a read-modify-write
+//!   of the same word and looks at what that returns. One of the two comes first: either the waiter
+//!   sees its turn, or the release sees ASLEEP, and the entry. (Linux before 4.0 had the mark in
+//!   one half of the word and served by adding to the other; that needs full fences.)
+//! * **K2** A release knows lock and ticket before it serves, and after that looks at the table
+//!   only (T5). Linux before 4.0 looked for the mark once more then, in a lock that might have been
+//!   freed.
+//! * **K3** ASLEEP stays set while anybody waits, since it stands for all that are halted. It goes
+//!   with the last ticket (T4): who takes a lock that nobody waits for clears it in the same step.
+//! * **K4** A waiter removes its entry itself, before it leaves the acquisition. So the table names
+//!   only locks that live, and a node has one entry at most: there are enough of them (H2).
+//! * **K5** A release kicks everybody in the bucket who seems to be meant. The one who is meant is
+//!   among them, or awake; another wakes for no reason and halts again (C4).
+//!
+//! # Limits
+//! Strict order: every hand-over to a halted waiter costs a wake-up, and nobody else may have the
+//! lock meanwhile. A waiter that finds its bucket full, of other locks' waiters, yields instead of
+//! halting.
+
+use core::sync::atomic::Ordering::{Acquire, Release};
+
+use crate::events::{self, Event};
+use crate::node::NodeId;
+use crate::platform::{AtomicWord, Budget, Platform};
+use crate::site::Site;
+use crate::ticket::{ASLEEP, TicketLock, TicketWaiting, after, next, serving, turn_of};
+use crate::waiting::kick::{halt, kick};
+use crate::waiting::{Halt, hash};
+
+/// The ticket lock whose waiters halt.
+pub type ParavirtTicketLock<W> = TicketLock<W, Halt>;
+
+impl TicketWaiting for Halt {
+    fn await_ticket<P: Platform>(p: &P, word: &P::Word, me: NodeId, ticket: u32) {
+        let turn = turn_of(ticket);
+        // ORDERING: Acquire pairs with the Release of `release`.
+        let order = p.ordering(Site::TicketTurn, Acquire);
+        loop {
+            let looks = Budget::Looks(p.tuning().queue_looks);
+            if turn.met_by(p.wait_until(word, turn, looks, order)) {
+                return;
+            }
+            let Some(entry) = hash::insert_ticket(p, p.address(word), ticket, me) else {
+                p.yield_cpu();
+                continue;
+            };
+            // K1. ORDERING: Release pairs with the Acquire of `TicketHaltKick`: the entry is there.
+            let seen = word.fetch_or(ASLEEP, p.ordering(Site::TicketHaltAsleep, Release));
+            let halts = !turn.met_by(seen);
+            if halts {
+                events::count(p, Event::WaitNodeCount);
+                halt(p, me);
+            }
+            // K4.
+            hash::free(p, entry);
+            if turn.met_by(word.load(order)) {
+                return;
+            }
+            if halts {
+                events::count(p, Event::SpuriousWakeup);
+            }
+        }
+    }
+
+    #[inline]
+    fn served<P: Platform>(p: &P, lock: usize, before: u32) {
+        let ticket = after(serving(before));
+        // A ticket that is yet to be drawn is nobody's.
+        if before & ASLEEP != 0 && next(before) != ticket {
+            kick_owner_of(p, lock, ticket);
+        }
+    }
+
+    #[inline]
+    fn pause<P: Platform>(p: &P) {
+        p.yield_cpu();
+    }
+}
+
+/// Kicks who halts until `ticket` of the lock known as `lock` is served (K2, K5).
+#[cold]
+#[inline(never)]
+fn kick_owner_of<P: Platform>(p: &P, lock: usize, ticket: u32) {
+    // K1. ORDERING: Acquire pairs with the Release of `TicketHaltAsleep`.
+    p.fence(p.ordering(Site::TicketHaltKick, Acquire));
+    for node in hash::halted_for(p, lock, ticket) {
+        kick(p, node, Event::UnlockKickCount);
+    }
+}
