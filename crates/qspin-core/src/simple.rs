@@ -6,7 +6,8 @@
 //!
 //! # Source
 //! powerpc's simple spinlock, which document 004 replaces: the word holds a token of the
-//! owner's CPU; under a hypervisor its waiters yield to the holder (`splpar_spin_yield`).
+//! owner's CPU; under a hypervisor its waiters yield to the holder (`splpar_spin_yield`), at once
+//! if it is known not to be running. Remedies (a) and (c) of document 001.
 //!
 //! # States
 //! ```text
@@ -14,118 +15,162 @@
 //! ```
 //!
 //! # Invariants
-//! * **M1** The word is set only by a compare-exchange from 0 and cleared only by the holder;
-//!   so while it is not 0 it names the holder.
+//! * **M1** By G1 of [`crate::flag`], while the word is not 0 it names the holder.
 //!
 //! # Limits
 //! Unfair: document 004 measured the fastest thread at 7 times the slowest. On threads no
 //! system call yields to one particular thread, so the yield there is undirected.
 
-use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::num::NonZeroU32;
+use core::sync::atomic::Ordering::Relaxed;
 
-use crate::lock::{ConstLock, RawLock};
-use crate::platform::{AtomicWord, Budget, ConstWord, CpuId, Platform, Until};
+use crate::flag::{FREE, FlagLock, Manner};
+use crate::platform::{AtomicWord, Budget, CpuId, Platform, Until};
 use crate::site::Site;
 
-const FREE: u32 = 0;
 /// The holder has no CPU number; nobody can yield to it in particular.
-const ANONYMOUS: u32 = u32::MAX;
+const ANONYMOUS: NonZeroU32 = NonZeroU32::MAX;
 
 /// A simple spinlock. See the [module](self) documentation.
-#[derive(Debug)]
-#[repr(transparent)]
-pub struct SimpleLock<W> {
-    word: W,
-}
+pub type SimpleLock<W> = FlagLock<W, Simple>;
 
-#[inline]
-fn token<P: Platform>(p: &P) -> u32 {
-    match p.cpu() {
-        Some(cpu) => cpu.number() + 1,
-        None => ANONYMOUS,
-    }
-}
+/// Waits by turns of looking and yielding, to the holder.
+#[derive(Debug, Clone, Copy)]
+pub struct Simple;
 
 #[inline]
 fn holder(word: u32) -> Option<CpuId> {
     CpuId::new(word.wrapping_sub(1))
 }
 
-impl<W: AtomicWord> SimpleLock<W> {
-    #[inline]
-    fn take<P: Platform<Word = W>>(&self, p: &P) -> bool {
-        // ORDERING: Acquire pairs with the Release of `release`.
-        let order = p.ordering(Site::SimpleTake, Acquire);
-        self.word.compare_exchange(FREE, token(p), order).is_ok()
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn acquire_slow<P: Platform<Word = W>>(&self, p: &P) {
-        loop {
-            let looks = Budget::Looks(p.tuning().simple_looks);
-            let seen = p.wait_until(&self.word, Until::is(FREE), looks, Relaxed);
-            if seen == FREE {
-                if self.take(p) {
-                    return;
-                }
-            } else {
-                match holder(seen) {
-                    Some(cpu) => p.yield_to(cpu),
-                    None => p.yield_cpu(),
-                }
-            }
-        }
-    }
-}
-
-// SAFETY: M1 gives exclusion; `SimpleTake` acquires what `SimpleRelease` releases.
-unsafe impl<P: Platform> RawLock<P> for SimpleLock<P::Word> {
-    #[inline]
-    fn new() -> Self {
-        Self { word: P::Word::new(FREE) }
-    }
-
-    #[inline]
-    fn acquire(&self, p: &P) {
-        if !self.take(p) {
-            self.acquire_slow(p);
-        }
-    }
-
-    #[inline]
-    fn try_acquire(&self, p: &P) -> bool {
-        self.word.load(Relaxed) == FREE && self.take(p)
-    }
-
-    #[inline]
-    unsafe fn release(&self, p: &P) {
-        // ORDERING: Release pairs with the Acquire of the next taker (`SimpleTake`).
-        self.word.store(FREE, p.ordering(Site::SimpleRelease, Release));
-    }
-
-    #[inline]
-    fn is_locked(&self, _: &P) -> bool {
-        self.word.load(Relaxed) != FREE
-    }
-}
-
-impl<W: ConstWord> ConstLock for SimpleLock<W> {
-    #[allow(clippy::declare_interior_mutable_const)]
-    const UNLOCKED: Self = Self { word: W::ZERO };
+impl Manner for Simple {
+    const TAKE: Site = Site::SimpleTake;
+    const RELEASE: Site = Site::SimpleRelease;
     // The word names the owner: released by another thread it would have named the wrong one.
     type Guard = lock_api::GuardNoSend;
+
+    #[inline]
+    fn token<P: Platform>(p: &P) -> NonZeroU32 {
+        p.cpu().map_or(ANONYMOUS, |cpu| NonZeroU32::MIN.saturating_add(cpu.number()))
+    }
+
+    #[inline]
+    fn begin<P: Platform>(_: &P) -> Self {
+        Self
+    }
+
+    #[inline]
+    fn look<P: Platform>(&self, p: &P, word: &P::Word) -> u32 {
+        let tuning = p.tuning();
+        if tuning.heed_preempted {
+            let seen = word.load(Relaxed);
+            if holder(seen).is_some_and(|owner| p.is_preempted(owner)) {
+                return seen;
+            }
+        }
+        p.wait_until(word, Until::is(FREE), Budget::Looks(tuning.simple_looks), Relaxed)
+    }
+
+    #[inline]
+    fn missed<P: Platform>(&mut self, p: &P, seen: u32) {
+        if seen == FREE {
+            return;
+        }
+        match holder(seen) {
+            Some(owner) => p.yield_to(owner),
+            None => p.yield_cpu(),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use core::cell::Cell;
+    use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
     use super::*;
+    use crate::events::NoEvents;
+    use crate::lock::RawLock;
+    use crate::node::{Node, NodeId};
+    use crate::tuning::Tuning;
 
     #[test]
     fn a_token_names_its_cpu_and_the_anonymous_one_names_nobody() {
         let last = CpuId::new(CpuId::LIMIT - 1).unwrap();
         assert_eq!(holder(last.number() + 1), Some(last));
         assert_eq!(holder(1).map(CpuId::number), Some(0));
-        assert_eq!(holder(ANONYMOUS), None);
+        assert_eq!(holder(ANONYMOUS.get()), None);
+        assert_eq!(holder(FREE), None);
+    }
+
+    /// The second of two CPUs. The first holds the lock, and releases it when it is yielded to.
+    struct Second<'a> {
+        tuning: Tuning,
+        first_runs: bool,
+        lock: &'a SimpleLock<AtomicU32>,
+        looks: Cell<u32>,
+        yields: Cell<u32>,
+    }
+
+    impl Platform for Second<'_> {
+        type Word = AtomicU32;
+        type Address = AtomicUsize;
+        type Events = NoEvents;
+        fn events(&self) -> &NoEvents {
+            &NoEvents
+        }
+        fn tuning(&self) -> &Tuning {
+            &self.tuning
+        }
+        fn cpu(&self) -> Option<CpuId> {
+            CpuId::new(1)
+        }
+        fn node(&self, _: NodeId) -> &Node<AtomicU32> {
+            unreachable!("a simple lock has no queue")
+        }
+        fn wait_until(&self, word: &AtomicU32, _: Until, budget: Budget, _: Ordering) -> u32 {
+            let Budget::Looks(looks) = budget else { unreachable!("looks are bounded") };
+            let seen = word.load(Relaxed);
+            if seen != FREE {
+                self.looks.set(self.looks.get() + looks);
+            }
+            seen
+        }
+        fn relax(&self, _: u32) {
+            unreachable!("a simple lock does not pause blindly")
+        }
+        fn fence(&self, _: Ordering) {}
+        fn is_preempted(&self, cpu: CpuId) -> bool {
+            cpu.number() == 0 && !self.first_runs
+        }
+        fn yield_to(&self, owner: CpuId) {
+            assert_eq!(owner.number(), 0);
+            self.yields.set(self.yields.get() + 1);
+            // SAFETY: the first CPU holds the lock, on whose behalf this is done.
+            unsafe { self.lock.release(self) };
+        }
+        fn yield_cpu(&self) {
+            unreachable!("the owner is known")
+        }
+    }
+
+    /// Looks at the taken lock, and yields to its owner, of a waiter.
+    fn wait(heed_preempted: bool, first_runs: bool) -> (u32, u32) {
+        let lock: SimpleLock<AtomicU32> = RawLock::<Second<'_>>::new();
+        // The first CPU's token.
+        lock.word.store(1, Relaxed);
+        let tuning = Tuning { heed_preempted, simple_looks: 77, ..Tuning::DEFAULT };
+        let (looks, yields) = (Cell::new(0), Cell::new(0));
+        let second = Second { tuning, first_runs, lock: &lock, looks, yields };
+        lock.acquire(&second);
+        assert!(lock.is_locked(&second));
+        (second.looks.get(), second.yields.get())
+    }
+
+    #[test]
+    fn a_waiter_looks_and_then_yields_to_the_owner_at_once_if_that_does_not_run() {
+        assert_eq!(wait(true, true), (77, 1));
+        assert_eq!(wait(true, false), (0, 1));
+        assert_eq!(wait(false, false), (77, 1), "heed_preempted is off");
     }
 }

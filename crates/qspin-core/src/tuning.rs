@@ -161,6 +161,7 @@ tunables! {
     /// Halt: whether a waiter halts earlier if the one before it is halted (patch 6).
     adaptive: Adaptive = Adaptive::Off, CHOICE;
     /// Halt: whether a waiter halts earlier if the one before it is known not to be running.
+    /// Simple: whether a waiter yields at once if the owner is.
     heed_preempted: bool = false, SWITCH;
     /// Halt: times that a waiter in the queue yields to the one before it before it halts.
     queue_yields: u32 = 0, 0..=1024;
