@@ -315,8 +315,8 @@ pub trait Platform {
         core::ptr::from_ref(word) as usize
     }
 
-    /// A hint that this CPU is about to hold a lock, and should not be preempted until
-    /// [`Platform::holder_exit`]. Remedy (b) of document 001.
+    /// A hint that this CPU has just acquired a lock, and should not be preempted until
+    /// [`Platform::holder_exit`], which follows the release. They nest. Remedy (b) of document 001.
     #[inline]
     fn holder_enter(&self) {}
 

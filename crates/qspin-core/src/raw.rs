@@ -9,7 +9,10 @@ use crate::platform::StaticPlatform;
 /// Lock `L` on platform `P`: [`lock_api::RawMutex`] for a lock that excludes,
 /// [`lock_api::RawRwLock`] for one that admits readers.
 ///
-/// As big as the lock alone.
+/// As big as the lock alone. Here, and only here, the platform learns when a lock is held
+/// ([`Platform::holder_enter`](crate::platform::Platform::holder_enter)): after it is acquired,
+/// since a waiter is not to be spared from preemption, and until after it is released, since the
+/// platform may then take the CPU away.
 #[repr(transparent)]
 pub struct Raw<L, P> {
     lock: L,
@@ -22,6 +25,21 @@ impl<L: ConstLock, P> Raw<L, P> {
     #[must_use]
     pub const fn new() -> Self {
         Self { lock: L::UNLOCKED, platform: PhantomData }
+    }
+}
+
+impl<L: ConstLock, P: StaticPlatform> Raw<L, P> {
+    /// The lock was acquired: the platform is told, and the guard made.
+    #[inline]
+    fn held() -> L::Guard {
+        P::PLATFORM.holder_enter();
+        L::Guard::marker()
+    }
+
+    /// The lock was released; it may be gone by now.
+    #[inline]
+    fn left() {
+        P::PLATFORM.holder_exit();
     }
 }
 
@@ -49,18 +67,19 @@ unsafe impl<L: RawLock<P> + ConstLock, P: StaticPlatform> lock_api::RawMutex for
     #[inline]
     fn lock(&self) -> L::Guard {
         self.lock.acquire(&P::PLATFORM);
-        L::Guard::marker()
+        Self::held()
     }
 
     #[inline]
     fn try_lock(&self) -> Option<L::Guard> {
-        self.lock.try_acquire(&P::PLATFORM).then(L::Guard::marker)
+        self.lock.try_acquire(&P::PLATFORM).then(Self::held)
     }
 
     #[inline]
     unsafe fn unlock(&self, _: L::Guard) {
         // SAFETY: the caller holds the lock; the guard is the proof of one acquisition.
-        unsafe { self.lock.release(&P::PLATFORM) }
+        unsafe { self.lock.release(&P::PLATFORM) };
+        Self::left();
     }
 
     #[inline]
@@ -79,35 +98,37 @@ unsafe impl<L: RawSharedLock<P> + ConstLock, P: StaticPlatform> lock_api::RawRwL
     #[inline]
     fn lock_shared(&self) -> L::Guard {
         self.lock.acquire_shared(&P::PLATFORM);
-        L::Guard::marker()
+        Self::held()
     }
 
     #[inline]
     fn try_lock_shared(&self) -> Option<L::Guard> {
-        self.lock.try_acquire_shared(&P::PLATFORM).then(L::Guard::marker)
+        self.lock.try_acquire_shared(&P::PLATFORM).then(Self::held)
     }
 
     #[inline]
     unsafe fn unlock_shared(&self, _: L::Guard) {
         // SAFETY: the caller holds the lock for reading.
-        unsafe { self.lock.release_shared(&P::PLATFORM) }
+        unsafe { self.lock.release_shared(&P::PLATFORM) };
+        Self::left();
     }
 
     #[inline]
     fn lock_exclusive(&self) -> L::Guard {
         self.lock.acquire_exclusive(&P::PLATFORM);
-        L::Guard::marker()
+        Self::held()
     }
 
     #[inline]
     fn try_lock_exclusive(&self) -> Option<L::Guard> {
-        self.lock.try_acquire_exclusive(&P::PLATFORM).then(L::Guard::marker)
+        self.lock.try_acquire_exclusive(&P::PLATFORM).then(Self::held)
     }
 
     #[inline]
     unsafe fn unlock_exclusive(&self, _: L::Guard) {
         // SAFETY: the caller holds the lock for writing.
-        unsafe { self.lock.release_exclusive(&P::PLATFORM) }
+        unsafe { self.lock.release_exclusive(&P::PLATFORM) };
+        Self::left();
     }
 
     #[inline]
