@@ -7,6 +7,10 @@
 //! |---|---|---|---|---|
 //! | [`native`] | queued spinlock | 4 | first come, first served | spins on its own cache line |
 //! | [`mcs`] | MCS lock | 8 | first come, first served | spins on its own cache line |
+//! | [`paravirt`] | queued spinlock, culled | 4 | nobody is forgotten | spins, then halts |
+//! | [`paravirt_stealing`] | queued spinlock that newcomers steal | 4 | past a sleeping head | spins, then halts |
+//! | [`paravirt_queued`] | queued spinlock | 4 | first come, first served | spins, then halts |
+//! | [`paravirt_ticket`] | ticket lock | 4 | first come, first served | spins on the lock, then halts |
 //! | [`ticket`] | ticket lock | 4 | first come, first served | spins on the lock |
 //! | [`backoff`] | test-and-set, exponential backoff | 4 | no | pauses, spins on the lock |
 //! | [`tas`] | test-and-set | 4 | no | spins on the lock |
@@ -103,6 +107,12 @@ typed_mutex! {
 }
 
 typed_mutex! {
+    /// The paravirt ticket lock: strictly fair, and its waiters halt.
+    /// See [`qspin_core::paravirt_ticket`].
+    paravirt_ticket: qspin_core::paravirt_ticket::ParavirtTicketLock
+}
+
+typed_mutex! {
     /// The MCS lock: strictly fair, eight bytes. See [`qspin_core::mcs`].
     mcs: qspin_core::mcs::McsLock
 }
@@ -145,6 +155,7 @@ const _: () = {
     assert!(size_of::<tas::RawLock>() == 4);
     assert!(size_of::<yielding::RawLock>() == 4);
     assert!(size_of::<ticket::RawLock>() == 4);
+    assert!(size_of::<paravirt_ticket::RawLock>() == 4);
     assert!(size_of::<simple::RawLock>() == 4);
     assert!(size_of::<mcs::RawLock>() == 8);
     assert!(size_of::<queued_rw::RawRwLock>() <= 8);
