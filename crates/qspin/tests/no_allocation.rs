@@ -69,6 +69,10 @@ fn locking_does_not_allocate() {
     assert_eq!(mutex::<qspin::ticket::RawLock>(), 0);
     assert_eq!(mutex::<qspin::mcs::RawLock>(), 0);
     assert_eq!(mutex::<qspin::simple::RawLock>(), 0);
+    assert_eq!(mutex::<qspin::paravirt::CountedRawLock>(), 0);
+    assert_eq!(mutex::<qspin::paravirt_stealing::CountedRawLock>(), 0);
+    assert_eq!(mutex::<qspin::paravirt_queued::CountedRawLock>(), 0);
+    assert_eq!(mutex::<qspin::paravirt_ticket::CountedRawLock>(), 0);
     let lock = qspin::queued_rw::RawRwLock::INIT;
     let shared = allocations(|| {
         let held = lock.lock_shared();
