@@ -9,6 +9,7 @@ macro_rules! typed_mutex {
 
             use crate::events::{Counted, NoEvents};
             use crate::platform::Threads;
+            use crate::platform::holder::Hinted;
 
             use $lock as Lock;
 
@@ -21,10 +22,21 @@ macro_rules! typed_mutex {
             /// A guard to a part of the value.
             pub type MappedMutexGuard<'a, T> = lock_api::MappedMutexGuard<'a, RawLock, T>;
 
+            /// As [`RawLock`], counting its events in `E`: [`Counted`], or a group that
+            /// [`counter_group!`](crate::counter_group) has made.
+            pub type RawLockWith<E> = qspin_core::raw::Raw<Lock<AtomicU32>, Threads<E>>;
+            /// As [`Mutex`], counting its events in `E`.
+            pub type MutexWith<E, T> = lock_api::Mutex<RawLockWith<E>, T>;
             /// As [`RawLock`], counting its events in [`crate::events`].
-            pub type CountedRawLock = qspin_core::raw::Raw<Lock<AtomicU32>, Threads<Counted>>;
+            pub type CountedRawLock = RawLockWith<Counted>;
             /// As [`Mutex`], counting its events in [`crate::events`].
-            pub type CountedMutex<T> = lock_api::Mutex<CountedRawLock, T>;
+            pub type CountedMutex<T> = MutexWith<Counted, T>;
+
+            /// As [`RawLock`]; its holder asks not to be preempted. See
+            /// [`crate::platform::holder`].
+            pub type HintedRawLock = qspin_core::raw::Raw<Lock<AtomicU32>, Threads<NoEvents, Hinted>>;
+            /// As [`Mutex`]; its holder asks not to be preempted.
+            pub type HintedMutex<T> = lock_api::Mutex<HintedRawLock, T>;
         }
     };
 }
@@ -38,6 +50,7 @@ macro_rules! typed_rwlock {
 
             use crate::events::{Counted, NoEvents};
             use crate::platform::Threads;
+            use crate::platform::holder::Hinted;
             use $lock as Lock;
 
             /// The lock itself, a [`lock_api::RawRwLock`].
@@ -49,10 +62,22 @@ macro_rules! typed_rwlock {
             /// Proof that the lock is held for writing.
             pub type RwLockWriteGuard<'a, T> = lock_api::RwLockWriteGuard<'a, RawRwLock, T>;
 
+            /// As [`RawRwLock`], counting its events in `E`: [`Counted`], or a group that
+            /// [`counter_group!`](crate::counter_group) has made.
+            pub type RawRwLockWith<E> = qspin_core::raw::Raw<Lock<AtomicU32>, Threads<E>>;
+            /// As [`RwLock`], counting its events in `E`.
+            pub type RwLockWith<E, T> = lock_api::RwLock<RawRwLockWith<E>, T>;
             /// As [`RawRwLock`], counting its events in [`crate::events`].
-            pub type CountedRawRwLock = qspin_core::raw::Raw<Lock<AtomicU32>, Threads<Counted>>;
+            pub type CountedRawRwLock = RawRwLockWith<Counted>;
             /// As [`RwLock`], counting its events in [`crate::events`].
-            pub type CountedRwLock<T> = lock_api::RwLock<CountedRawRwLock, T>;
+            pub type CountedRwLock<T> = RwLockWith<Counted, T>;
+
+            /// As [`RawRwLock`]; its holders ask not to be preempted. See
+            /// [`crate::platform::holder`].
+            pub type HintedRawRwLock =
+                qspin_core::raw::Raw<Lock<AtomicU32>, Threads<NoEvents, Hinted>>;
+            /// As [`RwLock`]; its holders ask not to be preempted.
+            pub type HintedRwLock<T> = lock_api::RwLock<HintedRawRwLock, T>;
         }
     };
 }

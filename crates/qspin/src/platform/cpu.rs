@@ -30,7 +30,8 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 use qspin_core::node::NodeId;
 use qspin_core::platform::CpuId;
 
-use super::NODES;
+use super::{NODES, rseq, run_status};
+use crate::events;
 
 /// A set of numbers below [`CpuId::LIMIT`], given out smallest first.
 struct Numbers<const WORDS: usize> {
@@ -134,7 +135,9 @@ fn assign() -> Option<CpuId> {
                 // P3: nobody else has this number (P1), and this thread is not in a queue yet.
                 nesting.store(0, Relaxed);
             }
-            give_back_at_end(number);
+            if give_back_at_end(number) {
+                run_status::enter(taken);
+            }
             Some(cpu)
         }
         Err(number) => {
@@ -159,14 +162,17 @@ extern "C" fn register() {
     if REGISTERED.load(Relaxed) != 0 || REGISTERED.swap(1, Relaxed) != 0 {
         return;
     }
+    rseq::find();
     let mut key: libc::pthread_key_t = 0;
     // SAFETY: `key` is a valid place; `thread_ends` has the signature of a key destructor.
     // Without a key (all taken) numbers are simply not given back.
     if unsafe { libc::pthread_key_create(&mut key, Some(thread_ends)) } == 0 {
         KEY.store(key + 1, Release);
     }
-    // SAFETY: `child_begins` is a valid handler and stays loaded as long as this code does.
-    unsafe { libc::pthread_atfork(None, None, Some(child_begins)) };
+    // SAFETY: valid handlers, which stay loaded as long as this code does.
+    unsafe {
+        libc::pthread_atfork(Some(events::fork_begins), Some(events::fork_ends), Some(child_begins))
+    };
 }
 
 /// Registers at load time: `pthread_atfork` may allocate, which a signal handler that is the
@@ -181,16 +187,15 @@ const ROUNDS: usize = 2;
 /// The destructor's argument: the number plus 1, and the round above it.
 const ROUND: usize = 1 << 32;
 
-fn give_back_at_end(value: u32) {
-    set_key(value as usize);
+/// Returns whether the number will be given back.
+fn give_back_at_end(value: u32) -> bool {
+    set_key(value as usize)
 }
 
-fn set_key(value: usize) {
+fn set_key(value: usize) -> bool {
     let key = KEY.load(Acquire);
-    if key != 0 {
-        // SAFETY: the key was created and is never deleted.
-        unsafe { libc::pthread_setspecific(key - 1, value as *const c_void) };
-    }
+    // SAFETY: the key was created and is never deleted.
+    key != 0 && unsafe { libc::pthread_setspecific(key - 1, value as *const c_void) } == 0
 }
 
 extern "C" fn thread_ends(value: *mut c_void) {
@@ -200,7 +205,9 @@ extern "C" fn thread_ends(value: *mut c_void) {
         return;
     }
     NUMBER.with(|number| number.store(ENDING, Relaxed));
-    NUMBERS.give_back((value % ROUND) as u32 - 1);
+    let number = (value % ROUND) as u32 - 1;
+    run_status::leave(number);
+    NUMBERS.give_back(number);
 }
 
 /// The child of `fork` has one thread: this one. The numbers of the others are free again, but
@@ -208,6 +215,8 @@ extern "C" fn thread_ends(value: *mut c_void) {
 extern "C" fn child_begins() {
     let own = NUMBER.with(|number| number.load(Relaxed));
     NUMBERS.keep_only(|number| number + 1 == own || nesting_of(number).is_none_or(queues));
+    run_status::child_begins(own.wrapping_sub(1));
+    events::forked();
 }
 
 fn nesting_of(number: u32) -> Option<&'static AtomicU32> {

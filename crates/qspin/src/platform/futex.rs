@@ -13,12 +13,11 @@
 //! # Invariants
 //! * **F1** The word lies in a table that lives as long as the program. A process-private futex
 //!   on it is always valid, however late a wake comes.
-//! * **F2** A system call here leaves `errno` as it was: a lock may be taken between a failing
-//!   call of the program and its look at `errno`, in a signal handler for instance.
 
-use core::arch::asm;
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use super::syscall::syscall;
 
 const NONE: u32 = 0;
 const KICKED: u32 = 1;
@@ -45,23 +44,12 @@ pub(super) fn kick(word: &'static AtomicU32) {
     }
 }
 
-/// The system call, without the C library's `errno` (F2).
+/// The system call.
 #[cold]
 fn futex(word: &'static AtomicU32, operation: i32, value: u32) {
-    let operation = operation | libc::FUTEX_PRIVATE_FLAG;
+    let operation = (operation | libc::FUTEX_PRIVATE_FLAG) as u64;
+    let arguments = [word.as_ptr() as u64, operation, value.into(), 0, 0];
     // SAFETY: F1. The kernel reads the word, which is an atomic, and writes nothing; without a
-    // timeout the fourth argument is null. `syscall` overwrites rcx and r11.
-    unsafe {
-        asm!(
-            "syscall",
-            inlateout("rax") libc::SYS_futex => _,
-            in("rdi") word.as_ptr(),
-            in("rsi") i64::from(operation),
-            in("rdx") u64::from(value),
-            in("r10") 0u64,
-            lateout("rcx") _,
-            lateout("r11") _,
-            options(nostack),
-        );
-    }
+    // timeout the fourth argument is null.
+    unsafe { syscall(libc::SYS_futex, arguments) };
 }

@@ -2,11 +2,18 @@
 //!
 //! A thread is a CPU: its number comes from a dense table ([`cpu`]) and stays with it for life,
 //! so that a node is never taken from a waiter that migrates. A signal handler is an interrupt
-//! ([`interrupt`]).
+//! ([`interrupt`]). A thread that does not run is what makes locks slow: the holder may ask not to
+//! be preempted ([`holder`]), and waiters may know who does not run ([`run_status`]).
 
 pub mod cpu;
+#[cfg(feature = "ebpf")]
+pub mod ebpf;
 mod futex;
+pub mod holder;
 pub mod interrupt;
+mod rseq;
+pub mod run_status;
+mod syscall;
 pub mod topology;
 
 use core::marker::PhantomData;
@@ -18,7 +25,8 @@ use qspin_core::platform::{AtomicWord, Budget, CpuId, Platform, StaticPlatform, 
 use qspin_core::tuning::Tuning;
 use qspin_core::waiting::Bucket;
 
-use crate::events::{Counted, NoEvents};
+use self::holder::{Hint, Unhinted};
+use crate::events::NoEvents;
 
 /// Every node a tail can name: 4 MiB of address space, of which only the pages of threads
 /// that have queued are ever touched.
@@ -29,11 +37,12 @@ static NODES: [Node<AtomicU32>; 1 << 16] = [const { Node::<AtomicU32>::UNUSED };
 static HALTED: [Bucket<AtomicU32, AtomicUsize>; NODES.len() / Bucket::<(), ()>::ENTRIES] =
     [const { Bucket::EMPTY }; NODES.len() / Bucket::<(), ()>::ENTRIES];
 
-/// The threads of this process, counting events in `E`. Zero-sized.
+/// The threads of this process, counting events in `E`; whether holders ask not to be preempted
+/// says `H`. Zero-sized.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Threads<E>(PhantomData<E>);
+pub struct Threads<E, H = Unhinted>(PhantomData<(E, H)>);
 
-impl<E> Threads<E> {
+impl<E, H> Threads<E, H> {
     /// The platform.
     pub const NEW: Self = Self(PhantomData);
 }
@@ -48,15 +57,11 @@ impl StaticEvents for NoEvents {
     const EVENTS: &'static Self = &NoEvents;
 }
 
-impl StaticEvents for Counted {
-    const EVENTS: &'static Self = &Counted;
-}
-
-impl<E: StaticEvents> StaticPlatform for Threads<E> {
+impl<E: StaticEvents, H: Hint> StaticPlatform for Threads<E, H> {
     const PLATFORM: Self = Self::NEW;
 }
 
-impl<E: StaticEvents> Platform for Threads<E> {
+impl<E: StaticEvents, H: Hint> Platform for Threads<E, H> {
     type Word = AtomicU32;
     type Address = AtomicUsize;
     type Events = E;
@@ -140,6 +145,21 @@ impl<E: StaticEvents> Platform for Threads<E> {
         // SAFETY: a valid place. The clock exists on every Linux.
         unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
         now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+    }
+
+    #[inline]
+    fn holder_enter(&self) {
+        H::enter();
+    }
+
+    #[inline]
+    fn holder_exit(&self) {
+        H::exit();
+    }
+
+    #[inline]
+    fn is_preempted(&self, cpu: CpuId) -> bool {
+        run_status::known_not_to_run(cpu)
     }
 
     #[inline]

@@ -1,0 +1,222 @@
+//! Which thread is known not to run: remedy (c) of document 001, without privileges.
+//!
+//! # Problem
+//! To spin for somebody who does not run is to spin for nothing, and on the same CPU it even keeps
+//! them from running. Linux tells no thread whether another one runs. But it tells every thread on
+//! which CPU that one is itself, in its rseq area ([`super::rseq`]), which others can read.
+//!
+//! # What is known, and what is not
+//! * Another thread's CPU is mine: it does not run, because I do. Whether it is preempted or asleep
+//!   is not known: a sleeping thread has a CPU, too, the one on which it ran last.
+//! * Its CPU is another: nothing is known. It may run there, be preempted there, or sleep.
+//!
+//! So the answer "is known not to run" has been true at the moment of the look, but for a migration
+//! of this thread just then; "is not known" means nothing. That covers the case in which to spin
+//! harms most. The others need the publisher of feature `ebpf`: `platform/ebpf.rs`.
+//!
+//! # Invariants
+//! * **I1** `area` of a slot is null or the area of the thread that has the slot's number. It is
+//!   set by that thread, and cleared by it before the number is given back.
+//! * **I2** Whoever follows `area` has first raised `readers`, and lowers it afterwards; a thread
+//!   that ends clears `area`, then waits until `readers` is 0. Both do so sequentially consistent:
+//!   the reader finds null, or the thread that ends finds the reader. So an area that is read is
+//!   still there.
+//! * **I3** In the child of `fork` nobody reads but, perhaps, its one thread, if it forked in a
+//!   signal handler. The slots in which somebody read begin a new *era* with no readers; who
+//!   began to read in an older one does not lower it again.
+//!
+//! # Limits
+//! A thread that never waited has no number, and nothing is known of it. One that no key destructor
+//! is called for stays invisible, see [`super::cpu`]. A child that forked in a handler, and returns
+//! from it into the very read that the handler interrupted, may read the area of a thread that it
+//! no longer has; the memory is still there unless the handler itself made and joined threads.
+
+use core::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
+
+use qspin_core::platform::CpuId;
+
+use super::rseq::{self, Area};
+
+struct Slot {
+    area: AtomicPtr<Area>,
+    /// The number of readers, and the era above it (I3).
+    readers: AtomicU64,
+}
+
+const ERA: u64 = 1 << 32;
+const COUNT: u64 = ERA - 1;
+
+impl Slot {
+    // The constant is a template: every use makes a new slot.
+    #[allow(clippy::declare_interior_mutable_const)]
+    const EMPTY: Self =
+        Self { area: AtomicPtr::new(core::ptr::null_mut()), readers: AtomicU64::new(0) };
+
+    /// What `look` makes of the area, if there is one.
+    #[inline]
+    fn read<R>(&self, look: impl FnOnce(&Area) -> R) -> Option<R> {
+        // I2. ORDERING: SeqCst pairs with the SeqCst of `clear`.
+        let era = self.readers.fetch_add(1, SeqCst) / ERA;
+        // SAFETY: I1; and by I2 the thread is still there, as is what `as_ref` borrows.
+        let found = unsafe { self.area.load(SeqCst).as_ref() }.map(look);
+        let mut seen = self.readers.load(Relaxed);
+        // I3. ORDERING: Release pairs with the look of `clear` that sees nobody.
+        while seen / ERA == era
+            && let Err(now) = self.readers.compare_exchange_weak(seen, seen - 1, Release, Relaxed)
+        {
+            seen = now;
+        }
+        found
+    }
+
+    /// Takes the area away from readers; returns when nobody reads it any more.
+    fn clear(&self) {
+        // I2. ORDERING: SeqCst pairs with the SeqCst of `read`, whose Release the loads acquire.
+        self.area.swap(core::ptr::null_mut(), SeqCst);
+        while self.readers.load(SeqCst) & COUNT != 0 {
+            // SAFETY: a system call without arguments that touches no memory of ours.
+            unsafe { libc::sched_yield() };
+        }
+    }
+
+    /// In the child of `fork`: nobody reads (I3), and only a kept area is still of a thread.
+    fn inherit(&self, keep: bool) {
+        if !keep {
+            self.area.store(core::ptr::null_mut(), Relaxed);
+        }
+        let seen = self.readers.load(Relaxed);
+        if seen & COUNT != 0 {
+            self.readers.store((seen & !COUNT).wrapping_add(ERA), Relaxed);
+        }
+    }
+}
+
+/// A slot a number: 256 KiB of address space, touched where threads are.
+static SLOTS: [Slot; CpuId::LIMIT as usize] = [const { Slot::EMPTY }; CpuId::LIMIT as usize];
+
+/// Slots from here on were never used.
+static USED: AtomicU32 = AtomicU32::new(0);
+
+fn slot(number: u32) -> Option<&'static Slot> {
+    SLOTS.get(number as usize)
+}
+
+/// This thread has got `number`, and will call [`leave`].
+pub(super) fn enter(number: u32) {
+    #[cfg(feature = "ebpf")]
+    super::ebpf::enter(number);
+    let area = rseq::mine();
+    if let Some(slot) = slot(number)
+        && !area.is_null()
+    {
+        USED.fetch_max(number + 1, Relaxed);
+        slot.area.store(area.cast_mut(), Release);
+    }
+}
+
+/// This thread is about to give `number` back.
+pub(super) fn leave(number: u32) {
+    #[cfg(feature = "ebpf")]
+    super::ebpf::leave(number);
+    if let Some(slot) = slot(number) {
+        slot.clear();
+    }
+}
+
+/// In the child of `fork`, whose one thread has the number `own`, which may be no number at all.
+pub(super) fn child_begins(own: u32) {
+    #[cfg(feature = "ebpf")]
+    super::ebpf::child_begins(own);
+    for (number, slot) in SLOTS.iter().enumerate().take(USED.load(Relaxed) as usize) {
+        slot.inherit(own == number as u32);
+    }
+}
+
+/// Whether anything is known without privileges: the C library has registered rseq areas.
+#[must_use]
+pub fn available() -> bool {
+    !rseq::mine().is_null()
+}
+
+/// Whether the thread of this number is known not to run. A hint: it may run by now.
+#[inline]
+#[must_use]
+pub fn known_not_to_run(cpu: CpuId) -> bool {
+    #[cfg(feature = "ebpf")]
+    if let Some(known) = super::ebpf::known_not_to_run(cpu) {
+        return known;
+    }
+    let own = rseq::mine();
+    // SAFETY: this thread's own area, if it has one.
+    let Some(here) = (unsafe { own.as_ref() }).and_then(Area::cpu) else { return false };
+    let same = |area: &Area| !core::ptr::eq(area, own) && area.cpu() == Some(here);
+    slot(cpu.number()).and_then(|slot| slot.read(same)) == Some(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use core::sync::atomic::AtomicBool;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn a_slot_is_read_while_it_has_an_area() {
+        let area = Area::on_cpu(3);
+        let slot = Slot::EMPTY;
+        assert_eq!(slot.read(Area::cpu), None);
+        slot.area.store((&raw const area).cast_mut(), Release);
+        assert_eq!(slot.read(Area::cpu), Some(Some(3)));
+        slot.clear();
+        assert_eq!(slot.read(Area::cpu), None);
+        assert_eq!(slot.readers.load(Relaxed), 0);
+    }
+
+    #[test]
+    fn who_ends_waits_for_who_reads() {
+        let area = Area::on_cpu(3);
+        let slot = Slot::EMPTY;
+        slot.area.store((&raw const area).cast_mut(), Release);
+        let (cleared, reading) = (AtomicBool::new(false), AtomicBool::new(false));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                slot.read(|_| {
+                    reading.store(true, Release);
+                    while !slot.area.load(SeqCst).is_null() {
+                        thread::yield_now();
+                    }
+                    // The other thread has taken the area away, and must be waiting.
+                    for _ in 0..1000 {
+                        assert!(!cleared.load(SeqCst));
+                        thread::yield_now();
+                    }
+                });
+            });
+            while !reading.load(SeqCst) {
+                thread::yield_now();
+            }
+            slot.clear();
+            cleared.store(true, SeqCst);
+        });
+    }
+
+    #[test]
+    fn a_child_has_no_readers_and_one_that_read_at_the_fork_counts_in_no_new_era() {
+        let area = Area::on_cpu(3);
+        let slot = Slot::EMPTY;
+        slot.area.store((&raw const area).cast_mut(), Release);
+        slot.read(|_| {
+            slot.inherit(true);
+            assert_eq!(slot.readers.load(Relaxed), ERA, "nobody, in the next era");
+            assert!(slot.read(|_| ()).is_some(), "it was kept");
+            slot.readers.fetch_add(1, Relaxed);
+        });
+        assert_eq!(slot.readers.load(Relaxed), ERA + 1, "the one of the new era is still there");
+        slot.inherit(false);
+        assert_eq!(slot.readers.load(Relaxed), 2 * ERA);
+        assert_eq!(slot.read(|_| ()), None);
+        slot.inherit(false);
+        assert_eq!(slot.readers.load(Relaxed), 2 * ERA, "nobody read, so it is the same era");
+    }
+}
