@@ -6,52 +6,67 @@
 //! Each tunable is set to several values, all else at its default, and all of them are measured
 //! in turn, round after round. Printed is the median throughput over that of the default, and the
 //! 95 % interval of the median of the ratios that the rounds gave.
+//!
+//! `-- queue_looks head_looks` measures these two alone.
 
 use std::arch::asm;
 use std::hint::black_box;
+use std::process::ExitCode;
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use lock_api::RawMutex;
-use qspin::events::NoEvents;
-use qspin::platform::{StaticTuning, Threads};
-use qspin_core::queued::NativeLock;
-use qspin_core::raw::Raw;
-use qspin_core::simple::SimpleLock;
-use qspin_core::tuning::Tuning;
-use qspin_core::yielding::YieldLock;
+use qspin::tuning::{self, Tunable, Tuning};
 
 const ROUNDS: usize = 41;
 const PHASE: Duration = Duration::from_millis(20);
 
 /// Threads, steps inside, steps outside.
 type Load = (usize, u32, u32);
-type Run = fn(Load) -> f64;
 
-/// A tuning whose field number `FIELD` has the value `VALUE`.
-struct With<const FIELD: u32, const VALUE: u32>;
+/// A tunable, the lock that shows its effect, under which loads, and the values to compare.
+struct Experiment {
+    tunable: &'static str,
+    run: fn(Load) -> f64,
+    loads: &'static [Load],
+    values: &'static [u32],
+}
 
-const OWNER: u32 = 0;
-const PAUSES: u32 = 4;
-const PENDING: u32 = 1;
-const SIMPLE: u32 = 2;
-const YIELD: u32 = 3;
+/// As many threads as CPUs have: where the fast and the pending path matter.
+const TWO: &[Load] = &[(2, 0, 0), (2, 300, 300), (2, 3000, 3000)];
+/// More threads than CPUs, waiters that spin.
+const CROWD: &[Load] = &[(2, 300, 300), (8, 300, 300), (8, 3000, 3000)];
+/// More threads than CPUs, waiters that halt: 1 µs inside, nothing and 2 µs outside.
+const HALTING: &[Load] = &[(8, 1000, 0), (8, 1000, 2000), (32, 1000, 0), (32, 1000, 2000)];
 
-impl<const FIELD: u32, const VALUE: u32> StaticTuning for With<FIELD, VALUE> {
-    const TUNING: &'static Tuning = &{
-        let mut tuning = Tuning::DEFAULT;
-        match FIELD {
-            OWNER => tuning.owner_looks = VALUE,
-            PAUSES => tuning.owner_pauses = VALUE,
-            PENDING => tuning.pending_looks = VALUE,
-            SIMPLE => tuning.simple_looks = VALUE,
-            _ => tuning.yield_looks = VALUE,
-        }
-        tuning
+macro_rules! experiments {
+    ($($lock:ident $loads:ident $tunable:ident: $($value:literal)*;)*) => {
+        &[$(Experiment {
+            tunable: stringify!($tunable),
+            run: run::<qspin::$lock::RawLock>,
+            loads: $loads,
+            values: &[$($value),*],
+        }),*]
     };
 }
+
+const EXPERIMENTS: &[Experiment] = experiments! {
+    native TWO owner_looks: 0 1 2 4 6 8;
+    native TWO owner_pauses: 1 2 4 8;
+    native TWO pending_looks: 1 16 64 512 4096;
+    simple CROWD simple_looks: 1 16 64 256 1024;
+    yielding CROWD yield_looks: 1 16 64 256 1024;
+    paravirt HALTING queue_looks: 1 16 64 256 1024 32768;
+    paravirt HALTING head_looks: 1 64 256 1024 32768;
+    paravirt_queued HALTING pending_wait_looks: 1 256 1024 4096;
+    paravirt_stealing HALTING steal_looks: 0 16 64 256;
+    paravirt HALTING cull_looks: 0 8 32 128 512;
+    paravirt HALTING awake_looks: 64 256 1024 4096 16384;
+    paravirt HALTING patience_looks: 1 16 64 256 1024;
+    paravirt HALTING rotate_turns: 8 64 512 4096;
+};
 
 /// A chain of multiplications: as long in every copy of the loop that the compiler makes, which
 /// work that goes through memory is not.
@@ -101,28 +116,45 @@ fn run<R: RawMutex + Sync>((threads, inside, outside): Load) -> f64 {
     operations.into_inner() as f64 / PHASE.as_secs_f64()
 }
 
-macro_rules! values {
-    ($lock:ident, $field:ident: $($value:literal)*) => {
-        [$((
-            $value,
-            run::<Raw<$lock<AtomicU32>, Threads<NoEvents, With<$field, $value>>>> as Run,
-        )),*]
-    };
+/// Measures with other tunables in force.
+fn run_with(tuning: &'static Tuning, experiment: &Experiment, load: Load) -> f64 {
+    tuning::set(tuning);
+    let operations = (experiment.run)(load);
+    tuning::set(&Tuning::DEFAULT);
+    operations
 }
 
-fn compare(name: &str, default: u32, loads: &[Load], values: &[(u32, Run)]) {
-    let reference = values.iter().position(|(value, _)| *value == default).expect("the default");
-    println!("\n| {name} | threads | steps inside, outside | over the default | 95 % interval |");
+fn compare(experiment: &Experiment, tunable: &Tunable) {
+    let default = (tunable.get)(&Tuning::DEFAULT);
+    // The default is measured as the others are, in its place among them.
+    let mut values = experiment.values.to_vec();
+    if let Err(place) = values.binary_search(&default) {
+        values.insert(place, default);
+    }
+    let tunings: Vec<&'static Tuning> = values
+        .iter()
+        .map(|value| {
+            let mut tuning = Tuning::DEFAULT;
+            (tunable.set)(&mut tuning, *value);
+            &*Box::leak(Box::new(tuning))
+        })
+        .collect();
+    let reference = values.binary_search(&default).expect("the default is among the values");
+    println!(
+        "\n| {} | threads | steps inside, outside | over the default | 95 % interval |",
+        tunable.name
+    );
     println!("|--:|--:|---|--:|---|");
-    for load in loads {
+    for load in experiment.loads {
         let mut ratios = vec![Vec::new(); values.len()];
         for _ in 0..ROUNDS {
-            let round: Vec<f64> = values.iter().map(|(_, run)| run(*load)).collect();
+            let round: Vec<f64> =
+                tunings.iter().map(|tuning| run_with(tuning, experiment, *load)).collect();
             for (index, ratios) in ratios.iter_mut().enumerate() {
                 ratios.push(round[index] / round[reference]);
             }
         }
-        for ((value, _), mut ratios) in values.iter().zip(ratios) {
+        for (value, mut ratios) in values.iter().zip(ratios) {
             ratios.sort_by(f64::total_cmp);
             // Order statistics that enclose the median with 95 %: n/2 -+ 0.98 sqrt(n).
             let spread = (0.98 * (ROUNDS as f64).sqrt()).ceil() as usize;
@@ -141,28 +173,19 @@ fn compare(name: &str, default: u32, loads: &[Load], values: &[(u32, Run)]) {
     }
 }
 
-fn main() {
-    let default = Tuning::DEFAULT;
-    let two = [(2, 0, 0), (2, 300, 300), (2, 3000, 3000)];
-    compare("owner_looks", default.owner_looks, &two, &values!(NativeLock, OWNER: 0 1 2 4 6 8));
-    compare("owner_pauses", default.owner_pauses, &two, &values!(NativeLock, PAUSES: 1 2 4 8));
-    compare(
-        "pending_looks",
-        default.pending_looks,
-        &two,
-        &values!(NativeLock, PENDING: 1 16 64 512 4096),
-    );
-    let crowd = [(2, 300, 300), (8, 300, 300), (8, 3000, 3000)];
-    compare(
-        "simple_looks",
-        default.simple_looks,
-        &crowd,
-        &values!(SimpleLock, SIMPLE: 1 16 64 256 1024),
-    );
-    compare(
-        "yield_looks",
-        default.yield_looks,
-        &crowd,
-        &values!(YieldLock, YIELD: 1 16 64 256 1024),
-    );
+fn main() -> ExitCode {
+    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    let known = |name: &String| EXPERIMENTS.iter().any(|experiment| experiment.tunable == name);
+    if let Some(unknown) = wanted.iter().find(|name| !known(name)) {
+        let names: Vec<_> = EXPERIMENTS.iter().map(|experiment| experiment.tunable).collect();
+        eprintln!("tunables: no experiment for '{unknown}'; there are {}", names.join(", "));
+        return ExitCode::from(2);
+    }
+    for experiment in EXPERIMENTS {
+        if wanted.is_empty() || wanted.iter().any(|name| name == experiment.tunable) {
+            let tunable = Tuning::ALL.iter().find(|tunable| tunable.name == experiment.tunable);
+            compare(experiment, tunable.expect("an experiment names a tunable"));
+        }
+    }
+    ExitCode::SUCCESS
 }
