@@ -15,6 +15,9 @@
 //! * **P4** In the child of `fork` the number of a thread that was in a queue is never given out
 //!   again: the tail of that queue's lock still names its node, and a newcomer to that lock
 //!   would write into what had become another thread's node.
+//! * **P5** In the child of `fork` the table of halted waiters is empty. A lock that is made anew
+//!   where another was that somebody halted for would find the wrong one there. Only a `fork`
+//!   in a signal handler that interrupted a wait leaves the table alone.
 //!
 //! # Limits
 //! A thread whose key destructor has run (it is about to vanish) has no number any more, and
@@ -29,6 +32,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 
 use qspin_core::node::NodeId;
 use qspin_core::platform::CpuId;
+use qspin_core::waiting::Bucket;
 
 use super::{NODES, rseq, run_status};
 use crate::events;
@@ -215,6 +219,11 @@ extern "C" fn thread_ends(value: *mut c_void) {
 extern "C" fn child_begins() {
     let own = NUMBER.with(|number| number.load(Relaxed));
     NUMBERS.keep_only(|number| number + 1 == own || nesting_of(number).is_none_or(queues));
+    let own_nesting = nesting_of(own.wrapping_sub(1));
+    if NUMBERS.in_use() > u32::from(own_nesting.is_some()) && !own_nesting.is_some_and(queues) {
+        // P5.
+        HALTED.iter().for_each(Bucket::forget);
+    }
     run_status::child_begins(own.wrapping_sub(1));
     events::forked();
 }
