@@ -11,4 +11,5 @@ pub mod output;
 pub mod quantity;
 pub mod report;
 pub mod row;
+pub mod tune;
 pub mod verdict;

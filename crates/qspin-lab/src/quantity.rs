@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use qspin::tuning::KICK_AHEAD_MOST;
+
 /// A duration as `100ns`, `2us`, `1.5ms`, `1s`; a bare `0` needs no unit.
 ///
 /// # Errors
@@ -132,9 +134,56 @@ pub fn parse_ratio(text: &str) -> Result<Ratio, String> {
     Ok(Ratio::Readers(readers, writers))
 }
 
+/// Kick-ahead levels as `0..5` (both ends included), `0,2,4` or `3`; ascending, each once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Levels(pub Vec<u32>);
+
+/// Kick-ahead levels.
+///
+/// # Errors
+///
+/// What is wrong with `text`, and what would be right.
+pub fn parse_levels(text: &str) -> Result<Levels, String> {
+    const MOST: u32 = KICK_AHEAD_MOST as u32;
+    let wrong = || {
+        format!(
+            "`{text}` names no kick-ahead levels: write 0..{MOST} with both ends, 0,2,4 or 3, each \
+             from 0 to {MOST}"
+        )
+    };
+    let level = |text: &str| match text.trim().parse::<u32>() {
+        Ok(level @ 0..=MOST) => Ok(level),
+        _ => Err(wrong()),
+    };
+    let mut levels: Vec<u32> = match text.split_once("..") {
+        Some((first, last)) => (level(first)?..=level(last)?).collect(),
+        None => text.split(',').map(level).collect::<Result<_, _>>()?,
+    };
+    if levels.is_empty() {
+        return Err(wrong());
+    }
+    levels.sort_unstable();
+    levels.dedup();
+    Ok(Levels(levels))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn kick_ahead_levels_are_a_range_a_list_or_a_number() {
+        let levels = |text| parse_levels(text).map(|levels| levels.0);
+        assert_eq!(levels("0..5"), Ok(vec![0, 1, 2, 3, 4, 5]));
+        assert_eq!(levels("1..1"), Ok(vec![1]));
+        assert_eq!(levels("4,0,2,2"), Ok(vec![0, 2, 4]));
+        assert_eq!(levels("3"), Ok(vec![3]));
+        for wrong in
+            ["6", "0..6", "5..0", "..", "1..", "..2", "1,,2", "", "-1", "x", "0...5", "0..=5"]
+        {
+            assert!(levels(wrong).unwrap_err().contains("0..5"), "{wrong}");
+        }
+    }
 
     #[test]
     fn durations_need_a_unit() {

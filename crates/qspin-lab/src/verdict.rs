@@ -15,7 +15,7 @@
 mod collapse;
 mod starvation;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 pub(crate) mod words;
 
 pub use collapse::{Collapse, Fallen};
@@ -285,6 +285,32 @@ fn decide(scores: &[Score]) -> Outcome {
 /// No clear difference between the better and the worse of two.
 fn same(better: Interval, worse: Interval) -> bool {
     worse.hi >= better.lo || worse.median >= better.median * (1.0 - SAME)
+}
+
+/// How one throughput stands to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Difference {
+    /// Clearly more.
+    More,
+    /// Clearly less.
+    Less,
+    /// No clear difference.
+    None,
+    /// From so few rounds nothing follows.
+    TooFewRounds,
+}
+
+/// How `own` stands to `other`, both from at least `rounds` rounds.
+#[must_use]
+pub fn difference(own: Interval, other: Interval, rounds: u32) -> Difference {
+    let more = own.median >= other.median;
+    let (better, worse) = if more { (own, other) } else { (other, own) };
+    match same(better, worse) {
+        _ if is_too_few(rounds) => Difference::TooFewRounds,
+        true => Difference::None,
+        false if more => Difference::More,
+        false => Difference::Less,
+    }
 }
 
 /// Among the contenders that starve nobody in any case.

@@ -77,6 +77,65 @@ fn other_values_have_a_range() {
 }
 
 #[test]
+fn tunables_have_names_and_ranges() {
+    assert_said(&["bench", "--tune", "kickahead=2"], &["`kickahead`", "kick_ahead?", "--tunables"]);
+    assert_said(&["bench", "--tune", "moon=full"], &["`moon`", "owner_looks, ", "rotate_turns"]);
+    assert_said(&["bench", "--tune", "kick_ahead=6"], &["kick_ahead", "0 to 5", "default is 0"]);
+    assert_said(
+        &["bench", "--tune", "kick_ahead=2,defer=sometimes"],
+        &["`sometimes`", "never, conditions or always", "default is always"],
+    );
+    assert_said(&["bench", "--tune", "pending"], &["no value", "off or on"]);
+    assert_said(&["bench", "--tune", "-5"], &["name=value"]);
+    assert_said(
+        &["bench", "--tune", "kick_ahead=2", "--tune", "kick_ahead=2"],
+        &["kick_ahead twice"],
+    );
+    assert_said(
+        &["bench", "--locks", "std,tas", "--tune", "cull_looks=2"],
+        &["--tune cull_looks=2 says nothing to these locks: add paravirt"],
+    );
+    assert_said(&["bench", "--workload", "rw", "--tune", "pending=off"], &["add paravirt-queued"]);
+}
+
+#[test]
+fn series_decide_for_themselves() {
+    assert_said(&["bench", "--steps=backwards"], &["series, reviewed"]);
+    assert_said(&["bench", "--steps", "--locks", "native"], &["leave out --locks"]);
+    assert_said(&["bench", "--steps", "--peers", "none"], &["--steps", "--peers"]);
+    assert_said(&["bench", "--steps", "--kick-ahead", "1"], &["--steps", "--kick-ahead"]);
+    assert_said(&["bench", "--steps", "--tune", "defer=always"], &["sets defer itself"]);
+    assert_said(
+        &["bench", "--kick-ahead", "1", "--tune", "kick_ahead=1"],
+        &["--kick-ahead sets kick_ahead itself"],
+    );
+    for series in [&["--steps"][..], &["--kick-ahead", "0..5"]] {
+        for workload in ["rw", "kernel-lock-bench"] {
+            let args = [&["bench", "--workload", workload], series].concat();
+            assert_said(&args, &[series[0], "lengths or locktorture"]);
+        }
+    }
+    for wrong in ["6", "0..6", "5..0", "-1", "all", ""] {
+        assert_said(&["bench", "--kick-ahead", wrong], &["0..5", "0,2,4 or 3"]);
+    }
+    for locks in ["native", "paravirt,paravirt-queued", "nothing"] {
+        assert_said(
+            &["bench", "--kick-ahead", "1", "--locks", locks],
+            &["one lock: name paravirt, paravirt-stealing or paravirt-queued"],
+        );
+    }
+}
+
+#[test]
+fn who_counts_nothing_has_no_statistics() {
+    assert_said(&["bench", "--stats", "--locks", "std"], &["add one of qspin's own"]);
+    assert_said(
+        &["bench", "--stats", "--workload", "kernel-lock-bench"],
+        &["--stats", "--workload lengths"],
+    );
+}
+
+#[test]
 fn ratios_fit_their_workload() {
     assert_said(&["bench", "--ratio", "backoff/tas"], &["--workload kernel-lock-bench"]);
     assert_said(&["bench", "--workload", "rw", "--ratio", "a/b"], &["--ratio 9:1"]);

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use assert_cmd::Command;
 use qspin_lab::bench::plan::orders;
+use qspin_lab::contender::catalog::{self, Lock, Origin};
 use serde_json::Value;
 
 fn qspin(args: &[&str]) -> Command {
@@ -16,25 +17,15 @@ fn qspin(args: &[&str]) -> Command {
     command
 }
 
-/// Every lock that excludes and that threads can share.
-const LOCKS: [&str; 16] = [
-    "native",
-    "backoff",
-    "tas",
-    "yield",
-    "ticket",
-    "mcs",
-    "simple",
-    "std",
-    "parking_lot",
-    "pthread",
-    "pthread_adaptive",
-    "pthread_spin",
-    "spin",
-    "spinning_top",
-    "mcslock",
-    "usync",
-];
+/// Every lock that excludes, in the order of the rows: those that threads can share, without the
+/// C peers, which are measured on demand.
+fn locks() -> Vec<&'static str> {
+    named(|lock| !lock.is_rw() && matches!(lock.origin, Origin::Ours | Origin::Peer))
+}
+
+fn named(wanted: impl Fn(&Lock) -> bool) -> Vec<&'static str> {
+    catalog::locks().iter().filter(|lock| wanted(lock)).map(|lock| lock.name).collect()
+}
 
 /// Runs a very short bench with `args`; its rows, the machine row first. Where every CPU is busy
 /// with other things, such a run may find no time to measure anything.
@@ -68,10 +59,12 @@ fn locks_at(rows: &[Value], threads: u64) -> Vec<&str> {
 #[test]
 fn a_run_has_every_contender_at_every_number_of_threads() {
     let rows = rows(&["--threads", "2"]);
-    let with_ends: Vec<&str> = LOCKS.iter().copied().chain(["empty", "floor"]).collect();
+    let (locks, ends) = (locks(), named(|lock| lock.origin == Origin::Baseline));
+    assert!(locks.contains(&"native") && ends.contains(&"floor"));
+    let with_ends = [&locks[..], &ends].concat();
     assert_eq!(locks_at(&rows, 1), with_ends, "one thread is always there");
-    assert_eq!(locks_at(&rows, 2), LOCKS);
-    assert_eq!(rows.len(), 1 + with_ends.len() + LOCKS.len());
+    assert_eq!(locks_at(&rows, 2), locks);
+    assert_eq!(rows.len(), 1 + with_ends.len() + locks.len());
 }
 
 #[test]
@@ -166,7 +159,8 @@ fn the_same_seed_gives_the_same_order() {
     assert_ne!(first, order("8"));
     let rounds = first.as_array().unwrap();
     assert_ne!(rounds[0], rounds[1]);
-    assert_eq!(rounds[0].as_str().unwrap().split(' ').count(), 7 * 2 + 1);
+    let ours = named(|lock| lock.origin == Origin::Ours && !lock.is_rw()).len();
+    assert_eq!(rounds[0].as_str().unwrap().split(' ').count(), ours * 2 + 1);
 }
 
 #[test]
@@ -381,7 +375,7 @@ fn locks_lists_every_lock() {
     let output = qspin(&["locks"]).output().unwrap();
     assert!(output.status.success());
     let text = String::from_utf8(output.stdout).unwrap();
-    for lock in LOCKS.iter().chain(&["queued-rw", "std-rw", "pthread-rw", "empty", "floor"]) {
+    for lock in named(|_| true) {
         assert!(text.contains(&format!(" {lock} ")), "{lock} is missing in:\n{text}");
     }
     for heading in ["bytes", "fairness", "waits how", "NUMA-aware", "for what"] {

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use qspin::tuning::Tuning;
 use serde_json::Value;
 
 use crate::contender::catalog::{EMPTY, Engine, Lock};
+use crate::tune;
 
 use super::affinity::Placement;
 use super::engine::MutexWork;
@@ -56,11 +58,42 @@ pub struct Setting {
     pub job: Job,
 }
 
+/// In which form a lock takes part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Variant {
+    /// The tunables that are in force while it is measured.
+    pub tuning: &'static Tuning,
+    /// Whether it is measured in the form that counts its events.
+    pub counting: bool,
+    /// The step of a series that it is, as rows name it.
+    pub step: Option<&'static str>,
+}
+
+impl Default for Variant {
+    fn default() -> Self {
+        Self { tuning: &Tuning::DEFAULT, counting: false, step: None }
+    }
+}
+
+impl Variant {
+    /// What rows say of it.
+    #[must_use]
+    pub fn tune(&self) -> BTreeMap<String, Value> {
+        let mut tune = tune::away_from_default(self.tuning);
+        if self.counting {
+            tune.insert("statistics".to_owned(), "on".into());
+        }
+        tune
+    }
+}
+
 /// One measurement of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cell {
     /// Index of the lock in [`Plan::locks`].
     pub lock: usize,
+    /// In which form the lock takes part.
+    pub variant: Variant,
     /// How many threads.
     pub threads: usize,
     /// Index of the setting in [`Plan::settings`].
@@ -73,7 +106,7 @@ pub struct Cell {
 
 /// Everything that a run measures.
 pub struct Plan {
-    /// The contenders.
+    /// The contenders; a lock that takes part in several forms is here as often.
     pub locks: Vec<Lock>,
     /// The workloads.
     pub settings: Vec<Setting>,
@@ -91,6 +124,8 @@ pub struct Plan {
     pub turn: Duration,
     /// Whether waits are measured.
     pub waits: bool,
+    /// The longest phase in which events are counted after the rounds.
+    pub counting: Duration,
     /// No round is begun that would end later than this; the first ones, without which there is
     /// no interval, have a reserve beyond it.
     pub budget: Option<Duration>,
@@ -138,22 +173,26 @@ pub fn cells(
     }
     let mut cells = Vec::new();
     for (setting, of) in settings.iter().enumerate() {
+        let cell = |index: usize, threads: usize| {
+            let lock: &Lock = &locks[index];
+            let fits = matches!(
+                (lock.engine, of.job),
+                (Engine::Mutex(_), Job::Mutex(_)) | (Engine::Rw(_), Job::Rw(_))
+            );
+            (fits && (threads == 1 || !lock.is_for_one_thread())).then(|| Cell {
+                lock: index,
+                variant: Variant::default(),
+                threads,
+                setting,
+                hogs: hogs(threads),
+                shown: index < shown,
+            })
+        };
         for &threads in threads {
-            for (index, lock) in locks.iter().enumerate() {
-                let fits = matches!(
-                    (lock.engine, of.job),
-                    (Engine::Mutex(_), Job::Mutex(_)) | (Engine::Rw(_), Job::Rw(_))
-                );
-                if fits && (threads == 1 || !lock.is_for_one_thread()) {
-                    cells.push(Cell {
-                        lock: index,
-                        threads,
-                        setting,
-                        hogs: hogs(threads),
-                        shown: index < shown,
-                    });
-                }
-            }
+            cells.extend((0..locks.len()).filter_map(|index| cell(index, threads)));
+        }
+        if !threads.contains(&1) {
+            cells.extend((shown..locks.len()).filter_map(|index| cell(index, 1)));
         }
     }
     cells
@@ -196,7 +235,7 @@ impl Plan {
             .iter()
             .map(|&index| {
                 let cell = self.cells[index];
-                let name = self.locks[cell.lock].name;
+                let name = self.short_name(cell);
                 if self.settings.len() == 1 {
                     format!("{name}@{}", cell.threads)
                 } else {
@@ -205,6 +244,28 @@ impl Plan {
             })
             .collect();
         names.join(" ")
+    }
+
+    /// The lock of a cell and in which form it takes part, without blanks: `native`,
+    /// `paravirt:kick_ahead=2`.
+    #[must_use]
+    pub fn short_name(&self, cell: Cell) -> String {
+        let name = self.locks[cell.lock].name;
+        if let Some(step) = cell.variant.step {
+            return format!("{name}:{step}");
+        }
+        let tune = cell.variant.tune();
+        if tune.is_empty() {
+            return name.to_owned();
+        }
+        let knobs: Vec<String> = tune
+            .iter()
+            .map(|(knob, value)| match value.as_str() {
+                Some(word) => format!("{knob}={word}"),
+                None => format!("{knob}={value}"),
+            })
+            .collect();
+        format!("{name}:{}", knobs.join(","))
     }
 }
 
@@ -234,6 +295,38 @@ mod tests {
         sorted.sort_unstable();
         assert_eq!(sorted, (0..20).collect::<Vec<_>>());
         assert_ne!(order, &sorted);
+    }
+
+    #[test]
+    fn the_form_of_a_lock_is_in_its_short_name() {
+        let all = locks();
+        let named = |name| *all.iter().find(|lock| lock.name == name).unwrap();
+        let mut chosen = vec![named("native"), named("paravirt-queued"), named("paravirt-queued")];
+        let settings = vec![setting()];
+        let mut cells = cells(&mut chosen, &settings, &[2], |_| 0, None);
+        let tunes = ["kick_ahead=2", "defer=never"].map(|text| tune::parse(text).unwrap());
+        cells[1].variant.tuning = tune::tuning(&tunes);
+        cells[1].variant.counting = true;
+        cells[2].variant.step = Some("3-statistics");
+        let plan = Plan {
+            locks: chosen,
+            settings,
+            cells,
+            placement: Placement::new(crate::bench::affinity::Pin::B, vec![0]),
+            pin: "B".to_owned(),
+            rounds: 1,
+            phase: Duration::ZERO,
+            turn: Duration::ZERO,
+            waits: false,
+            counting: Duration::ZERO,
+            budget: None,
+            seed: 1,
+        };
+        assert_eq!(
+            plan.show_order(&[0, 1, 2]),
+            "native@2 paravirt-queued:defer=never,kick_ahead=2,statistics=on@2 \
+             paravirt-queued:3-statistics@2"
+        );
     }
 
     #[test]
@@ -272,6 +365,10 @@ mod tests {
             ("std", 2, true),
         ];
         assert_eq!(shown, expected);
+        let mut chosen = vec![named("std")];
+        let found = cells(&mut chosen, &[setting()], &[8], |_| 0, Some(named(EMPTY)));
+        let at: Vec<_> = found.iter().map(|cell| (cell.threads, cell.shown)).collect();
+        assert_eq!(at, [(8, true), (1, false)]);
         let mut chosen = vec![named("empty")];
         let found = cells(&mut chosen, &[setting()], &[1, 2], |_| 0, Some(named(EMPTY)));
         assert_eq!((found.len(), found[0].shown), (1, true));

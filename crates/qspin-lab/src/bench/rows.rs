@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
 use crate::bench::engine::MutexWork;
 use crate::contender::catalog::EMPTY;
 use crate::row::{Interval, Row, SCHEMA, WaitNs};
 
-use super::plan::{Cell, Job, Plan};
+use super::plan::{Cell, Job, Plan, Setting};
 use super::session::{Findings, Found};
 use super::station::RW_CLASSES;
 use super::stats::{fairness, interval, median};
@@ -45,9 +47,9 @@ fn row(plan: &Plan, found: &Found, cell: Cell, findings: &Findings) -> Row {
         schema: SCHEMA,
         kind: "bench".to_owned(),
         workload: setting.workload.to_owned(),
-        params: setting.params.clone(),
+        params: params(setting, cell),
         lock: plan.locks[cell.lock].name.to_owned(),
-        tune: BTreeMap::new(),
+        tune: cell.variant.tune(),
         threads: cell.threads as u32,
         critical_ns: setting.critical_ns,
         outside_ns: setting.outside_ns,
@@ -71,6 +73,15 @@ fn row(plan: &Plan, found: &Found, cell: Cell, findings: &Findings) -> Row {
 
 /// Where nothing was done, a figure an operation does not exist.
 fn finite(value: f64) -> Option<f64> {
+/// What the workload and the step add to the key.
+fn params(setting: &Setting, cell: Cell) -> BTreeMap<String, Value> {
+    let mut params = setting.params.clone();
+    if let Some(step) = cell.variant.step {
+        params.insert("step".to_owned(), step.into());
+    }
+    params
+}
+
     value.is_finite().then_some(value)
 }
 
@@ -139,7 +150,7 @@ mod tests {
 
     use super::*;
     use crate::bench::affinity::{Pin, Placement};
-    use crate::bench::plan::{Setting, cells};
+    use crate::bench::plan::cells;
     use crate::bench::workload::lengths::Lengths;
     use crate::contender::catalog::locks;
 
@@ -168,6 +179,7 @@ mod tests {
             waits: true,
             budget: None,
             seed: 1,
+            counting: Duration::ZERO,
         }
     }
 

@@ -11,6 +11,7 @@ use quanta::Clock;
 
 use crate::contender::catalog::{Engine, FLOOR, locks};
 use qspin::events;
+use qspin::tuning::{self, Tuning};
 
 use super::cell::{Conditions, Measured, Spoiled};
 use super::hogs::Hogs;
@@ -153,7 +154,7 @@ fn round(
     let mut shares = Vec::with_capacity(order.len());
     for &index in order {
         let cell = plan.cells[index];
-        bar.set_message(format!("{} × {}", plan.locks[cell.lock].name, cell.threads));
+        bar.set_message(format!("{} × {}", plan.short_name(cell), cell.threads));
         hogs.run(cell.hogs);
         let phase = plan.phase_with(cell.threads);
         let job = plan.settings[cell.setting].job.in_round(number);
@@ -161,7 +162,10 @@ fn round(
             return Ok(None);
         };
         let pair_ns = match plan.locks[cell.lock].engine {
-            Engine::Mutex(engine) if cell.threads == 1 => Some((engine.pair_ns)()),
+            Engine::Mutex(engine) if cell.threads == 1 => {
+                let _tuned = InForce::put(cell.variant.tuning);
+                Some((engine.pair_ns)())
+            }
             _ => None,
         };
         shares.push(Share {
@@ -231,6 +235,22 @@ impl Found {
     }
 }
 
+/// Puts a tuning in force for as long as it lives, then the default again.
+struct InForce;
+
+impl InForce {
+    fn put(tuning: &'static Tuning) -> Self {
+        tuning::set(tuning);
+        Self
+    }
+}
+
+impl Drop for InForce {
+    fn drop(&mut self) {
+        tuning::set(&Tuning::DEFAULT);
+    }
+}
+
 /// Measures one cell; `None` when interrupted.
 fn measure(
     plan: &Plan,
@@ -249,9 +269,15 @@ fn measure(
         clock,
         interrupt,
     };
+    let _tuned = InForce::put(cell.variant.tuning);
+    let counting = cell.variant.counting;
     let result = match (lock.engine, job) {
-        (Engine::Mutex(engine), Job::Mutex(work)) => (engine.measure)(work, &conditions),
-        (Engine::Rw(engine), Job::Rw(mix)) => (engine.measure)(mix, &conditions),
+        (Engine::Mutex(engine), Job::Mutex(work)) => {
+            engine.count.filter(|_| counting).unwrap_or(engine.measure)(work, &conditions)
+        }
+        (Engine::Rw(engine), Job::Rw(mix)) => {
+            engine.count.filter(|_| counting).unwrap_or(engine.measure)(mix, &conditions)
+        }
         _ => bail!("{} cannot run this workload", lock.name),
     };
     unspoiled(result, lock.name, cell.threads)
@@ -282,19 +308,19 @@ fn count_events(
     hogs: &mut Hogs,
     bar: &ProgressBar,
 ) -> anyhow::Result<()> {
-    const LONGEST: Duration = Duration::from_millis(50);
     bar.set_message("counting events");
     for (&cell, findings) in plan.cells.iter().zip(&mut found.cells) {
         let lock = plan.locks[cell.lock];
         let conditions = Conditions {
             threads: cell.threads,
             placement: &plan.placement,
-            phase: plan.phase_with(cell.threads).min(LONGEST),
+            phase: plan.phase_with(cell.threads).min(plan.counting),
             waits: false,
             clock,
             interrupt,
         };
         hogs.run(cell.hogs);
+        let _tuned = InForce::put(cell.variant.tuning);
         events::reset();
         let result = match (lock.engine, plan.settings[cell.setting].job) {
             (Engine::Mutex(engine), Job::Mutex(work)) => {
@@ -320,10 +346,12 @@ fn count_events(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+
     use super::*;
     use crate::bench::affinity::{Pin, Placement};
-    use crate::bench::engine::MutexWork;
-    use crate::bench::plan::Setting;
+    use crate::bench::engine::{MutexEngine, MutexWork};
+    use crate::bench::plan::{Setting, Variant};
     use crate::bench::workload::lengths::Lengths;
 
     fn plan() -> Plan {
@@ -338,20 +366,59 @@ mod tests {
         Plan {
             locks: locks().into_iter().filter(|lock| lock.name == "native").collect(),
             settings: vec![setting],
-            cells: vec![Cell { lock: 0, threads: 1, setting: 0, hogs: 0, shown: true }],
+            cells: vec![Cell {
+                lock: 0,
+                variant: Variant::default(),
+                threads: 1,
+                setting: 0,
+                hogs: 0,
+                shown: true,
+            }],
             placement: Placement::new(Pin::B, vec![0]),
             pin: "B".to_owned(),
             rounds: 2,
             phase: Duration::from_millis(1),
             turn: Duration::ZERO,
             waits: true,
+            counting: Duration::from_millis(1),
             budget: None,
             seed: 1,
         }
     }
 
+    /// The tunables are one for the whole process.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+    fn alone() -> MutexGuard<'static, ()> {
+        ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A "measurement" that only says how many are kicked ahead, and whether it counts.
+    fn tell<const COUNTING: bool>(_: MutexWork, _: &Conditions<'_>) -> Result<Measured, Spoiled> {
+        Err(Spoiled::Broken(format!("{} ahead, {COUNTING}", tuning::get().kick_ahead)))
+    }
+
+    #[test]
+    fn a_form_is_in_force_while_it_is_measured_and_the_default_after() {
+        let _alone = alone();
+        let mut plan = plan();
+        let Engine::Mutex(engine) = plan.locks[0].engine else { unreachable!("it excludes") };
+        let engine = MutexEngine { measure: tell::<false>, count: Some(tell::<true>), ..engine };
+        plan.locks[0].engine = Engine::Mutex(engine);
+        let ahead: &Tuning = Box::leak(Box::new(Tuning { kick_ahead: 2, ..Tuning::DEFAULT }));
+        for (tuning, counting, said) in
+            [(ahead, false, "2 ahead, false"), (&Tuning::DEFAULT, true, "0 ahead, true")]
+        {
+            plan.cells[0].variant = Variant { tuning, counting, step: None };
+            let failure = run(&plan, &Interrupt::never()).unwrap_err().to_string();
+            assert!(failure.contains(said), "{failure}");
+            assert_eq!(*tuning::get(), Tuning::DEFAULT);
+        }
+    }
+
     #[test]
     fn who_stops_the_counting_of_events_has_stopped_the_run() {
+        let _alone = alone();
         let (plan, interrupt) = (plan(), Interrupt::never());
         let mut found = run(&plan, &interrupt).unwrap();
         assert_eq!((found.rounds, found.partial), (2, false));
@@ -363,6 +430,7 @@ mod tests {
 
     #[test]
     fn a_failure_leaves_the_finished_rounds() {
+        let _alone = alone();
         let mut found = run(&plan(), &Interrupt::never()).unwrap();
         found.stopped_by(anyhow::anyhow!("no more threads")).unwrap();
         assert!(found.partial && found.failure.is_some() && found.rounds == 2);
@@ -372,6 +440,7 @@ mod tests {
 
     #[test]
     fn a_budget_has_a_reserve_for_the_rounds_that_make_an_interval() {
+        let _alone = alone();
         let plan = Plan { budget: Some(Duration::from_secs(40)), ..plan() };
         let mut found = run(&plan, &Interrupt::never()).unwrap();
         let mut after = |rounds, seconds| {

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use comfy_table::presets::ASCII_NO_BORDERS;
 use comfy_table::{CellAlignment, LineStyle, Table};
 
+use crate::report::group::label;
 use crate::report::number::digits;
 use crate::row::{Interval, Row, WaitNs};
 
@@ -92,7 +93,9 @@ pub fn tables(rows: &[Row], cpus: u32, wide: bool) -> String {
     out
 }
 
-fn heading(row: &Row, cpus: u32) -> String {
+/// `8 threads and 2 hogs on 2 CPUs`.
+#[must_use]
+pub fn heading(row: &Row, cpus: u32) -> String {
     let threads = match row.threads {
         1 => "1 thread".to_owned(),
         threads => format!("{threads} threads"),
@@ -130,7 +133,7 @@ fn table(rows: &[&Row], wide: bool) -> Table {
     for row in rows {
         let values =
             columns.iter().map(|column| (column.value)(row).unwrap_or_else(|| "–".to_owned()));
-        table.add_row([row.lock.clone()].into_iter().chain(values));
+        table.add_row([label(row)].into_iter().chain(values));
     }
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);

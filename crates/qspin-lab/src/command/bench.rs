@@ -1,6 +1,7 @@
 //! `qspin bench`: measures locks on this machine, side by side.
 
 mod choose;
+mod contend;
 mod settings;
 
 use std::io::IsTerminal;
@@ -14,20 +15,25 @@ use crate::bench::interrupt::Interrupt;
 use crate::bench::plan::{Load, Plan, cells};
 use crate::bench::session::{self, Found};
 use crate::bench::stats::median;
-use crate::bench::{capacity, rows, table};
+use crate::bench::steps::Order;
+use crate::bench::{capacity, counters, rows, table};
 use crate::contender::catalog::{self, EMPTY};
 use crate::failure::Failure;
 use crate::machine::{self, Ticks};
 use crate::output::Output;
 use crate::quantity::{
-    Ratio, parse_duration, parse_overcommit, parse_ratio, parse_seconds, parse_seed, parse_threads,
+    Levels, Ratio, parse_duration, parse_levels, parse_overcommit, parse_ratio, parse_seconds,
+    parse_seed, parse_threads,
 };
 use crate::report::{Format, Run};
 use crate::row;
 use crate::row::{Machine, Row};
 use crate::verdict::verdict;
+use crate::tune::{self, Tune};
 
 /// What the threads do.
+use contend::Entrant;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Workload {
     /// Critical sections and pauses of given lengths.
@@ -63,7 +69,7 @@ pub struct Args {
     /// Which peers are measured beside our locks.
     #[arg(long, value_enum, default_value = "rust")]
     peers: Peers,
-    /// Numbers of threads; 1 is always among them [default: up to four times the CPUs].
+    /// Numbers of threads; 1 is always among them, but for series [default: up to four times the CPUs].
     #[arg(long, value_name = "N,…", allow_hyphen_values = true, value_delimiter = ',',
           value_parser = parse_threads)]
     threads: Vec<usize>,
@@ -112,6 +118,22 @@ pub struct Args {
     #[arg(long, value_name = "FILE.jsonl")]
     out: Option<PathBuf>,
     /// File for a report, as HTML.
+    /// Tunables of our locks, as `kick_ahead=2,defer=always`; `qspin locks --tunables` lists them.
+    #[arg(long, value_name = "NAME=VALUE,…", allow_hyphen_values = true, value_delimiter = ',',
+          value_parser = tune::parse)]
+    tune: Vec<Tune>,
+    /// What the locks count, an operation: after the tables, each counter and the averages.
+    #[arg(long)]
+    stats: bool,
+    /// The steps of the paravirt lock, each on top of those before it, one row a step; in the
+    /// order of the series, or `reviewed`: kicks deferred before kick-ahead.
+    #[arg(long, value_enum, value_name = "ORDER", num_args = 0..=1, require_equals = true,
+          default_missing_value = "series", conflicts_with_all = ["kick_ahead", "peers"])]
+    steps: Option<Order>,
+    /// Compare kick-ahead levels, as `0..5` with both ends, `0,2,4` or `3`.
+    #[arg(long, value_name = "LEVELS", allow_hyphen_values = true, conflicts_with = "peers",
+          value_parser = parse_levels)]
+    kick_ahead: Option<Levels>,
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
 }
@@ -133,6 +155,15 @@ impl Args {
 /// The length of work where none is given.
 const LENGTH: Duration = Duration::from_nanos(100);
 
+    /// The option that asks for a series, where there is one.
+    fn series(&self) -> Option<&'static str> {
+        match (self.steps, &self.kick_ahead) {
+            (Some(_), _) => Some("--steps"),
+            (None, Some(_)) => Some("--kick-ahead"),
+            (None, None) => None,
+        }
+    }
+
 /// What `--quick` leaves for measuring, of its minute.
 const QUICK_BUDGET: Duration = Duration::from_secs(42);
 
@@ -143,7 +174,8 @@ const QUICK_BUDGET: Duration = Duration::from_secs(42);
 /// Wrong input, or what kept the machine from measuring.
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     choose::check(args)?;
-    let mut locks = choose::locks(args)?;
+    let entrants = contend::entrants(args)?;
+    let mut locks = entrants.iter().map(|entrant| entrant.lock).collect();
     let (out, report) = outputs(args)?;
     let interrupt = Interrupt::on_signals()?;
     let seed = args.seed.unwrap_or_else(|| u64::from(fastrand::u32(..)));
@@ -158,7 +190,8 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     };
     let hogs = |threads| load.hogs(threads, cpus.len());
     let empty = catalog::locks().into_iter().find(|lock| lock.name == EMPTY);
-    let cells = cells(&mut locks, &settings, &threads, hogs, empty);
+    let mut cells = cells(&mut locks, &settings, &threads, hogs, empty);
+    contend::inform(&mut cells, &entrants);
     if cells.iter().any(|cell| cell.hogs > 0) {
         machine.warnings.push("Hogs spin beside the threads, as was asked.".to_owned());
     }
@@ -179,7 +212,8 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     for warning in &machine.warnings {
         super::tell(&format!("warning: {warning}"));
     }
-    super::say(&card(&machine, &plan, &threads))?;
+    super::say(&card(args, &machine, &plan, &threads))?;
+        counting: if args.stats { Duration::MAX } else { COUNTING },
     let before = Ticks::now();
     let found = session::run(&plan, &interrupt)?;
     if found.rounds == 0 {
@@ -187,7 +221,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::from(INTERRUPTED));
     }
     complete(&mut machine, &plan, &found, before);
-    conclude(args, machine, &plan, found, (out, report))
+    conclude(args, machine, &plan, &entrants, found, (out, report))
 }
 
 /// The exit code of an interrupted run, as shells have it for SIGINT.
@@ -197,6 +231,9 @@ const INTERRUPTED: u8 = 130;
 fn outputs(args: &Args) -> Result<(Option<Output>, Option<Output>), Failure> {
     let prepare = |path: &Option<PathBuf>| path.as_deref().map(Output::prepare).transpose();
     let (out, report) = (prepare(&args.out)?, prepare(&args.report)?);
+/// How long events are counted where nobody asked for them.
+const COUNTING: Duration = Duration::from_millis(50);
+
     if let (Some(out), Some(report)) = (&out, &report)
         && out.path() == report.path()
     {
@@ -223,7 +260,7 @@ fn possible(threads: Vec<usize>, machine: &mut Machine) -> Vec<usize> {
 }
 
 /// What the machine is and what is about to be measured.
-fn card(machine: &Machine, plan: &Plan, threads: &[usize]) -> String {
+fn card(args: &Args, machine: &Machine, plan: &Plan, threads: &[usize]) -> String {
     let nodes = if machine.numa_nodes == 1 { "node" } else { "nodes" };
     let cpus = if machine.cpus == 1 { "CPU" } else { "CPUs" };
     let quota = machine
@@ -235,7 +272,10 @@ fn card(machine: &Machine, plan: &Plan, threads: &[usize]) -> String {
         .iter()
         .enumerate()
         .filter(|(index, _)| plan.cells.iter().any(|cell| cell.shown && cell.lock == *index));
-    let locks: Vec<&str> = shown.map(|(_, lock)| lock.name).collect();
+    let mut locks: Vec<&str> = shown.map(|(_, lock)| lock.name).collect();
+    locks.dedup();
+    let tuned: Vec<String> = args.tune.iter().map(Tune::show).collect();
+    let tuned = if tuned.is_empty() { "nothing".to_owned() } else { tuned.join(" ") };
     let setting = &plan.settings[0];
     let work = match setting.workload {
         "lengths" => format!(
@@ -258,6 +298,7 @@ fn card(machine: &Machine, plan: &Plan, threads: &[usize]) -> String {
         machine.cpus,
         machine.numa_nodes,
         machine.hypervisor,
+         tuned     {tuned}\n\
         machine.kernel,
         machine.governor.as_deref().unwrap_or("not told"),
         machine.load,
@@ -310,9 +351,10 @@ fn conclude(
     if let Some(out) = out {
         out.finish(&row::to_json_lines(&machine, &rows)?)?;
     }
-    let shown = settings::show(args, plan, &found, &rows, || tables(&machine, &rows));
+    entrants: &[Entrant],
+    let series = contend::show(args, plan, entrants, &rows);
     let verdict = match args.workload {
-        // A verdict a cell would bury the grid; the report has it.
+        // A verdict a cell would bury the grid; the report has it. A series has words of its own.
         Workload::KernelLockBench => String::new(),
         _ => format!("\n{}\n", verdict(&machine, &rows)),
     };
@@ -321,8 +363,16 @@ fn conclude(
         let source =
             args.out.as_ref().map_or_else(|| "this run".to_owned(), |p| p.display().to_string());
         report.finish(&Format::Html.render(&[Run { source, machine, rows }]))?;
+        _ if series.is_some() => String::new(),
     }
-    super::say(&format!("{shown}{verdict}"))?;
+    super::say(&format!("{shown}{counters}{verdict}"))?;
+    let shown = series
+        .unwrap_or_else(|| settings::show(args, plan, &found, &rows, || tables(&machine, &rows)));
+    let counters = if args.stats {
+        format!("\n{}", counters::show(&rows, machine.cpus))
+    } else {
+        String::new()
+    };
     if let Some(why) = found.failure {
         return Err(why.into());
     }

@@ -1,5 +1,7 @@
 //! The list of everything that can be measured, with what people ask about a lock.
 
+use qspin::tuning::Tunable;
+
 use crate::bench::engine::{MutexEngine, RwEngine};
 
 use super::{Raw, RawRw, baseline, pthread, rust_peers};
@@ -52,6 +54,38 @@ impl Lock {
     #[must_use]
     pub fn is_for_one_thread(&self) -> bool {
         self.origin == Origin::Baseline
+    }
+
+    /// Whether it counts its events.
+    #[must_use]
+    pub fn counts(&self) -> bool {
+        match self.engine {
+            Engine::Mutex(engine) => engine.count.is_some(),
+            Engine::Rw(engine) => engine.count.is_some(),
+        }
+    }
+
+    /// Whether it reads the tunable.
+    #[must_use]
+    pub fn heeds(&self, tunable: &Tunable) -> bool {
+        let name = tunable.name;
+        // What a tunable belongs to stands in front of what it does.
+        let part = tunable.about.trim_start().split_once(": ").map_or("", |(part, _)| part);
+        let lone_owner = name.starts_with("owner_");
+        let pending = name.starts_with("pending");
+        match self.name {
+            "native" => lone_owner || name == "pending_looks",
+            "paravirt-queued" => lone_owner || pending || part == "Halt",
+            "paravirt-stealing" => part == "Stealing" || part == "Halt" && !pending,
+            // Culling leaves every kick to the release.
+            "paravirt" => {
+                lone_owner || part == "Culled" || part == "Halt" && !pending && name != "defer"
+            }
+            "paravirt-ticket" => name == "queue_looks",
+            "simple" => matches!(name, "simple_looks" | "heed_preempted"),
+            "yield" => name == "yield_looks",
+            _ => false,
+        }
     }
 
     /// Whether it is a reader-writer lock.
@@ -186,6 +220,27 @@ fn ours() -> Vec<Lock> {
             UNFAIR,
             "spins, yields to the holder",
             "where the holder should be known"
+        ),
+        ours!(
+            "paravirt",
+            paravirt,
+            "by turns; newcomers may pass",
+            "one or two spin, the rest sleep",
+            "more threads than CPUs, or nobody knows how many"
+        ),
+        ours!(
+            "paravirt-stealing",
+            paravirt_stealing,
+            "queue, newcomers may pass",
+            "spins briefly, then sleeps in a queue",
+            "to compare: what Linux has today"
+        ),
+        ours!(
+            "paravirt-queued",
+            paravirt_queued,
+            FIFO,
+            "spins briefly, then sleeps in a queue",
+            "more threads than CPUs, in strict order"
         ),
         lock!(
             Ours,
@@ -331,6 +386,8 @@ pub const PEERS_C: [&str; 6] = ["tbb_spin", "tbb_mutex", "absl", "nsync", "ck_fa
 
 #[cfg(test)]
 mod tests {
+    use qspin::tuning::Tuning;
+
     use super::*;
 
     #[test]
@@ -346,36 +403,27 @@ mod tests {
     }
 
     #[test]
-    fn the_contenders_are_those_that_the_row_format_names() {
-        let expected = [
-            "native",
-            "backoff",
-            "tas",
-            "yield",
-            "ticket",
-            "mcs",
-            "simple",
-            "queued-rw",
-            "std",
-            "parking_lot",
-            "pthread",
-            "pthread_adaptive",
-            "pthread_spin",
-            "spin",
-            "spinning_top",
-            "mcslock",
-            "usync",
-            "std-rw",
-            "parking_lot-rw",
-            "pthread-rw",
-            "empty",
-            "floor",
-        ];
-        let found: Vec<_> = locks()
-            .into_iter()
-            .filter(|lock| lock.origin != Origin::PeerC)
-            .map(|lock| lock.name)
-            .collect();
-        assert_eq!(found, expected);
+    fn the_row_format_names_every_contender() {
+        let format = include_str!("../../../../docs/row-format.md");
+        let names = format.split("### Names of locks").nth(1).expect("a list of names");
+        let names = names.split("\n##").next().unwrap_or(names);
+        // Names stand between backticks, several between two.
+        let names: Vec<&str> =
+            names.split('`').skip(1).step_by(2).flat_map(str::split_whitespace).collect();
+        for lock in locks() {
+            assert!(names.contains(&lock.name), "{} is missing", lock.name);
+        }
+        for peer in PEERS_C {
+            assert!(names.contains(&peer), "{peer} is missing");
+        }
+    }
+
+    #[test]
+    fn every_tunable_is_heeded_by_a_lock_and_none_by_all() {
+        for tunable in Tuning::ALL {
+            let heeding = locks().iter().filter(|lock| lock.heeds(tunable)).count();
+            assert!(heeding > 0, "{} is heeded by no lock", tunable.name);
+            assert!(heeding < locks().len());
+        }
     }
 }

@@ -31,9 +31,10 @@ impl Family {
             "backoff" | "tas" | "spin" | "spinning_top" | "mcslock" | "pthread_spin" | "ck_fas"
             | "spin-rw" => Self::Spin,
             "yield" | "simple" | "tbb_spin" => Self::Yield,
-            "paravirt" | "paravirt-ticket" | "cna-paravirt" | "mutex" | "default-rw" | "std"
-            | "parking_lot" | "pthread" | "pthread_adaptive" | "usync" | "tbb_mutex" | "absl"
-            | "nsync" | "std-rw" | "parking_lot-rw" | "pthread-rw" | "usync-rw" => Self::Sleep,
+            "paravirt" | "paravirt-stealing" | "paravirt-queued" | "paravirt-ticket"
+            | "cna-paravirt" | "mutex" | "default-rw" | "std" | "parking_lot" | "pthread"
+            | "pthread_adaptive" | "usync" | "tbb_mutex" | "absl" | "nsync" | "std-rw"
+            | "parking_lot-rw" | "pthread-rw" | "usync-rw" => Self::Sleep,
             _ => Self::Other,
         }
     }
@@ -76,6 +77,8 @@ pub fn is_own(lock: &str) -> bool {
             | "mcs"
             | "simple"
             | "paravirt"
+            | "paravirt-stealing"
+            | "paravirt-queued"
             | "paravirt-ticket"
             | "cna"
             | "cna-paravirt"
@@ -94,11 +97,22 @@ pub fn is_reference(lock: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::contender::catalog::{Origin, locks};
 
     #[test]
     fn a_lock_of_the_future_is_shown_and_not_refused() {
         assert_eq!(Family::of("some-new-lock"), Family::Other);
         assert!(!is_own("some-new-lock"));
+    }
+
+    #[test]
+    fn every_lock_of_this_build_has_its_family_and_its_owner() {
+        for lock in locks() {
+            let baseline = lock.origin == Origin::Baseline;
+            assert_eq!(is_reference(lock.name), baseline, "{}", lock.name);
+            assert_eq!(Family::of(lock.name) == Family::Other, baseline, "{}", lock.name);
+            assert_eq!(is_own(lock.name), lock.origin == Origin::Ours, "{}", lock.name);
+        }
     }
 
     #[test]

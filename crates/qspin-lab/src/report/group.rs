@@ -11,7 +11,7 @@ use crate::row::{Machine, Row};
 /// One lock, as it was tuned, at all its numbers of threads.
 #[derive(Debug, Clone)]
 pub struct Contender<'a> {
-    /// The lock's name, with its tuning in brackets where it was tuned.
+    /// The lock's name, with its step or its tuning in brackets, where it has one.
     pub name: String,
     /// The lock's name alone.
     pub lock: &'a str,
@@ -54,11 +54,11 @@ fn hogs_vary(row: &Row) -> bool {
 }
 
 fn setting(row: &Row) -> String {
+    let params: Vec<_> = row.params.iter().filter(|(name, _)| *name != STEP).collect();
     format!(
-        "{}|{}|{:?}|{}|{}|{}|{}|{}",
+        "{}|{}|{params:?}|{}|{}|{}|{}|{}",
         row.kind,
         row.workload,
-        row.params,
         row.critical_ns,
         row.outside_ns,
         row.lines,
@@ -88,11 +88,21 @@ fn text(value: &Value) -> String {
     }
 }
 
-fn tuned(lock: &str, tune: &BTreeMap<String, Value>) -> String {
-    if tune.is_empty() {
-        return lock.to_owned();
+/// The param that names a step of a series. A step is a contender, not a setting: its tuning may
+/// depend on the number of threads.
+const STEP: &str = "step";
+
+/// A lock as it took part: its name, with its step or its tuning in brackets.
+#[must_use]
+pub fn label(row: &Row) -> String {
+    let lock = &row.lock;
+    if let Some(step) = row.params.get(STEP) {
+        return format!("{lock} [{}]", text(step));
     }
-    let knobs: Vec<String> = tune.iter().map(|(k, v)| format!("{k}={}", text(v))).collect();
+    if row.tune.is_empty() {
+        return lock.clone();
+    }
+    let knobs: Vec<String> = row.tune.iter().map(|(k, v)| format!("{k}={}", text(v))).collect();
     format!("{lock} [{}]", knobs.join(" "))
 }
 
@@ -107,7 +117,7 @@ pub fn groups<'a>(machine: &Machine, rows: &'a [Row]) -> Vec<Group<'a>> {
             groups.len() - 1
         });
         let contenders = &mut groups[at].contenders;
-        let name = tuned(&row.lock, &row.tune);
+        let name = label(row);
         match contenders.iter_mut().find(|c| c.name == name) {
             Some(contender) => contender.rows.push(row),
             None => contenders.push(Contender {
@@ -205,7 +215,7 @@ impl<'a> Group<'a> {
             parts.push(plural(f64::from(row.lines), "line"));
         }
         // The CPUs are said elsewhere.
-        let params = row.params.iter().filter(|(name, _)| *name != "cpus");
+        let params = row.params.iter().filter(|(name, _)| *name != "cpus" && *name != STEP);
         parts.extend(params.map(|(name, value)| format!("{name} {}", text(value))));
         match row.pin.as_str() {
             "A" => parts.push("each thread pinned to its CPU".to_owned()),

@@ -14,7 +14,7 @@ fn machine(cpus: u32) -> Machine {
 }
 
 /// A fair row with intervals of one in a hundred.
-fn row(lock: &str, threads: u32, ops: f64) -> Row {
+pub(crate) fn row(lock: &str, threads: u32, ops: f64) -> Row {
     Row {
         ops_per_s: Interval { median: ops, lo: ops * 0.99, hi: ops * 1.01 },
         wait_ns: Some(waits(1e4)),
@@ -473,4 +473,16 @@ fn many_settings_get_a_line_each() {
 #[test]
 fn no_rows_no_verdict() {
     assert_eq!(verdict(&machine(2), &[]), "No lock was measured.");
+}
+
+#[test]
+fn a_difference_is_clear_where_intervals_and_medians_are_apart() {
+    let of = |ops| row("a", 2, ops).ops_per_s;
+    assert_eq!(difference(of(2e6), of(1e6), 9), Difference::More);
+    assert_eq!(difference(of(1e6), of(2e6), 9), Difference::Less);
+    assert_eq!(difference(of(1e6), of(1e6), 9), Difference::None);
+    let narrow = |median| Interval { median, lo: median, hi: median };
+    assert_eq!(difference(narrow(1e6), narrow(1.01e6), 9), Difference::None);
+    assert_eq!(difference(narrow(1e6), narrow(1.05e6), 9), Difference::Less);
+    assert_eq!(difference(of(2e6), of(1e6), 5), Difference::TooFewRounds);
 }

@@ -175,7 +175,7 @@ pub(super) fn left_out(args: &Args) -> Vec<String> {
         .collect()
 }
 
-/// The numbers of threads, in order, 1 among them.
+/// The numbers of threads, in order; 1 is among them, but a series has it on demand only.
 pub(super) fn threads(args: &Args, cpus: usize) -> Vec<usize> {
     let mut threads = if args.threads.is_empty() {
         let mut threads = vec![2, cpus, 2 * cpus];
@@ -189,7 +189,9 @@ pub(super) fn threads(args: &Args, cpus: usize) -> Vec<usize> {
     } else {
         args.threads.clone()
     };
-    threads.push(1);
+    if args.series().is_none() {
+        threads.push(1);
+    }
     threads.sort_unstable();
     threads.dedup();
     threads

@@ -1,0 +1,136 @@
+//! What the locks have counted: each counter an operation, under both of its names, and the
+//! averages that follow.
+
+use std::fmt::Write;
+
+use comfy_table::{CellAlignment, Table};
+use qspin::events::{Averages, Event};
+
+use crate::report::group::label;
+use crate::report::number::{digits, list, plural};
+use crate::row::Row;
+
+use super::table::{heading, plain};
+
+/// Contenders beside each other: more do not fit a screen.
+const BESIDE: usize = 4;
+
+/// The derived averages: name of the average, Linux's name for it, unit, and its value.
+type Average = (&'static str, &'static str, &'static str, fn(&Averages) -> Option<f64>);
+
+const AVERAGES: [Average; 3] = [
+    ("kick latency", "pv_latency_kick", "ns", |averages| averages.kick_latency_ns),
+    ("wake latency", "pv_latency_wake", "ns", |averages| averages.wake_latency_ns),
+    ("hops a hash", "pv_hash_hops", "", |averages| averages.hops_a_hash),
+];
+
+/// The tables of all numbers of threads.
+#[must_use]
+pub fn show(rows: &[Row], cpus: u32) -> String {
+    let mut threads: Vec<u32> = rows.iter().map(|row| row.threads).collect();
+    threads.sort_unstable();
+    threads.dedup();
+    let mut out = String::from("Counters an operation\n");
+    for threads in threads {
+        let at = |row: &&Row| row.threads == threads && row.events_ops.is_some();
+        let counting: Vec<&Row> = rows.iter().filter(at).collect();
+        let (busy, idle): (Vec<&Row>, Vec<&Row>) =
+            counting.into_iter().partition(|row| !row.events.is_empty());
+        for some in busy.chunks(BESIDE) {
+            let _ = writeln!(out, "\n{}\n{}", heading(some[0], cpus), table(some));
+        }
+        if !idle.is_empty() {
+            let names: Vec<String> = idle.iter().map(|row| label(row)).collect();
+            let _ = writeln!(
+                out,
+                "\n{}: nothing happened that is counted in {}.",
+                plural(f64::from(threads), "thread"),
+                list(&names, "and")
+            );
+        }
+    }
+    out
+}
+
+fn table(rows: &[&Row]) -> Table {
+    let mut table = plain();
+    let names = rows.iter().map(|row| label(row));
+    table.set_header(["counter".to_owned(), "Linux".to_owned()].into_iter().chain(names));
+    for event in Event::ALL {
+        let values = rows.iter().map(|row| an_operation(row, event));
+        let names = [event.name().to_owned(), event.alias().unwrap_or("").to_owned()];
+        table.add_row(names.into_iter().chain(values));
+    }
+    for (name, alias, unit, average) in AVERAGES {
+        let values = rows.iter().map(|row| {
+            let averages = Averages::of(|event| count(row, event));
+            average(&averages).map_or_else(|| "–".to_owned(), digits)
+        });
+        let name = if unit.is_empty() { name.to_owned() } else { format!("{name}, {unit}") };
+        table.add_row([name, alias.to_owned()].into_iter().chain(values));
+    }
+    for column in table.column_iter_mut().skip(2) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+fn count(row: &Row, event: Event) -> u64 {
+    row.events.get(event.name()).copied().unwrap_or(0)
+}
+
+fn an_operation(row: &Row, event: Event) -> String {
+    match (count(row, event), row.events_ops) {
+        (0, _) => "0".to_owned(),
+        (count, Some(operations)) if operations > 0 => digits(count as f64 / operations as f64),
+        _ => "–".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verdict::tests::row;
+
+    fn counted(lock: &str, operations: u64, events: &[(Event, u64)]) -> Row {
+        Row {
+            events: events.iter().map(|(event, n)| (event.name().to_owned(), *n)).collect(),
+            events_ops: Some(operations),
+            ..row(lock, 8, 1e6)
+        }
+    }
+
+    #[test]
+    fn every_counter_stands_there_an_operation_with_both_names_and_the_averages() {
+        let rows = [
+            counted(
+                "paravirt",
+                1000,
+                &[
+                    (Event::UnlockKickCount, 100),
+                    (Event::LockKickCount, 100),
+                    (Event::KickLatencies, 400_000),
+                    (Event::HashCount, 10),
+                    (Event::HashHopsCount, 15),
+                ],
+            ),
+            counted("tas", 1000, &[]),
+            row("std", 8, 1e6),
+        ];
+        let shown = show(&rows, 2);
+        let line = |name: &str| -> Vec<&str> {
+            let line = shown.lines().find(|line| line.trim_start().starts_with(name)).unwrap();
+            line.split('|').map(str::trim).collect()
+        };
+        for event in Event::ALL {
+            assert_eq!(line(event.name())[1], event.alias().unwrap_or(""), "{shown}");
+        }
+        assert_eq!(line("unlock_kick_count")[2], "0.1");
+        assert_eq!(line("wait_head_count")[2], "0");
+        assert_eq!(line("kick latency, ns"), ["kick latency, ns", "pv_latency_kick", "2000"]);
+        assert_eq!(line("wake latency, ns")[2], "–");
+        assert_eq!(line("hops a hash")[2], "1.5");
+        assert!(shown.contains("nothing happened that is counted in tas."), "{shown}");
+        assert!(!shown.contains("std"), "a lock that does not count was shown: {shown}");
+    }
+}

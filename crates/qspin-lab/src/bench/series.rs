@@ -1,0 +1,219 @@
+//! The table of a series: a line a contender, each compared with the line that it builds on and
+//! with the first, a column a number of threads; and below it in words what followed.
+
+use comfy_table::{CellAlignment, Table};
+
+use crate::bench::stats::FEWEST_ROUNDS;
+use crate::report::number::{digits, list, plural, times};
+use crate::row::Row;
+use crate::verdict::{Difference, SAME, difference};
+
+use super::table::plain;
+
+/// A line of the table.
+#[derive(Debug)]
+pub struct Line<'a> {
+    /// What stands in front.
+    pub label: String,
+    /// Where the line stands that it builds on; none for the first and for references.
+    pub base: Option<usize>,
+    /// Whether it only shows where others stand.
+    pub reference: bool,
+    /// Its rows, ascending by threads.
+    pub rows: Vec<&'a Row>,
+}
+
+impl Line<'_> {
+    fn at(&self, threads: u32) -> Option<&Row> {
+        self.rows.iter().copied().find(|row| row.threads == threads)
+    }
+}
+
+/// How a line came out against another at a number of threads.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Compared {
+    ratio: f64,
+    difference: Difference,
+}
+
+fn compare(lines: &[Line<'_>], line: usize, with: usize, threads: u32) -> Option<Compared> {
+    let (own, other) = (lines[line].at(threads)?, lines[with].at(threads)?);
+    let rounds = own.rounds.min(other.rounds);
+    Some(Compared {
+        ratio: own.ops_per_s.median / other.ops_per_s.median,
+        difference: difference(own.ops_per_s, other.ops_per_s, rounds),
+    })
+}
+
+/// The place of the first line that is no reference.
+fn first(lines: &[Line<'_>]) -> Option<usize> {
+    lines.iter().position(|line| !line.reference)
+}
+
+fn threads(lines: &[Line<'_>]) -> Vec<u32> {
+    let mut threads: Vec<u32> =
+        lines.iter().flat_map(|line| &line.rows).map(|row| row.threads).collect();
+    threads.sort_unstable();
+    threads.dedup();
+    threads
+}
+
+/// The table, its legend, and what followed in words.
+#[must_use]
+pub fn show(title: &str, lines: &[Line<'_>]) -> String {
+    let threads = threads(lines);
+    let legend = format!(
+        "k ops/s with its 95 % interval; / base: over the line that it builds on, / first: over the \
+         first.\n≈ no clear difference: the intervals overlap, or the medians are less than {SAME} \
+         apart.\n"
+    );
+    format!("{}\n\n{legend}\n{}\n", table(title, lines, &threads), words(lines, &threads))
+}
+
+fn table(title: &str, lines: &[Line<'_>], threads: &[u32]) -> Table {
+    let mut table = plain();
+    let mut headings = vec![title.to_owned()];
+    for &threads in threads {
+        headings.push(format!("{}\nk ops/s", plural(f64::from(threads), "thread")));
+        headings.extend(["95 %\ninterval", "/ base", "/ first"].map(str::to_owned));
+    }
+    table.set_header(headings);
+    for (index, line) in lines.iter().enumerate() {
+        let mut cells = vec![line.label.clone()];
+        for &threads in threads {
+            cells.extend(row_cells(lines, index, threads));
+        }
+        table.add_row(cells);
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+/// Throughput, interval, and the two ratios of a line at a number of threads.
+fn row_cells(lines: &[Line<'_>], index: usize, threads: u32) -> [String; 4] {
+    let dash = || "–".to_owned();
+    let line = &lines[index];
+    let Some(row) = line.at(threads) else { return [dash(), dash(), dash(), dash()] };
+    let thousands = |ops: f64| digits(ops / 1e3);
+    let ratio = |with: Option<usize>| {
+        let compared = with.and_then(|with| compare(lines, index, with, threads));
+        compared.map_or_else(dash, Compared::show)
+    };
+    let to_first = first(lines).filter(|first| !line.reference && *first != index);
+    [
+        thousands(row.ops_per_s.median),
+        format!("{}–{}", thousands(row.ops_per_s.lo), thousands(row.ops_per_s.hi)),
+        ratio(line.base),
+        ratio(to_first),
+    ]
+}
+
+impl Compared {
+    fn show(self) -> String {
+        let mark = match self.difference {
+            Difference::None => " ≈",
+            Difference::TooFewRounds => " ?",
+            Difference::More | Difference::Less => "",
+        };
+        if self.ratio.is_finite() { format!("{:.2}{mark}", self.ratio) } else { "?".to_owned() }
+    }
+}
+
+/// Which lines gained, lost, or made no clear difference, a sentence a number of threads.
+fn words(lines: &[Line<'_>], threads: &[u32]) -> String {
+    let rounds = lines.iter().flat_map(|line| &line.rows).map(|row| row.rounds).min().unwrap_or(0);
+    if (rounds as usize) < FEWEST_ROUNDS {
+        return format!(
+            "{} {} too few to tell the lines apart (?): it takes at least {FEWEST_ROUNDS}.",
+            plural(f64::from(rounds), "round"),
+            if rounds == 1 { "is" } else { "are" }
+        );
+    }
+    let sentences = threads.iter().map(|&threads| sentence(lines, threads));
+    sentences.collect::<Vec<_>>().join("\n")
+}
+
+fn sentence(lines: &[Line<'_>], threads: u32) -> String {
+    let with = |wanted: Difference| -> Vec<String> {
+        let compared = lines
+            .iter()
+            .enumerate()
+            .filter_map(|(index, line)| Some((line, compare(lines, index, line.base?, threads)?)));
+        compared
+            .filter(|(_, compared)| compared.difference == wanted)
+            .map(|(line, compared)| match wanted {
+                Difference::None => line.label.clone(),
+                _ => format!("{} ({})", line.label, times(compared.ratio)),
+            })
+            .collect()
+    };
+    let mut parts = Vec::new();
+    for (difference, what) in
+        [(Difference::More, "gained"), (Difference::Less, "lost"), (Difference::None, "made")]
+    {
+        let names = with(difference);
+        if !names.is_empty() {
+            let end = if difference == Difference::None { " no clear difference" } else { "" };
+            parts.push(format!("{} {what}{end}", list(&names, "and")));
+        }
+    }
+    if let (Some(first), Some(last)) = (first(lines), lines.len().checked_sub(1))
+        && first < last
+        && let Some(compared) = compare(lines, last, first, threads)
+    {
+        parts.push(format!("the last line does {} times the first", times(compared.ratio)));
+    }
+    if parts.is_empty() {
+        parts.push("nothing to compare".to_owned());
+    }
+    format!("With {}: {}.", plural(f64::from(threads), "thread"), parts.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::row::Interval;
+    use crate::verdict::tests::row;
+
+    fn lines(rows: &[Row]) -> Vec<Line<'_>> {
+        rows.iter()
+            .enumerate()
+            .map(|(index, row)| Line {
+                label: row.lock.clone(),
+                base: index.checked_sub(1).filter(|&base| base > 0),
+                reference: index == 0,
+                rows: vec![row],
+            })
+            .collect()
+    }
+
+    #[test]
+    fn each_line_is_compared_with_its_base_and_with_the_first_that_is_no_reference() {
+        let rows = [row("std", 8, 9e6), row("a", 8, 1e6), row("b", 8, 2e6), row("c", 8, 2.01e6)];
+        let shown = show("step", &lines(&rows));
+        let cells = |label: &str| -> Vec<String> {
+            let line = shown.lines().find(|line| line.trim_start().starts_with(label)).unwrap();
+            line.split('|').map(|cell| cell.trim().to_owned()).collect()
+        };
+        assert_eq!(cells("std ")[3..], ["–", "–"]);
+        assert_eq!(cells("a ")[1..], ["1000", "990–1010", "–", "–"]);
+        assert_eq!(cells("b ")[3..], ["2.00", "2.00"]);
+        assert_eq!(cells("c ")[3..], ["1.00 ≈", "2.01"]);
+        assert!(shown.contains("With 8 threads: b (2.0) gained; c made no clear difference; "));
+        assert!(shown.contains("; the last line does 2.0 times the first."), "{shown}");
+    }
+
+    #[test]
+    fn a_loss_is_told_and_so_are_too_few_rounds() {
+        let mut rows = [row("std", 2, 9e6), row("a", 2, 4e6), row("b", 2, 1e6)];
+        assert!(show("step", &lines(&rows)).contains("With 2 threads: b (0.25) lost; "));
+        rows[2].rounds = 2;
+        let shown = show("step", &lines(&rows));
+        assert!(shown.contains("0.25 ?"), "{shown}");
+        assert!(shown.contains("2 rounds are too few to tell the lines apart"), "{shown}");
+        rows[1].ops_per_s = Interval { median: 0.0, lo: 0.0, hi: 0.0 };
+        assert!(!show("step", &lines(&rows)).contains("inf"));
+    }
+}

@@ -1,0 +1,255 @@
+//! Who takes part, and in which form: the locks that were named, each as it was tuned; or the
+//! lines of a series, each compared with another.
+
+use std::collections::BTreeSet;
+
+use qspin::tuning::{Tuning, kick_ahead_level};
+
+use crate::bench::plan::{Cell, Plan, Variant};
+use crate::bench::series::{self, Line};
+use crate::bench::steps::{self, Order};
+use crate::contender::catalog::{self, Lock};
+use crate::failure::Failure;
+use crate::report::number::{list, plural};
+use crate::row::Row;
+use crate::tune::{self, Tune};
+
+use super::{Args, Workload, choose};
+
+/// A lock that takes part.
+pub(super) struct Entrant {
+    /// The lock.
+    pub lock: Lock,
+    /// Its form at a number of threads.
+    form: Box<dyn Fn(u32) -> Variant>,
+    /// Its line, where it is part of a series.
+    line: Option<Place>,
+}
+
+/// A place in a series.
+struct Place {
+    label: String,
+    base: Option<usize>,
+    reference: bool,
+}
+
+impl Entrant {
+    /// Its form at a number of threads.
+    pub(super) fn variant(&self, threads: u32) -> Variant {
+        (self.form)(threads)
+    }
+
+    fn new(lock: Lock, tunes: &[Tune]) -> Self {
+        let variant = Variant { tuning: heeded(&lock, tunes), ..Variant::default() };
+        Self { lock, form: Box::new(move |_| variant), line: None }
+    }
+
+    fn reference(lock: Lock, tunes: &[Tune]) -> Self {
+        let line = Place { label: lock.name.to_owned(), base: None, reference: true };
+        Self { line: Some(line), ..Self::new(lock, tunes) }
+    }
+}
+
+/// The tuning of a lock: of what was tuned, that which it reads.
+fn heeded(lock: &Lock, tunes: &[Tune]) -> &'static Tuning {
+    tune::tuning(tunes.iter().filter(|tune| lock.heeds(tune.tunable())))
+}
+
+/// Gives every cell the form in which its lock takes part.
+pub(super) fn inform(cells: &mut [Cell], entrants: &[Entrant]) {
+    for cell in cells {
+        if let Some(entrant) = entrants.get(cell.lock) {
+            cell.variant = entrant.variant(cell.threads as u32);
+        }
+    }
+}
+
+/// Everybody who takes part.
+pub(super) fn entrants(args: &Args) -> Result<Vec<Entrant>, Failure> {
+    check(args)?;
+    let entrants = match (args.steps, &args.kick_ahead) {
+        (Some(order), _) => in_steps(args, order)?,
+        (None, Some(levels)) => kicking_ahead(args, &levels.0)?,
+        (None, None) => {
+            let locks = choose::locks(args)?.into_iter();
+            locks.map(|lock| Entrant::new(lock, &args.tune)).collect()
+        }
+    };
+    for tune in &args.tune {
+        if !entrants.iter().any(|entrant| entrant.lock.heeds(tune.tunable())) {
+            let heeding: Vec<String> = catalog::locks()
+                .iter()
+                .filter(|lock| lock.heeds(tune.tunable()))
+                .map(|lock| lock.name.to_owned())
+                .collect();
+            return Err(Failure::usage(format!(
+                "--tune {} says nothing to these locks: add {}",
+                tune.show(),
+                list(&heeding, "or")
+            )));
+        }
+    }
+    if args.stats && !entrants.iter().any(|entrant| entrant.lock.counts()) {
+        return Err(Failure::usage(
+            "--stats has nothing to show, since none of these locks counts: add one of qspin's own",
+        ));
+    }
+    Ok(entrants)
+}
+
+/// Refuses what does not fit together.
+fn check(args: &Args) -> Result<(), Failure> {
+    for (index, tune) in args.tune.iter().enumerate() {
+        if args.tune[..index].iter().any(|other| other.name() == tune.name()) {
+            return Err(Failure::usage(format!("--tune sets {} twice: give it once", tune.name())));
+        }
+    }
+    if args.stats && args.workload == Workload::KernelLockBench {
+        return Err(Failure::usage(
+            "--stats would bury the grid of kernel-lock-bench: take --workload lengths",
+        ));
+    }
+    let Some(option) = args.series() else { return Ok(()) };
+    if !matches!(args.workload, Workload::Lengths | Workload::Locktorture) {
+        return Err(Failure::usage(format!(
+            "{option} measures locks under --workload lengths or locktorture only"
+        )));
+    }
+    let set: &[&str] = if args.steps.is_some() { &steps::SET } else { &["kick_ahead"] };
+    if let Some(tune) = args.tune.iter().find(|tune| set.contains(&tune.name())) {
+        return Err(Failure::usage(format!(
+            "{option} sets {} itself: leave it out of --tune",
+            tune.name()
+        )));
+    }
+    if args.steps.is_some() && !args.locks.is_empty() {
+        return Err(Failure::usage("--steps names its locks itself: leave out --locks"));
+    }
+    Ok(())
+}
+
+fn named(name: &str) -> Result<Lock, Failure> {
+    let lock = catalog::locks().into_iter().find(|lock| lock.name == name);
+    lock.ok_or_else(|| Failure::usage(format!("this build has no lock `{name}`")))
+}
+
+/// What stands above every series, to show where its lines are.
+fn references(tunes: &[Tune]) -> Result<Vec<Entrant>, Failure> {
+    ["native", "std"].map(|name| Ok(Entrant::reference(named(name)?, tunes))).into_iter().collect()
+}
+
+fn in_steps(args: &Args, order: Order) -> Result<Vec<Entrant>, Failure> {
+    let mut entrants = references(&args.tune)?;
+    let above = entrants.len();
+    let all = steps::steps(order);
+    for (index, step) in all.iter().enumerate() {
+        let lock = named(step.lock)?;
+        let base = *heeded(&lock, &args.tune);
+        let so_far = all[..=index].to_vec();
+        let (counting, name) = (step.counting, step.name);
+        let form = move |threads| Variant {
+            // A thread is a virtual CPU.
+            tuning: tune::keep(steps::tuning(&so_far, base, threads)),
+            counting,
+            step: Some(name),
+        };
+        let line = Place {
+            label: step.label.to_owned(),
+            base: steps::base(&all, index).map(|base| above + base),
+            reference: false,
+        };
+        entrants.push(Entrant { lock, form: Box::new(form), line: Some(line) });
+    }
+    Ok(entrants)
+}
+
+fn kicking_ahead(args: &Args, levels: &[u32]) -> Result<Vec<Entrant>, Failure> {
+    let lock = match &args.locks[..] {
+        [] => named("paravirt-queued")?,
+        [name] => catalog::locks()
+            .into_iter()
+            .find(|lock| lock.name == name.trim() && kicks_ahead(lock))
+            .ok_or_else(one_that_kicks_ahead)?,
+        _ => return Err(one_that_kicks_ahead()),
+    };
+    let mut entrants = references(&args.tune)?;
+    let above = entrants.len();
+    for (index, &level) in levels.iter().enumerate() {
+        let ahead = Tune::of("kick_ahead", level)
+            .ok_or_else(|| Failure::usage(format!("{level} is no kick-ahead level")))?;
+        let tunes: Vec<Tune> = args.tune.iter().copied().chain([ahead]).collect();
+        let line = Place {
+            label: format!("{} {}", lock.name, ahead.show()),
+            base: index.checked_sub(1).map(|before| above + before),
+            reference: false,
+        };
+        entrants.push(Entrant { line: Some(line), ..Entrant::new(lock, &tunes) });
+    }
+    Ok(entrants)
+}
+
+fn kicks_ahead(lock: &Lock) -> bool {
+    Tune::of("kick_ahead", 0).is_some_and(|ahead| lock.heeds(ahead.tunable()))
+}
+
+fn one_that_kicks_ahead() -> Failure {
+    let locks = catalog::locks();
+    let names: Vec<String> =
+        locks.iter().filter(|lock| kicks_ahead(lock)).map(|lock| lock.name.to_owned()).collect();
+    Failure::usage(format!("--kick-ahead compares levels of one lock: name {}", list(&names, "or")))
+}
+
+/// The table of the series that was asked for, with what has to be said about it.
+pub(super) fn show(args: &Args, plan: &Plan, entrants: &[Entrant], rows: &[Row]) -> Option<String> {
+    let shown = plan.cells.iter().filter(|cell| cell.shown);
+    let cells: Vec<(&Cell, &Row)> = shown.zip(rows).collect();
+    let lines: Vec<Line<'_>> = entrants
+        .iter()
+        .enumerate()
+        .filter_map(|(index, entrant)| {
+            let place = entrant.line.as_ref()?;
+            let of = cells.iter().filter(|(cell, _)| cell.lock == index);
+            Some(Line {
+                label: place.label.clone(),
+                base: place.base,
+                reference: place.reference,
+                rows: of.map(|(_, row)| *row).collect(),
+            })
+        })
+        .collect();
+    if lines.is_empty() {
+        return None;
+    }
+    let title = if args.steps.is_some() { "step" } else { "kick-ahead" };
+    let mut text = series::show(title, &lines);
+    if args.steps.is_some() {
+        text += &notes(&lines);
+    }
+    Some(text)
+}
+
+/// What the table of the steps does not say itself.
+fn notes(lines: &[Line<'_>]) -> String {
+    let threads: BTreeSet<u32> =
+        lines.iter().flat_map(|line| &line.rows).map(|row| row.threads).collect();
+    let levels: Vec<String> = threads
+        .into_iter()
+        .map(|n| format!("{} with {}", kick_ahead_level(n), plural(f64::from(n), "thread")))
+        .collect();
+    let mut text = format!(
+        "A thread is a virtual CPU: kick-ahead has the level of the series for as many CPUs as \
+         there are threads, {}.\n",
+        list(&levels, "and")
+    );
+    for (index, line) in lines.iter().enumerate() {
+        if let Some(base) = line.base.filter(|base| base + 1 < index) {
+            text += &format!(
+                "{} counts its events, the lines after it do not: {} builds on {}.\n",
+                lines[index - 1].label,
+                line.label,
+                lines[base].label
+            );
+        }
+    }
+    text
+}

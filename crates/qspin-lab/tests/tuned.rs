@@ -1,0 +1,193 @@
+//! Tunables, series and counters of `qspin bench`: what is shown and written, never how fast.
+
+use std::fs;
+use std::time::Duration;
+
+use assert_cmd::Command;
+use qspin::events::Event;
+use qspin::tuning::{KICK_AHEAD_MOST, Tuning, kick_ahead_level};
+use qspin_lab::bench::steps::{Order, steps};
+use serde_json::{Value, json};
+
+/// Runs a very short bench with `args`: what it said, and its rows without the machine's.
+fn bench(args: &[&str]) -> (String, Vec<Value>, Value) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run.jsonl");
+    let output = Command::cargo_bin("qspin")
+        .unwrap()
+        .args(["bench", "--seconds", "0.002", "--rounds", "1", "--out"])
+        .arg(&path)
+        .args(args)
+        .timeout(Duration::from_secs(300))
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+    let text = fs::read_to_string(&path).unwrap();
+    let mut rows: Vec<Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let machine = rows.remove(0);
+    (said, rows, machine)
+}
+
+/// The first cells of the lines of the table whose heading begins with `title`.
+fn first_cells(said: &str, title: &str) -> Vec<String> {
+    let cell = |line: &str| line.split('|').next().unwrap_or("").trim().to_owned();
+    let mut lines = said.lines().skip_while(|line| cell(line) != title || !line.contains('|'));
+    assert!(lines.next().is_some(), "no table of {title} in:\n{said}");
+    let lines = lines.skip_while(|line| !line.starts_with(['-', '=', '+'])).skip(1);
+    lines.take_while(|line| line.contains('|')).map(cell).collect()
+}
+
+#[test]
+fn what_was_tuned_is_in_the_rows_of_the_locks_that_read_it_and_in_the_table() {
+    let (said, rows, machine) = bench(&[
+        "--locks",
+        "native,paravirt-queued,paravirt",
+        "--threads",
+        "1",
+        "--tune",
+        "kick_ahead=2,defer=conditions",
+        "--tune",
+        "pending=off",
+    ]);
+    let tune = |lock: &str| rows.iter().find(|row| row["lock"] == lock).unwrap()["tune"].clone();
+    assert_eq!(tune("native"), json!({}));
+    assert_eq!(tune("paravirt"), json!({"kick_ahead": 2}));
+    let all = json!({"defer": "conditions", "kick_ahead": 2, "pending": "off"});
+    assert_eq!(tune("paravirt-queued"), all);
+    assert!(said.contains("tuned     kick_ahead=2 defer=conditions pending=off"), "{said}");
+    assert!(said.contains("paravirt-queued [defer=conditions kick_ahead=2 pending=off]"), "{said}");
+    assert!(said.contains(" paravirt [kick_ahead=2] "), "{said}");
+    let order = machine["order"][0].as_str().unwrap();
+    assert!(order.contains("paravirt:kick_ahead=2@1"), "{order}");
+}
+
+#[test]
+fn a_report_names_what_was_tuned() {
+    let directory = tempfile::tempdir().unwrap();
+    let qspin = |args: &[&str]| {
+        let mut command = Command::cargo_bin("qspin").unwrap();
+        command.current_dir(&directory).args(args);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let short = ["--seconds", "0.002", "--rounds", "1", "--threads", "2", "--out", "run.jsonl"];
+    let tuned = ["bench", "--locks", "paravirt", "--tune", "kick_ahead=2"];
+    qspin(&[&tuned[..], &short].concat());
+    for format in ["md", "csv", "html"] {
+        let made = qspin(&["report", "run.jsonl", "--format", format, "--out", "-"]);
+        let made = made.replace('\\', "");
+        assert!(made.contains("kick_ahead=2"), "{format}: {made}");
+    }
+    qspin(&[&["bench", "--steps"][..], &short].concat());
+    let made = qspin(&["report", "run.jsonl", "--format", "md"]);
+    for step in steps(Order::Series) {
+        assert!(made.contains(&format!("{} \\[{}\\]", step.lock, step.name)), "{made}");
+    }
+    // One chart: a step is a contender, not a setting.
+    assert_eq!(made.matches("\n## ").count(), 1, "{made}");
+}
+
+#[test]
+fn steps_are_a_row_a_step_in_both_orders() {
+    for (option, order) in [("--steps", Order::Series), ("--steps=reviewed", Order::Reviewed)] {
+        let (said, rows, machine) = bench(&[option, "--threads", "2,8"]);
+        let steps = steps(order);
+        let labels: Vec<&str> =
+            ["native", "std"].into_iter().chain(steps.iter().map(|step| step.label)).collect();
+        assert_eq!(first_cells(&said, "step"), labels, "{said}");
+        for threads in [2, 8] {
+            let at: Vec<&Value> = rows.iter().filter(|row| row["threads"] == threads).collect();
+            let of: Vec<(&str, &Value)> =
+                at.iter().map(|row| (row["lock"].as_str().unwrap(), &row["params"])).collect();
+            assert_eq!(of[..2], [("native", &json!({})), ("std", &json!({}))]);
+            for (found, step) in of[2..].iter().zip(&steps) {
+                assert_eq!(*found, (step.lock, &json!({"step": step.name})));
+            }
+            assert_eq!(of.len(), 2 + steps.len());
+            let tune = |name: &str| {
+                let row = at.iter().find(|row| row["params"]["step"] == name);
+                row.unwrap()["tune"].clone()
+            };
+            let level = kick_ahead_level(threads);
+            let ahead = tune("4-kick-ahead");
+            assert_eq!(ahead["kick_ahead"].as_u64().unwrap_or(0), u64::from(level));
+            assert!(ahead["statistics"].is_null());
+            assert_eq!(tune("3-statistics")["statistics"], "on");
+            assert_eq!(tune("0-halt")["pending"], "off");
+            assert_eq!(tune("10-culled"), json!({}));
+        }
+        assert_eq!(rows.len(), 2 * (2 + steps.len()), "one thread only on demand");
+        assert!(said.contains("0 with 2 threads and 2 with 8 threads"), "{said}");
+        assert!(said.contains("1 round is too few to tell the lines apart"), "{said}");
+        assert!(!said.contains("NaN") && !said.contains("inf "), "{said}");
+        assert!(machine["order"][0].as_str().unwrap().contains("paravirt-queued:0-halt@8"));
+    }
+}
+
+#[test]
+fn kick_ahead_levels_are_a_row_each() {
+    let (said, rows, _) = bench(&["--kick-ahead", "0..5", "--threads", "2"]);
+    let levels: Vec<String> =
+        (0..=KICK_AHEAD_MOST).map(|level| format!("paravirt-queued kick_ahead={level}")).collect();
+    assert_eq!(first_cells(&said, "kick-ahead")[2..], levels, "{said}");
+    let tunes: Vec<&Value> = rows
+        .iter()
+        .filter(|row| row["lock"] == "paravirt-queued")
+        .map(|row| &row["tune"])
+        .collect();
+    // 0 is the default, so nothing is away from it.
+    let expected: Vec<Value> = (0..=KICK_AHEAD_MOST)
+        .map(|level| if level == 0 { json!({}) } else { json!({"kick_ahead": level}) })
+        .collect();
+    assert_eq!(tunes, expected.iter().collect::<Vec<_>>());
+    let args = ["--kick-ahead", "4,1", "--locks", "paravirt", "--tune", "head_looks=9"];
+    let (said, rows, _) = bench(&[&args[..], &["--threads", "2"]].concat());
+    assert_eq!(
+        first_cells(&said, "kick-ahead"),
+        ["native", "std", "paravirt kick_ahead=1", "paravirt kick_ahead=4"]
+    );
+    assert_eq!(rows[3]["tune"], json!({"head_looks": 9, "kick_ahead": 4}));
+}
+
+#[test]
+fn stats_show_every_counter_under_both_names_and_the_averages() {
+    let (said, rows, _) = bench(&["--stats", "--locks", "paravirt-queued,std", "--threads", "4"]);
+    let cells: Vec<Vec<&str>> =
+        said.lines().map(|line| line.split('|').map(str::trim).collect()).collect();
+    for event in Event::ALL {
+        let line = cells.iter().find(|cells| cells[0] == event.name());
+        let line = line.unwrap_or_else(|| panic!("{} is missing in:\n{said}", event.name()));
+        assert_eq!(line[1], event.alias().unwrap_or(""), "{line:?}");
+        assert_ne!(line[2], "", "{line:?}");
+    }
+    for average in ["kick latency, ns", "wake latency, ns", "hops a hash"] {
+        assert!(cells.iter().any(|cells| cells[0] == average), "{average} is missing in:\n{said}");
+    }
+    for row in &rows {
+        assert_eq!(row["events_ops"].is_u64(), row["lock"] == "paravirt-queued", "{row}");
+    }
+}
+
+#[test]
+fn a_lock_without_a_pending_waiter_counts_none() {
+    let args = ["--locks", "paravirt-queued", "--threads", "2,4", "--stats"];
+    let (_, rows, _) = bench(&[&args[..], &["--tune", "pending=off"]].concat());
+    for row in rows {
+        assert!(row["events_ops"].as_u64() > Some(0), "{row}");
+        assert!(row["events"]["pending_lock_count"].is_null(), "{row}");
+    }
+}
+
+#[test]
+fn locks_lists_every_tunable() {
+    let output =
+        Command::cargo_bin("qspin").unwrap().args(["locks", "--tunables"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    for tunable in Tuning::ALL {
+        assert!(text.contains(&format!(" {} ", tunable.name)), "{} in:\n{text}", tunable.name);
+    }
+    assert!(text.contains("never, conditions or always") && text.contains("0 to 5"), "{text}");
+}
