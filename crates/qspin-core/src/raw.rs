@@ -141,3 +141,118 @@ unsafe impl<L: RawSharedLock<P> + ConstLock, P: StaticPlatform> lock_api::RawRwL
         self.lock.is_locked_exclusive(&P::PLATFORM)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+    use std::cell::RefCell;
+    use std::vec::Vec;
+
+    use lock_api::{RawMutex, RawRwLock};
+
+    use super::*;
+    use crate::events::NoEvents;
+    use crate::node::{Node, NodeId};
+    use crate::platform::{Budget, CpuId, Platform, Until};
+    use crate::rwlock::QueuedRwLock;
+    use crate::site::Site;
+    use crate::yielding::YieldLock;
+
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    enum Step {
+        At(Site),
+        Enter,
+        Exit,
+    }
+
+    std::thread_local! {
+        static STEPS: RefCell<Vec<Step>> = const { RefCell::new(Vec::new()) };
+    }
+
+    /// A platform that writes down what a lock does, in which order.
+    struct Scribe;
+
+    fn note(step: Step) {
+        STEPS.with(|steps| steps.borrow_mut().push(step));
+    }
+
+    fn steps_of<R>(run: impl FnOnce() -> R) -> (R, Vec<Step>) {
+        STEPS.take();
+        (run(), STEPS.take())
+    }
+
+    impl StaticPlatform for Scribe {
+        const PLATFORM: Self = Self;
+    }
+
+    impl Platform for Scribe {
+        type Word = AtomicU32;
+        type Address = AtomicUsize;
+        type Events = NoEvents;
+        fn events(&self) -> &NoEvents {
+            &NoEvents
+        }
+        fn cpu(&self) -> Option<CpuId> {
+            None
+        }
+        fn node(&self, _: NodeId) -> &Node<AtomicU32> {
+            unreachable!("a context without a number has no node")
+        }
+        fn wait_until(&self, _: &AtomicU32, _: Until, _: Budget, _: Ordering) -> u32 {
+            unreachable!("nobody else could end the wait")
+        }
+        fn relax(&self, _: u32) {}
+        fn fence(&self, _: Ordering) {}
+        fn ordering(&self, site: Site, order: Ordering) -> Ordering {
+            note(Step::At(site));
+            order
+        }
+        fn holder_enter(&self) {
+            note(Step::Enter);
+        }
+        fn holder_exit(&self) {
+            note(Step::Exit);
+        }
+    }
+
+    #[test]
+    fn the_platform_hears_of_a_holder_after_the_acquisition_and_after_the_release() {
+        let lock = Raw::<YieldLock<AtomicU32>, Scribe>::new();
+        let taken = [Step::At(Site::YieldTake), Step::Enter];
+        let released = [Step::At(Site::YieldRelease), Step::Exit];
+        let (held, steps) = steps_of(|| lock.lock());
+        assert_eq!(steps, taken);
+        assert_eq!(steps_of(|| lock.try_lock().is_none()), (true, Vec::new()), "it has no holder");
+        // SAFETY: locked above.
+        assert_eq!(steps_of(|| unsafe { lock.unlock(held) }).1, released);
+        let (held, steps) = steps_of(|| lock.try_lock().unwrap());
+        assert_eq!(steps, taken);
+        // SAFETY: locked above.
+        assert_eq!(steps_of(|| unsafe { lock.unlock(held) }).1, released);
+    }
+
+    #[test]
+    fn a_reader_is_a_holder_too() {
+        let lock = Raw::<QueuedRwLock<AtomicU32>, Scribe>::new();
+        for shared in [Raw::lock_shared, |lock: &Raw<_, _>| lock.try_lock_shared().unwrap()] {
+            let (held, steps) = steps_of(|| shared(&lock));
+            assert_eq!(steps, [Step::At(Site::RwReadTry), Step::Enter]);
+            let (none, steps) = steps_of(|| lock.try_lock_exclusive().is_none());
+            assert!(none && !steps.contains(&Step::Enter));
+            // SAFETY: locked above.
+            let (_, steps) = steps_of(|| unsafe { lock.unlock_shared(held) });
+            assert_eq!(steps, [Step::At(Site::RwReadRelease), Step::Exit]);
+        }
+        for exclusive in
+            [Raw::lock_exclusive, |lock: &Raw<_, _>| lock.try_lock_exclusive().unwrap()]
+        {
+            let (held, steps) = steps_of(|| exclusive(&lock));
+            assert_eq!(steps, [Step::At(Site::RwWriteTry), Step::Enter]);
+            let (none, steps) = steps_of(|| lock.try_lock_shared().is_none());
+            assert!(none && !steps.contains(&Step::Enter));
+            // SAFETY: locked above.
+            let (_, steps) = steps_of(|| unsafe { lock.unlock_exclusive(held) });
+            assert_eq!(steps, [Step::At(Site::RwWriteRelease), Step::Exit]);
+        }
+    }
+}
