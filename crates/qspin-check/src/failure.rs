@@ -14,6 +14,12 @@ pub enum Kind {
     Exclusion,
     /// Nobody can go on: every context waits for a word that nobody will change.
     Deadlock,
+    /// Nobody can go on, and somebody is halted whom nobody will kick.
+    LostWakeup,
+    /// A kick of a node that there is not.
+    Kick,
+    /// An entry of the table of halted waiters that should not be there.
+    Hash,
     /// Some context took more steps than any correct execution needs.
     Livelock,
     /// A context passed another one that had queued before it.
@@ -45,6 +51,9 @@ impl Kind {
             Kind::NodeLife => "node-life race",
             Kind::Exclusion => "exclusion",
             Kind::Deadlock => "deadlock",
+            Kind::LostWakeup => "lost wake-up",
+            Kind::Kick => "kick",
+            Kind::Hash => "hash",
             Kind::Livelock => "livelock",
             Kind::Fifo => "fifo",
             Kind::Count => "wrong count",

@@ -4,37 +4,85 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use qspin_core::events::{Event, Events};
-use qspin_core::node::{LEVELS, Node, NodeId};
-use qspin_core::platform::{AtomicWord, Budget, CpuId, Platform, Until};
+use qspin_core::node::{Node, NodeId};
+use qspin_core::platform::{AtomicAddress, AtomicWord, Budget, CpuId, Platform, Until};
 use qspin_core::site::Site;
 use qspin_core::tuning::Tuning;
+use qspin_core::waiting::Bucket;
 
+use crate::failure::{Failure, Kind};
 use crate::ledger::{self, Role};
 use crate::machine::{Loom, Machine, Shuttle};
+use crate::scenario::Scenario;
 use crate::word::{Word, judge};
+
+/// The state of a node's `kick` while nobody has kicked it since its last halt.
+const NOT_KICKED: u32 = 0;
+/// Kicked: the next halt returns (C4).
+const KICKED: u32 = 1;
 
 /// Locks on this platform are checked by loom.
 pub type LoomPlatform = Context<Loom>;
 /// Locks on this platform are checked by shuttle.
 pub type ShuttlePlatform = Context<Shuttle>;
 
-/// What all contexts share: the nodes of every CPU.
+/// The address of a lock, in the table of halted waiters. A lock is known there by the number of
+/// its word, which is the same in every execution.
+pub struct Address<M: Machine>(Word<M>);
+
+impl<M: Machine> AtomicAddress for Address<M> {
+    fn new(address: usize) -> Self {
+        Self(ledger::making(Role::Entry, || Word::new(address as u32)))
+    }
+    fn load(&self, order: Ordering) -> usize {
+        self.0.load(order) as usize
+    }
+    fn store(&self, address: usize, order: Ordering) {
+        self.0.store(address as u32, order);
+    }
+    fn compare_exchange(&self, now: usize, new: usize, order: Ordering) -> Result<usize, usize> {
+        let result = self.0.compare_exchange(now as u32, new as u32, order);
+        result.map(|address| address as usize).map_err(|address| address as usize)
+    }
+}
+
+type Table<M> = Vec<Bucket<Word<M>, Address<M>>>;
+
+/// What all contexts share: the nodes of every CPU, and the table of halted waiters.
 pub struct Domain<M: Machine> {
+    tuning: Tuning,
+    /// Waiters halt: see [`Context::relax`].
+    halts: bool,
+    /// Nesting levels for which a CPU has nodes here.
+    levels: u32,
     nodes: Vec<Node<Word<M>>>,
+    table: Table<M>,
 }
 
 impl<M: Machine> Domain<M> {
-    /// The nodes of this many CPUs.
+    /// The nodes of the CPUs of `scenario`, and a table with as few entries as its contract allows.
     #[must_use]
-    pub fn new(cpus: u32) -> Self {
-        let nodes = (0..cpus * LEVELS).map(|_| ledger::making(Role::Node, Node::new)).collect();
-        Self { nodes }
+    pub fn new(scenario: &Scenario, tuning: Tuning, halts: bool) -> Self {
+        let levels = scenario.levels();
+        let count = scenario.nesting.len() * levels as usize;
+        let nodes = (0..count).map(|_| ledger::making(Role::Node, Node::new)).collect();
+        let entries = if halts { count } else { 0 };
+        let buckets = entries.div_ceil(Bucket::<Word<M>, Address<M>>::ENTRIES);
+        let buckets = if halts { buckets.next_power_of_two() } else { 0 };
+        let table = (0..buckets).map(|_| Bucket::new()).collect();
+        Self { tuning, halts, levels, nodes, table }
+    }
+
+    /// The node that a number names, if there is one.
+    fn find(&self, id: NodeId) -> Option<&Node<Word<M>>> {
+        let place = id.cpu().number() * self.levels + id.level();
+        self.nodes.get(place as usize).filter(|_| id.level() < self.levels)
     }
 
     /// The node that a number names.
     #[must_use]
     pub fn node(&self, id: NodeId) -> &Node<Word<M>> {
-        &self.nodes[usize::from(id.number() - NodeId::FIRST)]
+        self.find(id).expect("a lock asks only for nodes that there are")
     }
 }
 
@@ -85,27 +133,17 @@ impl<M: Machine> Context<M> {
 pub struct Recorded;
 
 impl Events for Recorded {
-    const ENABLED: bool = true;
-    fn count(&self, event: Event) {
-        ledger::add_event(event);
+    // Off is what spares a lock the work that only a counter needs, such as reading the clock and
+    // writing the time down; there is no time here. What is counted is counted nevertheless.
+    const ENABLED: bool = false;
+    fn add(&self, event: Event, amount: u64) {
+        ledger::add_events(event, amount);
     }
 }
 
-/// Bounded waits are one look long: a longer one is the same with more executions.
-const TUNING: Tuning = {
-    let mut tuning = Tuning::DEFAULT;
-    // One look, and no pause before it: a pause waits here until something changes, which this
-    // bounded wait does not.
-    tuning.owner_looks = 1;
-    tuning.owner_pauses = 0;
-    tuning.pending_looks = 1;
-    tuning.simple_looks = 1;
-    tuning.yield_looks = 1;
-    tuning
-};
-
 impl<M: Machine> Platform for Context<M> {
     type Word = Word<M>;
+    type Address = Address<M>;
     type Events = Recorded;
 
     fn events(&self) -> &Recorded {
@@ -113,7 +151,7 @@ impl<M: Machine> Platform for Context<M> {
     }
 
     fn tuning(&self) -> &Tuning {
-        &TUNING
+        &self.domain.tuning
     }
 
     fn cpu(&self) -> Option<CpuId> {
@@ -133,7 +171,13 @@ impl<M: Machine> Platform for Context<M> {
                 return value;
             }
             match budget {
-                Budget::Looks(most) if looks >= most => return value,
+                Budget::Looks(most) if looks >= most => {
+                    if !self.domain.halts || !ledger::looked_in_vain(word.id()) {
+                        return value;
+                    }
+                    judge::<M, _>(ledger::waits_for(word.id()));
+                    self.wait_for_a_change();
+                }
                 Budget::Looks(_) => ledger::keep(M::yield_now),
                 Budget::Unbounded => {
                     judge::<M, _>(ledger::waits_for(word.id()));
@@ -144,7 +188,8 @@ impl<M: Machine> Platform for Context<M> {
     }
 
     fn relax(&self, pauses: u32) {
-        if pauses == 0 {
+        // A lock whose waiters halt pauses only between bounded looks, and then goes on.
+        if pauses == 0 || self.domain.halts {
             return;
         }
         judge::<M, _>(ledger::waits_for_any());
@@ -163,5 +208,41 @@ impl<M: Machine> Platform for Context<M> {
 
     fn in_interrupt(&self) -> bool {
         self.interrupt
+    }
+
+    fn halt(&self, me: NodeId) {
+        if ledger::halts_in_vain() {
+            return;
+        }
+        let kick = &self.node(me).kick;
+        while kick.compare_exchange(KICKED, NOT_KICKED, Ordering::Acquire).is_err() {
+            judge::<M, _>(ledger::waits_for_kick(kick.id()));
+            self.wait_for_a_change();
+        }
+    }
+
+    fn kick(&self, node: NodeId) {
+        match self.domain.find(node) {
+            Some(node) => {
+                node.kick.swap(KICKED, Ordering::Release);
+            }
+            None => {
+                let message = format!("node {} was kicked, and there is none", node.number());
+                judge::<M, _>(Err(Failure::new(Kind::Kick, message)))
+            }
+        }
+    }
+
+    fn address(&self, word: &Word<M>) -> usize {
+        word.id() + 1
+    }
+
+    fn is_preempted(&self, _: CpuId) -> bool {
+        // Asked only where the tuning heeds it.
+        true
+    }
+
+    fn hash(&self) -> &[Bucket<Word<M>, Address<M>>] {
+        &self.domain.table
     }
 }

@@ -1,5 +1,7 @@
 //! A small program of lock operations: what each context of an execution does.
 
+use qspin_core::node::LEVELS;
+
 /// How a lock is acquired. A lock that only excludes knows only [`Mode::Write`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
@@ -50,8 +52,11 @@ pub struct Scenario {
     pub threads: Vec<Thread>,
     /// For each CPU how many of its nesting levels are in use from the beginning.
     pub nesting: Vec<u32>,
-    /// Whether the order of service is held against the order of arrival.
+    /// Whether every context has a place in a queue, so that the order of service is held against
+    /// the order of arrival, and nobody passes a waiter that forbids it.
     pub fifo: bool,
+    /// How many halts of each context return at once, for no reason.
+    pub vain_halts: u32,
 }
 
 impl Scenario {
@@ -61,7 +66,33 @@ impl Scenario {
         let nesting = vec![0; threads.len()];
         let thread = |(cpu, steps)| Thread { cpu: Some(cpu), steps };
         let threads = (0..).zip(threads).map(thread).collect();
-        Self { name: name.into(), locks: 1, before: Vec::new(), threads, nesting, fifo: true }
+        Self {
+            name: name.into(),
+            locks: 1,
+            before: Vec::new(),
+            threads,
+            nesting,
+            fifo: true,
+            vain_halts: 0,
+        }
+    }
+
+    /// With so many halts of each context returning at once. A context may be preempted there, so
+    /// that this stands for a return at any later time, too.
+    #[must_use]
+    pub fn vain_halts(mut self, halts: u32) -> Self {
+        self.vain_halts = halts;
+        self
+    }
+
+    /// Nesting levels that may be used on some CPU.
+    #[must_use]
+    pub fn levels(&self) -> u32 {
+        let interrupts =
+            |steps: &[Step]| steps.iter().any(|step| matches!(step, Step::Interrupted(..)));
+        let interrupted = self.threads.iter().any(|thread| interrupts(&thread.steps));
+        let nested = self.nesting.iter().any(|&levels| levels > 0);
+        if interrupted || nested || interrupts(&self.before) { LEVELS } else { 1 }
     }
 
     /// With this done before the other threads exist.
@@ -91,7 +122,7 @@ impl Scenario {
     #[must_use]
     pub fn nested(mut self, cpu: usize, levels: u32) -> Self {
         self.nesting[cpu] = levels;
-        self.fifo &= levels < qspin_core::node::LEVELS;
+        self.fifo &= levels < LEVELS;
         self
     }
 }

@@ -99,6 +99,14 @@ impl<M: Machine> AtomicWord for Word<M> {
         self.modify(|atomic| atomic.fetch_and(value, order), |from| from & value)
     }
 
+    fn peek(&self) -> u32 {
+        // Not an access within a life.
+        self.prepare();
+        let value = ledger::keep(|| self.atomic.load(Relaxed));
+        self.loaded(value);
+        value
+    }
+
     fn begin(&self, value: u32) {
         self.prepare();
         self.life.renew();

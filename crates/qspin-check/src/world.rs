@@ -51,7 +51,7 @@ impl<F: Family, M: Machine> World<F, M> {
     fn new(scenario: Arc<Scenario>) -> Self {
         let lock = |lock| ledger::making(Role::Lock { lock, index: 0 }, F::On::<M>::new);
         Self {
-            domain: Arc::new(Domain::new(scenario.nesting.len() as u32)),
+            domain: Arc::new(Domain::new(&scenario, F::TUNING, F::TRAITS.halts)),
             locks: (0..scenario.locks).map(lock).collect(),
             data: (0..scenario.locks).map(|_| M::Data::new()).collect(),
             together: Word::new(0),
@@ -179,6 +179,7 @@ impl<F: Family, M: Machine> World<F, M> {
                 return Err(Failure::new(Kind::IsLocked, "a lock is taken and nobody is left"));
             }
         }
+        ledger::must_be_gone()?;
         for (cpu, &levels) in self.scenario.nesting.iter().enumerate() {
             let left = self.nesting(cpu).map(|word| word.load(Relaxed));
             if left != Some(levels) {

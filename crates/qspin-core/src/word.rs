@@ -1,14 +1,15 @@
 //! Bits of the queued lock word and its legal transitions.
 //!
 //! ```text
-//!  31            18 17   16 15       9     8    7       0
-//! ┌────────────────┬───────┬──────────┬─────────┬─────────┐
-//! │ tail: CPU + 1  │ index │ reserved │ pending │ locked  │
-//! └────────────────┴───────┴──────────┴─────────┴─────────┘
+//!  31            18 17   16 15       10     9         8     7          1       0
+//! ┌────────────────┬───────┬──────────┬──────────┬─────────┬─────────┬────────┐
+//! │ tail: CPU + 1  │ index │ reserved │ no steal │ pending │ sleeper │ locked │
+//! └────────────────┴───────┴──────────┴──────────┴─────────┴─────────┴────────┘
 //! ```
 //!
 //! The layout is Linux's (`include/asm-generic/qspinlock_types.h`, more than 16 Ki CPUs'
-//! variant apart). The *accesses* are not: Linux stores the locked byte and swaps the tail
+//! variant apart), where `_Q_SLOW_VAL` is *locked* with *sleeper*, and pending and the no-steal
+//! mark are one bit. The *accesses* are not: Linux stores the locked byte and swaps the tail
 //! halfword; here every access is to the whole word, since accesses of different sizes to one
 //! word are undefined behaviour in Rust's memory model.
 //!
@@ -29,16 +30,34 @@
 //!     └── others behind me ───┘
 //! ```
 //!
+//! Where the head may halt, a held lock with a queue has a second form, *slow* (`S`):
+//!
+//! ```text
+//!            head is about to halt, or the new owner
+//!            defers its kick to the release
+//!  (n,p,1) ─────────────────────────────────────────► (n,p,S) ── release, and kick ──► (n,p,0)
+//!                                                        │ ▲
+//!        culled, p = 1: release, and let the head sleep  ▼ │ pending takes, or a thief
+//!                                                     (n,1,sleeper, not locked)
+//! ```
+//!
 //! # Invariants
 //!
-//! * **W1** At most one CPU owns *locked*; only it clears it.
+//! * **W1** At most one CPU owns *locked*; only it clears it. With it goes *sleeper*: set while the
+//!   lock is held and has a queue, by the head or the owner; cleared by the owner in the step that
+//!   releases the lock, or by the head in the step that takes it.
 //! * **W2** At most one CPU owns *pending*: the one whose set found it clear. Only it clears it.
 //! * **W3** *pending* is won only where the tail is empty; one that finds a tail takes it back.
+//!   A culled lock's is won wherever the lock is held and stealing allowed, tail or not.
 //! * **W4** *locked* is set by a compare-exchange from a word in which it was clear, or by the
 //!   owner of *pending* in the step that clears *pending*.
 //! * **W5** The tail is cleared only by the head of the queue, in the step that takes the lock.
+//! * **W6** *no steal* is set by an awake head, or a culled lock's pending waiter, and cleared in
+//!   the step in which a waiter takes the lock, falls asleep as the head, or gives up as pending.
+//!   While it stands, the lock is taken by the head, by *pending*, and by contexts that have no
+//!   place in the queue ([`is_placeless`]), but by no thief.
 //!
-//! [`is_legal`] states them for single steps; the model checkers assert it on every step of
+//! [`Kind::is_legal`] states them for single steps; the model checkers assert it on every step of
 //! every execution that they explore.
 
 use crate::node::NodeId;
@@ -77,48 +96,127 @@ pub const fn tail(word: u32) -> Option<NodeId> {
     NodeId::from_number((word >> TAIL_SHIFT) as u16)
 }
 
-/// Whether `word` is a state that a native queued lock may be in.
-#[must_use]
-pub const fn is_state(word: u32) -> bool {
-    let locked = word & LOCKED_MASK;
-    let number = (word >> TAIL_SHIFT) as u16;
-    locked <= LOCKED && word & RESERVED_MASK == 0 && (number == 0 || number >= NodeId::FIRST)
+/// The kinds of queued lock, which differ in the steps that their words may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Waiters spin, in the order of arrival.
+    Native,
+    /// Waiters halt, in the order of arrival.
+    Halting,
+    /// Waiters halt, and newcomers steal.
+    Stealing,
+    /// Waiters halt but for the pending one, which competes with newcomers.
+    Culled,
 }
 
-/// Whether one atomic step may turn `from` into `to` in a native queued lock.
-///
-/// *pending* may be set over a word with a tail or with *pending* already set (the loser sees
-/// it in the returned value; in the first case it takes it back), so those two steps are legal.
+impl Kind {
+    /// Whether `word` is a state that a lock of this kind may be in.
+    #[must_use]
+    pub const fn is_state(self, word: u32) -> bool {
+        let number = (word >> TAIL_SHIFT) as u16;
+        let queue = number != 0;
+        if word & (LOCKED_MASK & !SLOW | RESERVED_MASK) != 0 || queue && number < NodeId::FIRST {
+            return false;
+        }
+        let competes = self.is_culled() && word & PENDING != 0;
+        // W1; for a culled lock U1: whoever has *pending* is awake and will release the lock.
+        let sleeper_fits = word & SLEEPER == 0 || queue && (word & LOCKED != 0 || competes);
+        // W6
+        let no_steal_fits = word & NO_STEAL == 0 || queue || competes;
+        sleeper_fits
+            && no_steal_fits
+            && match self {
+                Kind::Native => word & (SLEEPER | NO_STEAL) == 0,
+                Kind::Halting => word & NO_STEAL == 0,
+                Kind::Stealing => word & PENDING == 0,
+                Kind::Culled => true,
+            }
+    }
+
+    const fn is_culled(self) -> bool {
+        matches!(self, Kind::Culled)
+    }
+
+    /// Whether one atomic step may turn `from` into `to` in a lock of this kind, by a context that
+    /// has a place in its queue or needs none.
+    ///
+    /// *pending* may be set over a word with a tail or with *pending* already set (the loser sees
+    /// it in the returned value; in the first case it takes it back), so those two steps are legal
+    /// where it is set blindly.
+    #[must_use]
+    pub const fn is_legal(self, from: u32, to: u32) -> bool {
+        if !self.is_state(from) || !self.is_state(to) {
+            return false;
+        }
+        let set = to & !from & !TAIL_MASK;
+        let cleared = from & !to & !TAIL_MASK;
+        let (tail, same_tail) = (to & TAIL_MASK, (from ^ to) & TAIL_MASK == 0);
+        if !same_tail && tail != 0 {
+            // A newcomer queues.
+            return set == 0 && cleared == 0;
+        }
+        if !same_tail {
+            // W5: the last waiter takes.
+            return set == LOCKED && self.head_may_clear(from, cleared);
+        }
+        // What the owner of pending clears beside it, where it set it (W6).
+        let raised = if self.is_culled() { NO_STEAL } else { 0 };
+        match set {
+            0 => match cleared {
+                // A set that changes nothing: pending's, or two awake waiters' of a culled lock.
+                0 => match self {
+                    Kind::Native | Kind::Halting => from & PENDING != 0,
+                    Kind::Stealing => false,
+                    Kind::Culled => from & NO_STEAL != 0,
+                },
+                // Release; `is_state` knows who may leave a sleeper.
+                LOCKED | SLOW => true,
+                // Pending gives up, or is lost and taken back; a culled one while the lock is held.
+                _ => {
+                    cleared & PENDING != 0
+                        && cleared & !(PENDING | raised) == 0
+                        && (!self.is_culled() || from & LOCKED != 0)
+                }
+            },
+            LOCKED if cleared & PENDING != 0 => cleared & !(PENDING | raised) == 0,
+            // The head takes, with others behind it; or a newcomer that finds the lock free.
+            LOCKED => {
+                let newcomer = cleared == 0 && from & NO_STEAL == 0;
+                let free = self.is_culled() || from & PENDING == 0;
+                let head = tail != 0 && self.head_may_clear(from, cleared);
+                free && (newcomer || head)
+            }
+            PENDING => match self {
+                Kind::Native | Kind::Halting => cleared == 0,
+                Kind::Stealing => false,
+                Kind::Culled => cleared == 0 && from & LOCKED != 0 && from & NO_STEAL == 0,
+            },
+            // W1. With it goes the head's own no-steal mark.
+            SLEEPER => cleared & !NO_STEAL == 0 && from & LOCKED != 0,
+            NO_STEAL => cleared == 0,
+            _ => false,
+        }
+    }
+
+    /// Whether the head that takes the lock may clear just these bits: all of its marks.
+    const fn head_may_clear(self, from: u32, cleared: u32) -> bool {
+        let marks = from & (SLEEPER | NO_STEAL);
+        let free = from & LOCKED == 0 && (self.is_culled() || from & PENDING == 0);
+        free && cleared == marks
+    }
+}
+
+/// Whether `from` to `to` is the step by which a context without a place in the queue takes the
+/// lock: past the queue, and past the mark that forbids it to others (W6).
 #[must_use]
-pub const fn is_legal(from: u32, to: u32) -> bool {
-    if !is_state(from) || !is_state(to) {
-        return false;
-    }
-    let changed = from ^ to;
-    let tails_differ = changed & TAIL_MASK != 0;
-    let pending_differs = changed & PENDING != 0;
-    let locked_differs = changed & LOCKED_MASK != 0;
-    let sets_locked = to & LOCKED != 0;
-    match (tails_differ, pending_differs, locked_differs) {
-        // A set of pending that changes nothing.
-        (false, false, false) => from & PENDING != 0,
-        // Acquire (W4), or release by the owner.
-        (false, false, true) => !sets_locked || from & PENDING == 0,
-        // Pending is won, or lost and taken back.
-        (false, true, false) => true,
-        // W4: pending takes.
-        (false, true, true) => sets_locked && from & PENDING != 0,
-        // A newcomer queues.
-        (true, false, false) => to & TAIL_MASK != 0,
-        // W5: the last waiter takes.
-        (true, false, true) => sets_locked && to == LOCKED && from & PENDING == 0,
-        // Nobody changes the tail and pending in one step.
-        (true, true, _) => false,
-    }
+pub const fn is_placeless(from: u32, to: u32) -> bool {
+    from & LOCKED == 0 && to == from | LOCKED
 }
 
 #[cfg(test)]
 mod tests {
+    use std::vec::Vec;
+
     use super::*;
     use crate::platform::CpuId;
 
@@ -141,34 +239,72 @@ mod tests {
 
     #[test]
     fn the_fields_do_not_overlap_and_fill_the_word() {
-        let fields = [LOCKED_MASK, PENDING, RESERVED_MASK, TAIL_MASK];
+        let fields = [LOCKED_MASK, PENDING, NO_STEAL, RESERVED_MASK, TAIL_MASK];
         assert_eq!(fields.iter().sum::<u32>(), u32::MAX);
         assert_eq!(fields.iter().fold(0, |all, bits| all | bits), u32::MAX);
     }
 
+    const ALL: [Kind; 4] = [Kind::Native, Kind::Halting, Kind::Stealing, Kind::Culled];
+
+    /// Which kinds have the step.
+    fn kinds(from: u32, to: u32) -> Vec<Kind> {
+        ALL.into_iter().filter(|kind| kind.is_legal(from, to)).collect()
+    }
+
+    fn check(steps: &[(u32, u32)], wanted: &[Kind]) {
+        for &(from, to) in steps {
+            assert_eq!(kinds(from, to), wanted, "{from:#010x} -> {to:#010x}");
+        }
+    }
+
     #[test]
     fn the_steps_of_the_diagram_are_legal() {
+        use Kind::{Culled, Halting, Native, Stealing};
         let n = tail_of(node(0, 0));
         let m = tail_of(node(1, 0));
-        let steps = [
+        let everywhere = [
             (0, LOCKED),
             (LOCKED, 0),
+            (n | LOCKED, m | LOCKED),
+            (n | LOCKED, n),
+            (n, LOCKED),
+            (n, n | LOCKED),
+        ];
+        check(&everywhere, &ALL);
+        let with_pending = [
             (LOCKED, LOCKED | PENDING),
             (LOCKED | PENDING, PENDING),
             (PENDING, LOCKED),
             (LOCKED | PENDING, n | LOCKED | PENDING),
             (n | LOCKED | PENDING, n | PENDING),
             (n | PENDING, n | LOCKED),
-            (n | LOCKED, m | LOCKED),
-            (n | LOCKED, n),
-            (n, LOCKED),
-            (n, n | LOCKED),
             (n | LOCKED, n | LOCKED | PENDING),
             (n | LOCKED | PENDING, n | LOCKED),
         ];
-        for (from, to) in steps {
-            assert!(is_legal(from, to), "{from:#010x} -> {to:#010x}");
-        }
+        check(&with_pending, &[Native, Halting, Culled]);
+        check(&[(n, n | PENDING), (n | PENDING, n)], &[Native, Halting]);
+        let slow = [(n | LOCKED, n | SLOW), (n | SLOW, m | SLOW), (n | SLOW, n)];
+        check(&slow, &[Halting, Stealing, Culled]);
+        check(&[(n | SLOW, n | SLOW | PENDING)], &[Halting, Culled]);
+        let marked = [
+            (n | LOCKED, n | LOCKED | NO_STEAL),
+            (n | LOCKED | NO_STEAL, n | NO_STEAL),
+            (n | LOCKED | NO_STEAL, n | SLOW),
+            (n | NO_STEAL, LOCKED),
+            (n | NO_STEAL, n | LOCKED),
+        ];
+        check(&marked, &[Stealing, Culled]);
+        let culled = [
+            (n | SLOW | PENDING, n | SLEEPER | PENDING),
+            (n | SLEEPER | PENDING, n | SLOW),
+            (n | SLEEPER | PENDING, n | SLOW | PENDING),
+            (n | SLEEPER | PENDING, LOCKED | PENDING),
+            (LOCKED | PENDING, LOCKED | PENDING | NO_STEAL),
+            (n | LOCKED | PENDING | NO_STEAL, n | LOCKED),
+            (PENDING | NO_STEAL, LOCKED),
+            (n | PENDING, n | PENDING | LOCKED),
+        ];
+        check(&culled, &[Culled]);
     }
 
     #[test]
@@ -176,19 +312,27 @@ mod tests {
         let n = tail_of(node(0, 0));
         let m = tail_of(node(1, 0));
         let steps = [
-            (LOCKED, LOCKED),            // W1: taken twice
-            (PENDING, PENDING | LOCKED), // W4: stolen from the pending waiter
-            (LOCKED | PENDING, 0),       // W2: the owner clears pending
-            (n | LOCKED, LOCKED),        // W5: tail lost while the lock is held
-            (n, 0),                      // W5: tail lost
-            (n | LOCKED, m),             // two steps in one
-            (n | PENDING, LOCKED),       // pending forgets the queue
-            (0, LOCKED | RESERVED_MASK), // reserved bits
-            (0, 2),                      // no such locked value
-            (0, 3 << TAIL_SHIFT),        // no such node
+            (LOCKED, LOCKED),                      // W1: taken twice
+            (n | SLOW, n | SLEEPER),               // W1, U1: nobody awake will release the lock
+            (n, n | SLEEPER),                      // W1: set on a free lock
+            (LOCKED, SLOW),                        // W1: no queue, so no head
+            (n | SLOW, n | LOCKED),                // W1: a sleeper is forgotten
+            (LOCKED | PENDING, 0),                 // W2: the owner clears pending
+            (n | LOCKED, LOCKED),                  // W5: tail lost while the lock is held
+            (n, 0),                                // W5: tail lost
+            (n | LOCKED, m),                       // two steps in one
+            (n | PENDING, LOCKED),                 // pending forgets the queue
+            (n | NO_STEAL, n | NO_STEAL | LOCKED), // W6: stolen
+            (n | LOCKED | NO_STEAL, n | LOCKED),   // W6: the mark vanishes
+            (n | SLEEPER | PENDING, n | PENDING),  // U1: pending gives up a free lock
+            (0, LOCKED | RESERVED_MASK),           // reserved bits
+            (0, 4),                                // no such locked value
+            (0, 3 << TAIL_SHIFT),                  // no such node
         ];
-        for (from, to) in steps {
-            assert!(!is_legal(from, to), "{from:#010x} -> {to:#010x}");
-        }
+        check(&steps, &[]);
+        // W4: stolen from the pending waiter, which a culled lock's thief may do.
+        check(&[(PENDING, PENDING | LOCKED)], &[Kind::Culled]);
+        assert!(is_placeless(n | NO_STEAL, n | NO_STEAL | LOCKED));
+        assert!(!is_placeless(n | LOCKED, LOCKED));
     }
 }

@@ -11,7 +11,7 @@
 use core::cell::UnsafeCell;
 use core::ffi::{c_char, c_int, c_long, c_void};
 use core::ptr;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use qspin_core::events::NoEvents;
 use qspin_core::lock::ConstLock;
@@ -81,6 +81,7 @@ static TUNING: Tuning = {
 
 impl Platform for Threads {
     type Word = AtomicU32;
+    type Address = AtomicUsize;
     type Events = NoEvents;
 
     #[inline(always)]

@@ -19,6 +19,11 @@ const FOUR: Option<usize> = Some(2);
 /// with nodes.
 const TWICE: Option<usize> = Some(5);
 
+/// Preemptions where waiters halt.
+const HALTED: Option<usize> = Some(5);
+/// The same with four CPUs.
+const HALTED_FOUR: Option<usize> = Some(2);
+
 fn one(preemptions: Option<usize>, scenario: Scenario) -> Check {
     Check { program: Program::One(Arc::new(scenario)), preemptions }
 }
@@ -49,6 +54,9 @@ pub fn of_waiting_release() -> Check {
 /// What loom runs a lock through, cheap checks first.
 #[must_use]
 pub fn for_loom(traits: Traits) -> Vec<Check> {
+    if traits.halts {
+        return for_halting(traits);
+    }
     let twice = || vec![Section(0, Write); 2];
     let try_last = vec![Section(0, Write), Try(0, Write)];
     let try_first = vec![Try(0, Write), Section(0, Write)];
@@ -83,6 +91,51 @@ fn for_nodes() -> Vec<Check> {
         // Three waiters: the one that is handed the queue has somebody behind it.
         one(FOUR, Scenario::new("four", vec![write(), write(), write(), write()])),
     ]
+}
+
+/// Halting takes more steps than spinning, and there are more ways through them; so the bounds are
+/// lower, and where only a step of the slow path differs, only what meets it is run.
+fn for_halting(traits: Traits) -> Vec<Check> {
+    let watched = || vec![Watched(0, Write)];
+    let twice = || vec![Section(0, Write); 2];
+    let queue = |name| held(name, Write, write(), write());
+    let mut checks = vec![
+        one(HALTED, Scenario::new("two-twice", vec![twice(), twice()])),
+        one(HALTED, Scenario::new("vain", vec![twice(), twice()]).vain_halts(1)),
+        one(HALTED, queue("queue")),
+        one(HALTED, queue("queue-vain").vain_halts(1)),
+        one(HALTED_FOUR, Scenario::new("four", vec![write(), write(), write(), write()])),
+    ];
+    if traits.step {
+        return checks;
+    }
+    let try_last = vec![Section(0, Write), Try(0, Write)];
+    let try_first = vec![Try(0, Write), Section(0, Write)];
+    checks.extend([
+        one(UNBOUNDED, Scenario::new("two", vec![watched(), watched()])),
+        one(UNBOUNDED, Scenario::new("try", vec![write(), vec![Try(0, Write)]])),
+        one(HALTED, Scenario::new("try-twice", vec![try_last, try_first])),
+        one(HALTED, Scenario::new("three", vec![write(), write(), write()])),
+        every(HALTED, interrupted),
+    ]);
+    if !traits.release_waits {
+        checks.push(every(HALTED, crossed));
+    }
+    if traits.nodes {
+        let heads = vec![vec![Leave(0, Write), Leave(1, Write)], write(), vec![Section(1, Write)]];
+        checks.extend([
+            one(HALTED, held("again", Write, twice(), write())),
+            one(HALTED, queue("numberless").numberless(2)),
+            one(HALTED, queue("levels-used").nested(1, 3).nested(2, 4)),
+            one(
+                HALTED,
+                Scenario::new("heads", heads)
+                    .before(vec![Enter(0, Write), Enter(1, Write)])
+                    .locks(2),
+            ),
+        ]);
+    }
+    checks
 }
 
 fn for_readers() -> Vec<Check> {

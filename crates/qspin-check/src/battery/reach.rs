@@ -1,7 +1,9 @@
 //! What a battery must get to: a scenario that misses the paths it is made for checks nothing.
 
 use qspin_core::events::Event::{
-    self, LockNoNode, LockPending, LockSlowpath, LockUseNode2, LockUseNode3, LockUseNode4,
+    self, HashCount, KickAheadCount, LockKickCount, LockNoNode, LockSlowpath, LockUseNode2,
+    LockUseNode3, LockUseNode4, PendingFailCount, PendingLockCount, PvLockStealing, PvWaitAgain,
+    SpuriousWakeup, UnlockKickCount, WaitEarlyCount, WaitHeadCount, WaitNodeCount,
 };
 
 use crate::ledger::Coverage;
@@ -11,12 +13,12 @@ use crate::subject::Subject;
 #[must_use]
 pub fn missed_by_loom(subject: &dyn Subject, coverage: &Coverage) -> Vec<String> {
     let events: &[Event] = match subject.name() {
-        "native" => &[LockSlowpath, LockPending, LockUseNode4, LockNoNode],
+        "native" => &[LockSlowpath, PendingLockCount, LockUseNode4, LockNoNode],
         "native-no-pending" | "mcs" => &[LockUseNode2, LockUseNode4, LockNoNode],
-        "queued-rw" => &[LockSlowpath, LockPending],
-        _ => &[],
+        "queued-rw" => &[LockSlowpath, PendingLockCount],
+        name => return missed_by_halting(name, coverage, false),
     };
-    missed(events, coverage)
+    missed(events, coverage, true)
 }
 
 /// The same for the battery of shuttle.
@@ -24,20 +26,65 @@ pub fn missed_by_loom(subject: &dyn Subject, coverage: &Coverage) -> Vec<String>
 pub fn missed_by_shuttle(subject: &dyn Subject, coverage: &Coverage) -> Vec<String> {
     let events: &[Event] = match subject.name() {
         "native" => {
-            &[LockSlowpath, LockPending, LockUseNode2, LockUseNode3, LockUseNode4, LockNoNode]
+            &[LockSlowpath, PendingLockCount, LockUseNode2, LockUseNode3, LockUseNode4, LockNoNode]
         }
-        "queued-rw" => &[LockSlowpath, LockPending, LockUseNode4, LockNoNode],
+        "queued-rw" => &[LockSlowpath, PendingLockCount, LockUseNode4, LockNoNode],
         "native-no-pending" | "mcs" => &[LockUseNode2, LockUseNode3, LockUseNode4, LockNoNode],
-        _ => &[],
+        name => return missed_by_halting(name, coverage, true),
     };
-    missed(events, coverage)
+    missed(events, coverage, true)
 }
 
-fn missed(events: &[Event], coverage: &Coverage) -> Vec<String> {
+/// What every lock must reach whose waiters halt.
+const HALTED: &[Event] =
+    &[LockSlowpath, WaitHeadCount, WaitNodeCount, SpuriousWakeup, UnlockKickCount, HashCount];
+
+/// What a lock whose waiters halt, or a step of one, has not reached; also what it has reached and
+/// must not: with every kick deferred, a kick at the hand-over means that the table was full.
+fn missed_by_halting(name: &str, coverage: &Coverage, many: bool) -> Vec<String> {
+    let (step, events, never): (bool, &[Event], &[Event]) = match name {
+        "paravirt" => (
+            false,
+            &[PendingLockCount, PendingFailCount, PvLockStealing, PvWaitAgain, LockNoNode],
+            &[LockKickCount, KickAheadCount],
+        ),
+        "paravirt-resigned" => (true, &[PendingFailCount, PvLockStealing], &[LockKickCount]),
+        "paravirt-stealing" => {
+            (false, &[PvLockStealing, PvWaitAgain, LockNoNode], &[LockKickCount, PendingLockCount])
+        }
+        "paravirt-queued" => {
+            (false, &[PendingLockCount, PendingFailCount, LockNoNode], &[LockKickCount])
+        }
+        "paravirt-queued-before-the-series" => (true, &[LockKickCount], &[PendingLockCount]),
+        "paravirt-queued-conditional-kick" => (true, &[LockKickCount, PendingFailCount], &[]),
+        "paravirt-queued-conditional-kick-deferred" => {
+            (true, &[PendingFailCount], &[LockKickCount])
+        }
+        "paravirt-queued-no-pending" => (true, &[], &[PendingLockCount, LockKickCount]),
+        "paravirt-queued-kick-ahead" => (true, &[KickAheadCount], &[LockKickCount]),
+        "paravirt-queued-defer-never" => (true, &[KickAheadCount, LockKickCount], &[]),
+        "paravirt-queued-defer-conditions" => (true, &[KickAheadCount, LockKickCount], &[]),
+        // It takes a waiter with a past, behind one that halts in the queue.
+        "paravirt-queued-adaptive-history" if many => (true, &[WaitEarlyCount], &[LockKickCount]),
+        "paravirt-queued-adaptive-history" => (true, &[], &[WaitEarlyCount]),
+        "paravirt-queued-adaptive-history-kick-ahead" if many => (true, &[WaitEarlyCount], &[]),
+        "paravirt-queued-adaptive-neighbour" => (true, &[WaitEarlyCount], &[LockKickCount]),
+        "paravirt-queued-heed-preempted" => (true, &[WaitEarlyCount], &[LockKickCount]),
+        _ => return missed(&[], coverage, true),
+    };
+    let mut missed = missed(&[HALTED, events].concat(), coverage, !step);
+    let reached = |event: &&Event| coverage.events.contains_key(event);
+    missed.extend(
+        never.iter().filter(reached).map(|event| format!("{}, which must not be,", event.name())),
+    );
+    missed
+}
+
+fn missed(events: &[Event], coverage: &Coverage, interrupts: bool) -> Vec<String> {
     let absent = |event: &&Event| !coverage.events.contains_key(event);
     let mut missed: Vec<_> =
         events.iter().filter(absent).map(|event| format!("no {}", event.name())).collect();
-    if coverage.interrupts == 0 {
+    if interrupts && coverage.interrupts == 0 {
         missed.push("no interrupt".to_owned());
     }
     missed

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::scenario::Mode::{Read, Write};
 use crate::scenario::Scenario;
-use crate::scenario::Step::{self, Interrupted, Section, Try};
+use crate::scenario::Step::{self, Enter, Interrupted, Leave, Section, Try};
 use crate::subject::Traits;
 
 /// Interrupts within interrupts: one more than a CPU has nodes beside the interrupted level.
@@ -21,6 +21,13 @@ pub fn for_shuttle(traits: Traits) -> Vec<Arc<Scenario>> {
         Scenario::new("eight", vec![write(2); 8]),
         Scenario::new("try", vec![mixed(), mixed(), mixed(), write(2)]),
     ];
+    if traits.halts {
+        scenarios.push(Scenario::new("vain", vec![write(3); 4]).vain_halts(2));
+        scenarios.push(heads());
+    }
+    if traits.step {
+        return scenarios.into_iter().map(Arc::new).collect();
+    }
     scenarios.extend((0..6).map(interrupted));
     if traits.nodes {
         scenarios.push(Scenario::new("numberless", vec![write(2); 6]).numberless(1).numberless(4));
@@ -41,6 +48,14 @@ pub fn for_shuttle(traits: Traits) -> Vec<Arc<Scenario>> {
         ));
     }
     scenarios.into_iter().map(Arc::new).collect()
+}
+
+/// Three locks whose only waiters halt at once, in a table with as many entries as there are CPUs.
+fn heads() -> Scenario {
+    let locks = 0..3;
+    let mut threads = vec![locks.clone().map(|lock| Leave(lock, Write)).collect()];
+    threads.extend(locks.clone().map(|lock| vec![Section(lock, Write); 2]));
+    Scenario::new("heads", threads).before(locks.map(|lock| Enter(lock, Write)).collect()).locks(3)
 }
 
 /// Four CPUs, each interrupted once, by a handler with a lock of its own.

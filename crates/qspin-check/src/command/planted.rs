@@ -45,7 +45,7 @@ fn must_catch(
     let (outcome, scenario, how) = match catcher {
         Catcher::Loom(name) => match loom_check(subject, name) {
             Some(check) => {
-                let outcome = under_loom(subject, &check, None, None, time);
+                let outcome = under_loom(subject, &check, planted.weakening, None, time);
                 (outcome, name, "loom")
             }
             None => return report.complain(format!("loom has no scenario {name}")),
@@ -64,7 +64,11 @@ fn must_catch(
         Some(failure) if good => format!("caught: {failure}"),
         Some(failure) => format!("{failure}, where {expected} was expected"),
     };
-    report.line(subject.name(), scenario, how, outcome.executions, good, result);
+    let name = match planted.weakening {
+        None => subject.name().to_owned(),
+        Some(weakening) => weakening.to_string(),
+    };
+    report.line(&name, scenario, how, outcome.executions, good, result);
     if let Some(seed) = outcome.seed {
         must_replay(planted, scenario, seed, &outcome, report);
     }

@@ -59,8 +59,8 @@ pub(super) fn consulted(site: Site, order: Ordering) {
 }
 
 /// Counts an event.
-pub fn add_event(event: Event) {
-    COVERAGE.with(|coverage| *coverage.borrow_mut().events.entry(event).or_default() += 1);
+pub fn add_events(event: Event, amount: u64) {
+    COVERAGE.with(|coverage| *coverage.borrow_mut().events.entry(event).or_default() += amount);
 }
 
 /// Counts an interrupt that came.

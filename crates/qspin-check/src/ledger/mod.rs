@@ -14,6 +14,7 @@
 //! * **the order of arrival and of acquisition**, and who is inside.
 
 mod coverage;
+mod entries;
 mod outcomes;
 mod paths;
 mod sections;
@@ -25,11 +26,15 @@ use std::sync::atomic::Ordering;
 
 use qspin_core::site::Site;
 
-pub use coverage::{Coverage, add_event, begin_check, coverage, interrupted};
+pub use coverage::{Coverage, add_events, begin_check, coverage, interrupted};
+pub use entries::must_be_gone;
 pub use outcomes::{came_to_an_end, prunes, set_pruning, take_outcomes};
 pub use paths::woke_in_vain;
 pub use sections::{entered, left, starts, writes};
-pub use waits::{Wait, finished, may_look, saw_latest, set_trying, waits_for, waits_for_any};
+pub use waits::{
+    Wait, finished, halts_in_vain, looked_in_vain, may_look, saw_latest, set_trying, waits_for,
+    waits_for_any, waits_for_kick,
+};
 
 use crate::failure::{Failure, Kind};
 use crate::scenario::Scenario;
@@ -43,10 +48,16 @@ pub struct Rules {
     pub legal: fn(index: usize, from: u32, to: u32) -> bool,
     /// Whether that step is somebody's arrival: it fixes the order in which it is served.
     pub arrives: fn(index: usize, from: u32, to: u32) -> bool,
+    /// Whether that step takes the arrival of whoever makes it back: it will arrive again.
+    pub departs: fn(index: usize, from: u32, to: u32) -> bool,
+    /// Whether that step is one more that a context without a place in a queue may make.
+    pub placeless: fn(index: usize, from: u32, to: u32) -> bool,
     /// Whether that step announces a waiting writer, which new readers may not pass.
     pub announces: fn(index: usize, from: u32, to: u32) -> bool,
     /// Whether the lock promises to serve in the order of arrival.
     pub fifo: bool,
+    /// Whether it has at most one halted waiter in the table of them.
+    pub one_entry: bool,
 }
 
 /// What a word is part of.
@@ -61,6 +72,8 @@ pub enum Role {
     },
     /// A word of a node.
     Node,
+    /// The address in an entry of the table of halted waiters.
+    Entry,
     /// A word of the harness.
     Harness,
 }
@@ -88,6 +101,12 @@ struct Slot {
     saw_latest: bool,
     /// How often in a row it went on waiting after it had seen an older one.
     old_looks: u32,
+    /// Whether it waits for a kick.
+    halted: bool,
+    /// How many of its halts are still to return at once.
+    vain_halts: u32,
+    /// The word and its version of its last bounded wait, if that failed.
+    vain: Option<(WordId, u64)>,
     /// The ledger's clock at its last operation.
     clock: u64,
     steps: u32,
@@ -113,6 +132,7 @@ struct Ledger {
     rules: Option<Rules>,
     weakening: Option<Weakening>,
     check_fifo: bool,
+    everybody_has_a_place: bool,
     words: Vec<Word>,
     slots: Vec<Slot>,
     locks: Vec<Lock>,
@@ -148,12 +168,14 @@ fn with<R>(f: impl FnOnce(&mut Ledger) -> R) -> R {
 
 /// Begins the record of an execution of `scenario`.
 pub fn begin(rules: Rules, weakening: Option<Weakening>, scenario: &Scenario, exhaustive: bool) {
+    let slot = || Slot { vain_halts: scenario.vain_halts, ..Slot::default() };
     let fresh = Ledger {
         rules: Some(rules),
         weakening,
         exhaustive,
         check_fifo: scenario.fifo && rules.fifo,
-        slots: scenario.threads.iter().map(|_| Slot::default()).collect(),
+        everybody_has_a_place: scenario.fifo,
+        slots: scenario.threads.iter().map(|_| slot()).collect(),
         locks: (0..scenario.locks).map(|_| Lock::default()).collect(),
         ..Ledger::default()
     };
@@ -309,16 +331,22 @@ pub fn stepped(id: WordId, from: u32, to: u32) -> Result<bool, Failure> {
         ledger.slots[slot].clock = clock;
         outcomes::did(&mut ledger.slots[slot], id, to);
         let known = paths::went_on(ledger, id, to);
-        let (Role::Lock { lock, index }, Some(rules)) = (role, ledger.rules) else {
-            return Ok(known);
-        };
-        if !(rules.legal)(index, from, to) {
+        let Some(rules) = ledger.rules else { return Ok(known) };
+        if role == Role::Entry && rules.one_entry && to != 0 {
+            entries::must_be_alone(ledger, id)?;
+        }
+        let Role::Lock { lock, index } = role else { return Ok(known) };
+        let placeless = !ledger.everybody_has_a_place && (rules.placeless)(index, from, to);
+        if !placeless && !(rules.legal)(index, from, to) {
             let step = format!("word {index} stepped from {from:#010x} to {to:#010x}");
             return Err(Failure::new(Kind::State, step));
         }
         let lock = &mut ledger.locks[lock];
         if (rules.arrives)(index, from, to) {
             lock.arrivals.push_back(slot);
+        }
+        if (rules.departs)(index, from, to) {
+            lock.arrivals.retain(|&who| who != slot);
         }
         if (rules.announces)(index, from, to) {
             ledger.stamps += 1;

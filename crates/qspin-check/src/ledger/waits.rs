@@ -31,6 +31,14 @@ fn check(ledger: &Ledger) -> Result<(), Failure> {
     if waiting.is_empty() {
         return Ok(());
     }
+    let halted: Vec<_> =
+        waiting.iter().copied().filter(|&slot| ledger.slots[slot].halted).collect();
+    if !halted.is_empty() {
+        let message = format!(
+            "contexts {waiting:?} wait and nobody else is left, to kick the halted {halted:?}"
+        );
+        return Err(Failure::new(Kind::LostWakeup, message));
+    }
     let message = format!("contexts {waiting:?} wait, and nobody else is left");
     Err(Failure::new(Kind::Deadlock, message))
 }
@@ -58,8 +66,22 @@ fn begin(ledger: &mut Ledger, wait: Wait) -> Result<(), Failure> {
 /// # Errors
 /// It may not wait, or nobody is left to end the wait.
 pub fn waits_for(id: WordId) -> Result<(), Failure> {
+    waits_for_change(id, false)
+}
+
+/// The running context is halted, and waits for the kick that would change `id`.
+///
+/// # Errors
+/// As [`waits_for`].
+pub fn waits_for_kick(id: WordId) -> Result<(), Failure> {
+    waits_for_change(id, true)
+}
+
+fn waits_for_change(id: WordId, halted: bool) -> Result<(), Failure> {
+    let slot = current();
     with(|ledger| {
         let version = ledger.words[id].version;
+        ledger.slots[slot].halted = halted;
         begin(ledger, Wait::Word(id, version))
     })
 }
@@ -70,8 +92,35 @@ pub fn waits_for(id: WordId) -> Result<(), Failure> {
 /// As [`waits_for`].
 pub fn waits_for_any() -> Result<(), Failure> {
     with(|ledger| {
-        let clock = ledger.slots[current()].clock;
+        let slot = &mut ledger.slots[current()];
+        slot.halted = false;
+        let clock = slot.clock;
         begin(ledger, Wait::Any(clock))
+    })
+}
+
+/// The running context has spent a bounded wait on `id`. Returns whether it has done so before,
+/// since the word has changed and since it has last been halted.
+///
+/// Such a context goes round in a loop in which nothing has happened to it: what follows differs
+/// from what followed the first time only in how often.
+pub fn looked_in_vain(id: WordId) -> bool {
+    let slot = current();
+    with(|ledger| {
+        let look = Some((id, ledger.words[id].version));
+        std::mem::replace(&mut ledger.slots[slot].vain, look) == look
+    })
+}
+
+/// The running context halts. Returns whether the halt returns at once, for no reason.
+pub fn halts_in_vain() -> bool {
+    let slot = current();
+    with(|ledger| {
+        let slot = &mut ledger.slots[slot];
+        slot.vain = None;
+        let left = slot.vain_halts;
+        slot.vain_halts = left.saturating_sub(1);
+        left > 0
     })
 }
 

@@ -3,16 +3,56 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use qspin_core::admission::Admission;
-use qspin_core::platform::{AtomicWord, Platform};
-use qspin_core::waiting::Waiting;
+use qspin_core::node::NodeId;
+use qspin_core::platform::{AtomicWord, Budget, Platform, Until};
+use qspin_core::waiting::{Spin, Waiting};
 use qspin_core::word::{LOCKED, LOCKED_MASK, PENDING};
+
+/// The hooks of a [`Waiting`] that are those of another.
+macro_rules! as_in {
+    ($other:ty: $($hook:ident)*) => { $($crate::planted::axes::as_in!(@$hook $other);)* };
+    (@pending_budget $other:ty) => {
+        fn pending_budget<P: Platform>(p: &P) -> Option<Budget> {
+            <$other>::pending_budget(p)
+        }
+    };
+    (@await_turn $other:ty) => {
+        fn await_turn<P: Platform>(p: &P, me: NodeId, prev: NodeId) {
+            <$other>::await_turn(p, me, prev);
+        }
+    };
+    (@await_owner $other:ty) => {
+        fn await_owner<P: Platform, A: Admission>(p: &P, word: &P::Word, me: NodeId) -> u32 {
+            <$other>::await_owner::<P, A>(p, word, me)
+        }
+    };
+    (@taken $other:ty) => {
+        fn taken<P: Platform>(p: &P, word: &P::Word, seen: u32) {
+            <$other>::taken(p, word, seen);
+        }
+    };
+    (@hand_over $other:ty) => {
+        fn hand_over<P: Platform, A: Admission>(p: &P, word: &P::Word, next: NodeId) {
+            <$other>::hand_over::<P, A>(p, word, next);
+        }
+    };
+    (@release $other:ty) => {
+        fn release<P: Platform, A: Admission>(p: &P, word: &P::Word) {
+            <$other>::release::<P, A>(p, word);
+        }
+    };
+}
+
+pub(super) use as_in;
 
 /// The owner's release orders nothing.
 #[derive(Debug)]
 pub struct RelaxedRelease;
 
 impl Waiting for RelaxedRelease {
-    fn release<P: Platform>(_: &P, word: &P::Word) {
+    as_in!(Spin: pending_budget await_turn await_owner hand_over);
+
+    fn release<P: Platform, A: Admission>(_: &P, word: &P::Word) {
         word.fetch_add(LOCKED.wrapping_neg(), Relaxed);
     }
 }
@@ -22,7 +62,9 @@ impl Waiting for RelaxedRelease {
 pub struct WipingRelease;
 
 impl Waiting for WipingRelease {
-    fn release<P: Platform>(_: &P, word: &P::Word) {
+    as_in!(Spin: pending_budget await_turn await_owner hand_over);
+
+    fn release<P: Platform, A: Admission>(_: &P, word: &P::Word) {
         word.store(0, Release);
     }
 }
@@ -53,7 +95,7 @@ impl Admission for SharedPending {
         if seen & !(LOCKED_MASK | PENDING) != 0 {
             return false;
         }
-        W::await_owner(p, word, LOCKED_MASK);
+        p.wait_until(word, Until::clear(LOCKED_MASK), Budget::Unbounded, Relaxed);
         word.fetch_add(LOCKED.wrapping_sub(PENDING), Acquire);
         true
     }

@@ -4,20 +4,25 @@
 
 pub mod axes;
 pub mod flag;
+pub mod halt;
 pub mod queue;
 pub mod rw;
 
+use std::sync::atomic::Ordering::{self, AcqRel, Relaxed};
+
 use qspin_core::order::Fifo;
 use qspin_core::queued::QueuedLock;
+use qspin_core::site::Site;
 use qspin_core::waiting::Spin;
 
 use crate::failure::Kind;
 use crate::ledger::Rules;
 use crate::machine::Machine;
 use crate::subject::{
-    Exclusive, Family, Mcs, NoPending, Of, PLAIN, READERS, Shared, Subject, Traits, WITH_NODES,
-    family, rules,
+    Exclusive, Family, Mcs, NoPending, Of, PLAIN, READERS, STEP, Shared, Subject, Traits,
+    WITH_NODES, family, rules, tunings, variants,
 };
+use crate::weakening::Weakening;
 use crate::word::Word;
 
 family!(
@@ -40,6 +45,31 @@ family!(
     SharedPending = "planted-shared-pending", WITH_NODES, rules::QUEUED,
     Exclusive<QueuedLock<Word<M>, Spin, Fifo, axes::SharedPending>>
 );
+
+family!(
+    /// [`halt::StaleRehalt`]
+    StaleRehalt = "planted-stale-rehalt", STEP, rules::HALTING,
+    Exclusive<QueuedLock<Word<M>, halt::StaleRehalt>>, tunings::NO_PENDING
+);
+
+/// A small halting lock.
+macro_rules! halting {
+    ($family:ident = $name:literal, $flaw:ident) => {
+        family!(
+            /// A small halting lock.
+            $family = $name, STEP, rules::HALTING,
+            Exclusive<QueuedLock<Word<M>, halt::SmallHalt<{ halt::$flaw }>>>
+        );
+    };
+}
+
+halting!(SoundHalt = "small-halt", NO_FLAW);
+halting!(MarksFirst = "planted-sleeper-before-entry", MARKS_FIRST);
+halting!(KicksEarly = "planted-early-kick", KICKS_EARLY);
+halting!(AsksLate = "planted-kick-of-another", ASKS_LATE);
+halting!(TrustsKick = "planted-stale-kick-trusted", TRUSTS_KICK);
+halting!(LooksFirst = "planted-look-before-halted", LOOKS_FIRST);
+halting!(HandsOverLast = "planted-look-before-hand-over", HANDS_OVER_LAST);
 
 macro_rules! small {
     ($family:ident, $name:literal, $traits:expr, $rules:expr, $wrap:ident, $lock:ty) => {
@@ -166,13 +196,7 @@ small!(
 
 const SMALL: Traits = Traits { release_waits: true, ..PLAIN };
 
-/// Word 0 is the tail; whoever makes itself the tail has arrived.
-const SMALL_QUEUE: Rules = Rules {
-    legal: |_, _, _| true,
-    arrives: |index, _, to| index == 0 && to != 0,
-    announces: |_, _, _| false,
-    fifo: true,
-};
+use rules::SMALL_QUEUE;
 
 /// The checker that is to catch a bug.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -187,12 +211,24 @@ pub enum Catcher {
 pub struct Planted {
     /// The lock.
     pub subject: &'static dyn Subject,
+    /// The ordering that is missing, where that is the whole flaw; only loom knows of it.
+    pub weakening: Option<Weakening>,
     /// Who must catch it, and where; empty for a lock that must pass everything.
     pub catchers: Vec<(Catcher, Kind)>,
 }
 
 fn bug(subject: &'static dyn Subject, catchers: &[(Catcher, Kind)]) -> Planted {
-    Planted { subject, catchers: catchers.to_vec() }
+    Planted { subject, weakening: None, catchers: catchers.to_vec() }
+}
+
+/// A real lock without one of its orderings, which loom must miss in its scenario of this name.
+fn missing(lock: &str, site: Site, to: Ordering, scenario: &'static str, kind: Kind) -> Planted {
+    let subject = variants().into_iter().find(|subject| subject.name() == lock);
+    Planted {
+        subject: subject.expect("a lock of the catalogue"),
+        weakening: Some(Weakening { site, to }),
+        catchers: vec![(Catcher::Loom(scenario), kind)],
+    }
 }
 
 /// Every planted bug.
@@ -237,9 +273,71 @@ pub fn all() -> Vec<Planted> {
             Of::<IgnoresWriter>::VALUE,
             &[(Loom("write-read"), Kind::DataRace), (Shuttle("readers"), Kind::Exclusion)],
         ),
+        missing("paravirt-queued-no-pending", Site::HaltSlow, Relaxed, "queue", Kind::LostWakeup),
+        missing(
+            "paravirt-queued-no-pending",
+            Site::HaltSleeper,
+            Relaxed,
+            "queue",
+            Kind::LostWakeup,
+        ),
+        missing(
+            "paravirt-queued-no-pending",
+            Site::HaltWaiterFence,
+            AcqRel,
+            "two-twice",
+            Kind::LostWakeup,
+        ),
+        missing(
+            "paravirt-queued-no-pending",
+            Site::HaltHandOverFence,
+            AcqRel,
+            "two-twice",
+            Kind::LostWakeup,
+        ),
+        missing(
+            "paravirt-queued-conditional-kick",
+            Site::HaltKickFence,
+            AcqRel,
+            "queue-vain",
+            Kind::LostWakeup,
+        ),
+        missing(
+            "paravirt-queued-conditional-kick",
+            Site::HaltSleepFence,
+            AcqRel,
+            "queue-vain",
+            Kind::LostWakeup,
+        ),
+        bug(Of::<StaleRehalt>::VALUE, &[(Loom("vain"), Kind::Hash)]),
+        bug(
+            Of::<MarksFirst>::VALUE,
+            &[(Loom("two-twice"), Kind::LostWakeup), (Shuttle("four"), Kind::LostWakeup)],
+        ),
+        bug(
+            Of::<KicksEarly>::VALUE,
+            &[(Loom("two-twice"), Kind::LostWakeup), (Shuttle("four"), Kind::LostWakeup)],
+        ),
+        bug(
+            Of::<AsksLate>::VALUE,
+            &[(Loom("queue"), Kind::LostWakeup), (Shuttle("four"), Kind::LostWakeup)],
+        ),
+        bug(
+            Of::<TrustsKick>::VALUE,
+            &[(Loom("queue-vain"), Kind::Fifo), (Shuttle("four"), Kind::Fifo)],
+        ),
+        bug(
+            Of::<LooksFirst>::VALUE,
+            &[(Loom("two-twice"), Kind::LostWakeup), (Shuttle("four"), Kind::LostWakeup)],
+        ),
+        bug(
+            Of::<HandsOverLast>::VALUE,
+            &[(Loom("two-twice"), Kind::LostWakeup), (Shuttle("four"), Kind::LostWakeup)],
+        ),
         // A limit that its file states, not a bug: its release waits for an interrupted waiter.
         bug(Of::<Mcs>::VALUE, &[(Loom("crossed"), Kind::Deadlock)]),
         bug(Of::<SoundQueue>::VALUE, &[]),
+        bug(Of::<SoundHalt>::VALUE, &[]),
         bug(Of::<SoundFlag>::VALUE, &[]),
         bug(Of::<SoundRw>::VALUE, &[]),
     ]

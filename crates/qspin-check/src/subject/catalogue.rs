@@ -5,7 +5,9 @@ use qspin_core::backoff::{BackoffLock, TasLock};
 use qspin_core::mcs::McsLock;
 use qspin_core::order::Fifo;
 use qspin_core::platform::Platform;
-use qspin_core::queued::{NativeLock, QueuedLock};
+use qspin_core::queued::{
+    NativeLock, ParavirtLock, ParavirtQueuedLock, ParavirtStealingLock, QueuedLock,
+};
 use qspin_core::rwlock::QueuedRwLock;
 use qspin_core::simple::SimpleLock;
 use qspin_core::ticket::TicketLock;
@@ -14,7 +16,8 @@ use qspin_core::word::{LOCKED_MASK, PENDING};
 use qspin_core::yielding::YieldLock;
 
 use super::{
-    Exclusive, Family, Of, PLAIN, READERS, Shared, Subject, Traits, WITH_NODES, family, rules,
+    Exclusive, Family, HALTING, Of, PLAIN, READERS, STEP, Shared, Subject, Traits, WITH_NODES,
+    family, rules, tunings,
 };
 use crate::ledger::Rules;
 use crate::machine::Machine;
@@ -58,6 +61,55 @@ family!(
     QueuedRw = "queued-rw", READERS, rules::RW, Shared<QueuedRwLock<Word<M>>>
 );
 
+family!(
+    /// `Halt × Fifo × Culled`.
+    Paravirt = "paravirt", HALTING, rules::CULLED, Exclusive<ParavirtLock<Word<M>>>,
+    tunings::IMPATIENT
+);
+family!(
+    /// `Halt × Fifo × Stealing`.
+    ParavirtStealing = "paravirt-stealing", HALTING, rules::STEALING,
+    Exclusive<ParavirtStealingLock<Word<M>>>
+);
+family!(
+    /// `Halt × Fifo × Queued`.
+    ParavirtQueued = "paravirt-queued", HALTING, rules::HALTING,
+    Exclusive<ParavirtQueuedLock<Word<M>>>
+);
+family!(
+    /// Culled waiters that give up at once and rotate at every turn.
+    Resigned = "paravirt-resigned", STEP, rules::CULLED, Exclusive<ParavirtLock<Word<M>>>,
+    tunings::RESIGNED
+);
+
+/// The strict halting lock with steps of the series on or off.
+macro_rules! step {
+    ($family:ident = $name:literal, $tuning:expr) => {
+        family!(
+            /// A step.
+            $family = $name, STEP, rules::HALTING, Exclusive<ParavirtQueuedLock<Word<M>>>, $tuning
+        );
+    };
+}
+
+step!(BeforeTheSeries = "paravirt-queued-before-the-series", tunings::BEFORE_THE_SERIES);
+step!(ConditionalKick = "paravirt-queued-conditional-kick", tunings::CONDITIONAL_KICK);
+step!(
+    ConditionalKickDeferred = "paravirt-queued-conditional-kick-deferred",
+    tunings::CONDITIONAL_KICK_DEFERRED
+);
+step!(NoPendingWaiter = "paravirt-queued-no-pending", tunings::NO_PENDING);
+step!(KickAhead = "paravirt-queued-kick-ahead", tunings::KICK_AHEAD);
+step!(DeferNever = "paravirt-queued-defer-never", tunings::DEFER_NEVER);
+step!(DeferConditions = "paravirt-queued-defer-conditions", tunings::DEFER_CONDITIONS);
+step!(AdaptiveHistory = "paravirt-queued-adaptive-history", tunings::ADAPTIVE_HISTORY);
+step!(
+    AdaptiveHistoryKickAhead = "paravirt-queued-adaptive-history-kick-ahead",
+    tunings::ADAPTIVE_HISTORY_KICK_AHEAD
+);
+step!(AdaptiveNeighbour = "paravirt-queued-adaptive-neighbour", tunings::ADAPTIVE_NEIGHBOUR);
+step!(HeedPreempted = "paravirt-queued-heed-preempted", tunings::HEED_PREEMPTED);
+
 /// Admission without the pending bit: whoever does not find the lock free queues at once. It
 /// takes two contexts instead of three to fill a queue.
 #[derive(Debug, Clone, Copy)]
@@ -83,6 +135,9 @@ pub fn locks() -> Vec<&'static dyn Subject> {
         Of::<Simple>::VALUE,
         Of::<Yielding>::VALUE,
         Of::<QueuedRw>::VALUE,
+        Of::<Paravirt>::VALUE,
+        Of::<ParavirtStealing>::VALUE,
+        Of::<ParavirtQueued>::VALUE,
     ]
 }
 
@@ -90,7 +145,21 @@ pub fn locks() -> Vec<&'static dyn Subject> {
 #[must_use]
 pub fn variants() -> Vec<&'static dyn Subject> {
     let mut all = locks();
-    all.push(Of::<NativeQueue>::VALUE);
+    all.extend([
+        Of::<NativeQueue>::VALUE,
+        Of::<Resigned>::VALUE,
+        Of::<BeforeTheSeries>::VALUE,
+        Of::<ConditionalKick>::VALUE,
+        Of::<ConditionalKickDeferred>::VALUE,
+        Of::<NoPendingWaiter>::VALUE,
+        Of::<KickAhead>::VALUE,
+        Of::<DeferNever>::VALUE,
+        Of::<DeferConditions>::VALUE,
+        Of::<AdaptiveHistory>::VALUE,
+        Of::<AdaptiveHistoryKickAhead>::VALUE,
+        Of::<AdaptiveNeighbour>::VALUE,
+        Of::<HeedPreempted>::VALUE,
+    ]);
     all
 }
 

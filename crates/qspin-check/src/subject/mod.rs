@@ -2,14 +2,17 @@
 
 pub mod catalogue;
 pub mod rules;
+pub(crate) mod tunings;
 
 pub use catalogue::{Mcs, NoPending, locks, lookup, variants};
+pub use tunings::ONE_LOOK;
 
 use std::marker::PhantomData;
 use std::sync::Arc;
 
 use qspin_core::lock::{RawLock, RawSharedLock};
 use qspin_core::platform::Platform;
+use qspin_core::tuning::Tuning;
 
 use crate::explore::{self, LoomLimits, Outcome, ShuttlePlan};
 use crate::ledger::Rules;
@@ -98,14 +101,26 @@ pub struct Traits {
     pub nodes: bool,
     /// Its release may wait for a successor, and so for whatever interrupts that one.
     pub release_waits: bool,
+    /// Waiters halt until they are kicked.
+    pub halts: bool,
+    /// It differs from another lock in a step that is switched on or off, and is run through what
+    /// concerns that.
+    pub step: bool,
 }
 
+const NOTHING: Traits =
+    Traits { shared: false, nodes: false, release_waits: false, halts: false, step: false };
+
 /// A lock that only excludes, and whose waiters watch it.
-pub const PLAIN: Traits = Traits { shared: false, nodes: false, release_waits: false };
+pub const PLAIN: Traits = NOTHING;
 /// A lock whose waiters queue with nodes.
-pub const WITH_NODES: Traits = Traits { shared: false, nodes: true, release_waits: false };
+pub const WITH_NODES: Traits = Traits { nodes: true, ..NOTHING };
 /// A lock that admits readers, and whose waiters queue with nodes.
-pub const READERS: Traits = Traits { shared: true, nodes: true, release_waits: false };
+pub const READERS: Traits = Traits { shared: true, ..WITH_NODES };
+/// A lock whose waiters queue with nodes, and halt.
+pub const HALTING: Traits = Traits { halts: true, ..WITH_NODES };
+/// The same with another tuning.
+pub const STEP: Traits = Traits { step: true, ..HALTING };
 
 /// A lock, whatever the platform.
 pub trait Family: Send + Sync + 'static {
@@ -115,13 +130,15 @@ pub trait Family: Send + Sync + 'static {
     const TRAITS: Traits;
     /// What its words may do.
     const RULES: Rules;
+    /// The tunables in force.
+    const TUNING: Tuning;
     /// The lock itself.
     type On<M: Machine>: Contend<Context<M>>;
 }
 
 /// Declares a [`Family`].
 macro_rules! family {
-    ($(#[$doc:meta])* $family:ident = $name:literal, $traits:expr, $rules:expr, $lock:ty) => {
+    ($(#[$doc:meta])* $family:ident = $name:literal, $traits:expr, $rules:expr, $lock:ty $(, $tuning:expr)?) => {
         $(#[$doc])*
         #[derive(Debug)]
         pub struct $family;
@@ -130,6 +147,7 @@ macro_rules! family {
             const NAME: &'static str = $name;
             const TRAITS: Traits = $traits;
             const RULES: Rules = $rules;
+            const TUNING: qspin_core::tuning::Tuning = [$($tuning,)? $crate::subject::ONE_LOOK][0];
             type On<M: Machine> = $lock;
         }
     };

@@ -1,7 +1,7 @@
 //! The state diagrams of the locks, as their files document them, and what counts as arriving.
 
 use qspin_core::node::NodeId;
-use qspin_core::word::{self, LOCKED, LOCKED_MASK, PENDING, TAIL_MASK};
+use qspin_core::word::{self, Kind, LOCKED, LOCKED_MASK, PENDING, TAIL_MASK};
 
 use crate::ledger::Rules;
 
@@ -10,22 +10,53 @@ const fn never(_: usize, _: u32, _: u32) -> bool {
 }
 
 const fn no_order(legal: fn(usize, u32, u32) -> bool) -> Rules {
-    Rules { legal, arrives: never, announces: never, fifo: false }
+    Rules { legal, ..NOTHING }
 }
 
-/// The native queued lock: `qspin_core::word::is_legal`, and first come, first served among
-/// those that won the free lock, the pending bit or a place in the queue.
+const NOTHING: Rules = Rules {
+    legal: never,
+    arrives: never,
+    departs: never,
+    placeless: never,
+    announces: never,
+    fifo: false,
+    one_entry: false,
+};
+
+/// The native queued lock: first come, first served among those that won the free lock, the
+/// pending bit or a place in the queue.
 pub const QUEUED: Rules = Rules {
-    legal: |_, from, to| word::is_legal(from, to),
+    legal: |_, from, to| Kind::Native.is_legal(from, to),
     arrives: |_, from, to| {
         let took_free = from == 0 && to == LOCKED;
         let won_pending = from & !LOCKED_MASK == 0 && to == from | PENDING;
         let queued = (from ^ to) & TAIL_MASK != 0 && to & TAIL_MASK != 0;
         took_free || won_pending || queued
     },
-    announces: never,
     fifo: true,
+    one_entry: true,
+    ..NOTHING
 };
+
+/// The strict halting lock: the same order, but a pending waiter that gives up lines up again.
+pub const HALTING: Rules = Rules {
+    legal: |_, from, to| Kind::Halting.is_legal(from, to),
+    departs: |_, from, to| to == from & !PENDING && from != to,
+    ..QUEUED
+};
+
+/// With stealing: no order, but nobody passes a head that forbids it, unless it has no place in
+/// any queue.
+pub const STEALING: Rules = Rules {
+    legal: |_, from, to| Kind::Stealing.is_legal(from, to),
+    placeless: |_, from, to| word::is_placeless(from, to),
+    one_entry: true,
+    ..NOTHING
+};
+
+/// With stealing and culling.
+pub const CULLED: Rules =
+    Rules { legal: |_, from, to| Kind::Culled.is_legal(from, to), ..STEALING };
 
 /// Test-and-set locks of every kind: 0, and what their holder writes.
 pub const FLAG: Rules = no_order(|_, from, to| (from == 0) != (to == 0));
@@ -42,8 +73,8 @@ pub const TICKET: Rules = Rules {
         draws || serves
     },
     arrives: |_, from, to| from >> 16 != to >> 16,
-    announces: never,
     fifo: true,
+    ..NOTHING
 };
 
 const HELD: u32 = 1;
@@ -62,8 +93,8 @@ pub const MCS: Rules = Rules {
         (_, _, to) => to == 0 || is_node(to),
     },
     arrives: |index, from, to| index == 0 && (is_node(to) || from == 0),
-    announces: never,
     fifo: true,
+    ..NOTHING
 };
 
 const WRITER: u32 = 0xff;
@@ -74,7 +105,7 @@ const READER: u32 = 1 << 9;
 pub const RW: Rules = Rules {
     legal: |index, from, to| {
         if index != 0 {
-            return word::is_legal(from, to);
+            return Kind::Native.is_legal(from, to);
         }
         let counts = to == from.wrapping_add(READER) || from == to.wrapping_add(READER);
         let announces = from & WAITING == 0 && to == from | WAITING;
@@ -82,10 +113,13 @@ pub const RW: Rules = Rules {
         let leaves = from & WRITER == WRITER && to == from & !WRITER;
         counts || announces || takes || leaves
     },
-    arrives: never,
     announces: |index, from, to| index == 0 && from & WAITING == 0 && to & WAITING != 0,
-    fifo: false,
+    ..NOTHING
 };
 
 /// No diagram at all: for planted bugs whose own fault is to be found by something else.
 pub const ANYTHING: Rules = no_order(|_, _, _| true);
+
+/// A small queue: word 0 is the tail; whoever makes itself the tail has arrived.
+pub const SMALL_QUEUE: Rules =
+    Rules { arrives: |index, _, to| index == 0 && to != 0, fifo: true, ..ANYTHING };

@@ -1,0 +1,33 @@
+//! The table of halted waiters.
+
+use super::{Ledger, Role, WordId, with};
+use crate::failure::{Failure, Kind};
+
+/// Entry `id` has been claimed.
+pub(super) fn must_be_alone(ledger: &Ledger, id: WordId) -> Result<(), Failure> {
+    let lock = ledger.words[id].value;
+    let entries = ledger.words.iter().filter(|word| word.role == Role::Entry);
+    let of_the_lock = entries.filter(|word| word.value == lock).count();
+    if of_the_lock > 1 {
+        let message = format!("lock {lock} has {of_the_lock} entries in the table");
+        return Err(Failure::new(Kind::Hash, message));
+    }
+    Ok(())
+}
+
+/// Everybody has ended.
+///
+/// # Errors
+/// An entry has been left behind.
+pub fn must_be_gone() -> Result<(), Failure> {
+    with(|ledger| {
+        let left = |word: &&super::Word| word.role == Role::Entry && word.value != 0;
+        match ledger.words.iter().find(left) {
+            None => Ok(()),
+            Some(word) => {
+                let message = format!("lock {} is left in the table", word.value);
+                Err(Failure::new(Kind::Hash, message))
+            }
+        }
+    })
+}

@@ -1,0 +1,87 @@
+//! The tunables under which the locks are checked.
+//!
+//! Bounded waits are one look long: a longer one is the same with more executions. Where a
+//! waiter does something after its first looks and goes on looking, they are two.
+
+use qspin_core::tuning::{Adaptive, Defer, KICK_AHEAD_MOST, Tuning};
+
+/// What every lock begins with.
+pub const ONE_LOOK: Tuning = Tuning {
+    owner_looks: 1,
+    // No pause before it: a pause waits here until something changes, which this bounded wait
+    // does not.
+    owner_pauses: 0,
+    pending_looks: 1,
+    simple_looks: 1,
+    yield_looks: 1,
+    queue_looks: 1,
+    head_looks: 1,
+    pending_wait_looks: 1,
+    short_divisor: 1,
+    check_looks: 1,
+    steal_looks: 1,
+    cull_looks: 0,
+    awake_looks: 1,
+    patience_looks: 0,
+    ..Tuning::DEFAULT
+};
+
+/// Culled, with a look before a waiter forbids stealing and one after, a second look of newcomers,
+/// and a rotation after two turns.
+pub(crate) const IMPATIENT: Tuning = Tuning {
+    head_looks: 2,
+    cull_looks: 1,
+    awake_looks: 2,
+    patience_looks: 1,
+    rotate_turns: 2,
+    ..ONE_LOOK
+};
+
+/// Culled, with waiters that give up at once.
+pub(crate) const RESIGNED: Tuning = Tuning { rotate_turns: 1, ..ONE_LOOK };
+
+/// Without any step of the series: no pending waiter, a conditional kick by whoever hands over or
+/// releases.
+pub(crate) const BEFORE_THE_SERIES: Tuning = Tuning { pending: false, ..CONDITIONAL_KICK };
+
+/// Without patch 1 and patch 5: the kick of a release is conditional, that of a hand-over at once.
+pub(crate) const CONDITIONAL_KICK: Tuning =
+    Tuning { kick_unconditionally: false, defer: Defer::Never, ..ONE_LOOK };
+
+/// Without patch 1: the kick of a release is conditional, and every kick is that of a release.
+pub(crate) const CONDITIONAL_KICK_DEFERRED: Tuning =
+    Tuning { kick_unconditionally: false, ..ONE_LOOK };
+
+/// Without patch 2.
+pub(crate) const NO_PENDING: Tuning = Tuning { pending: false, ..ONE_LOOK };
+
+/// Patch 4, as far as it goes.
+pub(crate) const KICK_AHEAD: Tuning =
+    Tuning { kick_ahead: KICK_AHEAD_MOST as u32, pending: false, ..ONE_LOOK };
+
+/// Without patch 5.
+pub(crate) const DEFER_NEVER: Tuning = Tuning { defer: Defer::Never, kick_ahead: 1, ..NO_PENDING };
+
+/// Patch 5 as in the document.
+pub(crate) const DEFER_CONDITIONS: Tuning =
+    Tuning { defer: Defer::Conditions, kick_ahead: 2, ..NO_PENDING };
+
+/// Patch 6, with a history that one halt makes long enough.
+pub(crate) const ADAPTIVE_HISTORY: Tuning = Tuning {
+    adaptive: Adaptive::History,
+    history_increment: 1,
+    history_least: 0,
+    history_threshold: 0,
+    queue_looks: 2,
+    ..NO_PENDING
+};
+
+/// The same where a waiter whose neighbour comes to halt does so at once.
+pub(crate) const ADAPTIVE_HISTORY_KICK_AHEAD: Tuning = Tuning { kick_ahead: 1, ..ADAPTIVE_HISTORY };
+
+/// What patch 6's reviewer proposed.
+pub(crate) const ADAPTIVE_NEIGHBOUR: Tuning =
+    Tuning { adaptive: Adaptive::Neighbour, queue_looks: 2, ..NO_PENDING };
+
+/// Everybody's neighbour is taken for one that does not run.
+pub(crate) const HEED_PREEMPTED: Tuning = Tuning { heed_preempted: true, ..NO_PENDING };
