@@ -1,32 +1,50 @@
-//! A lock behind two plain symbols, to look at the machine code that comes of it:
+//! Locks behind plain symbols, to look at the machine code that comes of them:
 //! `cargo rustc --release -p qspin --example probe -- --emit asm`.
 
-use lock_api::RawMutex;
-use qspin::native::{CountedRawLock, RawLock};
+use lock_api::{GuardSend, RawMutex};
 
-/// Acquires a lock that does not count.
-///
-/// # Safety
-/// `lock` is valid.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn probe_acquire(lock: &RawLock) {
-    let _ = lock.lock();
+macro_rules! probe {
+    ($($lock:ident::$raw:ident: $acquire:ident $release:ident)*) => {
+        $(
+            /// Acquires the lock.
+            ///
+            /// # Safety
+            /// `lock` is valid.
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $acquire(lock: &qspin::$lock::$raw) {
+                let _ = lock.lock();
+            }
+
+            /// Releases the lock.
+            ///
+            /// # Safety
+            /// `lock` is valid, and held by the caller.
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $release(lock: &qspin::$lock::$raw) {
+                // SAFETY: the caller's promise.
+                unsafe { lock.unlock(GuardSend::new()) };
+            }
+        )*
+
+        fn main() {
+            $(
+                let lock = qspin::$lock::$raw::new();
+                // SAFETY: the lock lives, and is held where it is released.
+                unsafe {
+                    $acquire(&lock);
+                    $release(&lock);
+                }
+            )*
+        }
+    };
 }
 
-/// Acquires a lock that counts.
-///
-/// # Safety
-/// `lock` is valid.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn probe_acquire_counted(lock: &CountedRawLock) {
-    let _ = lock.lock();
-}
-
-fn main() {
-    let (plain, counted) = (RawLock::new(), CountedRawLock::new());
-    // SAFETY: both locks live.
-    unsafe {
-        probe_acquire(&plain);
-        probe_acquire_counted(&counted);
-    }
+probe! {
+    native::RawLock: probe_native_acquire probe_native_release
+    native::CountedRawLock: probe_native_acquire_counted probe_native_release_counted
+    paravirt::RawLock: probe_paravirt_acquire probe_paravirt_release
+    paravirt::CountedRawLock: probe_paravirt_acquire_counted probe_paravirt_release_counted
+    paravirt_ticket::RawLock: probe_paravirt_ticket_acquire probe_paravirt_ticket_release
+    paravirt_ticket::CountedRawLock:
+        probe_paravirt_ticket_acquire_counted probe_paravirt_ticket_release_counted
 }

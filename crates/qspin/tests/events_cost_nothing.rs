@@ -36,15 +36,19 @@ fn assembly_files(folder: &Path) -> Vec<PathBuf> {
     paths.filter(|path| path.extension().is_some_and(|extension| extension == "s")).collect()
 }
 
-/// The instructions of `function`, without the names that differ from build to build.
-fn instructions(assembly: &str, function: &str) -> Vec<String> {
-    let label = format!("{function}:");
-    let end = format!("\t.size\t{function},");
+/// The lines of `function` that are instructions.
+fn body<'a>(assembly: &'a str, function: &str) -> impl Iterator<Item = &'a str> {
+    let (label, end) = (format!("{function}:"), format!("\t.size\t{function},"));
     assembly
         .lines()
-        .skip_while(|line| *line != label)
-        .take_while(|line| !line.starts_with(&end))
+        .skip_while(move |line| *line != label)
+        .take_while(move |line| !line.starts_with(&end))
         .filter(|line| line.starts_with('\t') && !line.starts_with("\t."))
+}
+
+/// The instructions of `function`, without the names that differ from build to build.
+fn instructions(assembly: &str, function: &str) -> Vec<String> {
+    body(assembly, function)
         .map(|line| line.split_whitespace().map(nameless).collect::<Vec<_>>().join(" "))
         .collect()
 }
@@ -57,36 +61,51 @@ fn nameless(word: &str) -> &str {
     }
 }
 
-/// The slow path that `function` calls.
-fn slow_path(assembly: &str, function: &str) -> String {
-    let label = format!("{function}:");
-    let body = assembly.lines().skip_while(|line| *line != label);
-    let mut words = body.flat_map(str::split_whitespace);
-    let found = words.find(|word| word.contains("slowpath")).expect("a call of the slow path");
-    found.trim_start_matches('*').split('@').next().unwrap().trim_end_matches("(%rip)").to_owned()
+/// The function of the library that a word of an instruction names.
+fn named(word: &str) -> Option<&str> {
+    let name = word.trim_start_matches('*').split(['@', '(', ',', '+']).next()?;
+    name.contains("qspin_core").then_some(name)
+}
+
+/// The instructions of `function` and, each after the first that refers to it, of every function of
+/// the library that it reaches.
+fn reachable(assembly: &str, function: &str) -> Vec<Vec<String>> {
+    let mut names = vec![function];
+    let mut code = Vec::new();
+    while let Some(&name) = names.get(code.len()) {
+        code.push(instructions(assembly, name));
+        for found in body(assembly, name).flat_map(str::split_whitespace).filter_map(named) {
+            if !names.contains(&found) {
+                names.push(found);
+            }
+        }
+    }
+    code
 }
 
 #[test]
 fn a_lock_without_events_has_not_one_instruction_more() {
     let with = assembly("probe-with", "");
     let without = assembly("probe-without", "--cfg qspin_without_events");
-    let code = |assembly: &str, function: &str| {
-        let fast = instructions(assembly, function);
-        let slow = instructions(assembly, &slow_path(assembly, function));
-        assert!(fast.len() > 3 && slow.len() > 40, "{} and {} found", fast.len(), slow.len());
-        (fast, slow)
-    };
+    // (what of which lock, instructions that its slow paths have at least)
+    let probes = [
+        ("native_acquire", 40),
+        ("paravirt_acquire", 80),
+        ("paravirt_release", 20),
+        ("paravirt_ticket_acquire", 40),
+        ("paravirt_ticket_release", 10),
+    ];
+    for (probe, least) in probes {
+        let length = |code: &[Vec<String>]| code.iter().map(Vec::len).sum::<usize>();
+        let plain = reachable(&with, &format!("probe_{probe}"));
+        assert!(length(&plain[..1]) > 1, "{probe}: {plain:?}");
+        assert!(length(&plain[1..]) >= least, "{probe}: {plain:?}");
+        assert_eq!(plain, reachable(&without, &format!("probe_{probe}")), "{probe}");
 
-    let plain = code(&with, "probe_acquire");
-    assert_eq!(plain, code(&without, "probe_acquire"));
-
-    let counted = code(&with, "probe_acquire_counted");
-    assert_eq!(plain.0, counted.0, "the fast path counts nothing");
-    assert!(
-        counted.1.len() > plain.1.len(),
-        "the counted slow path has {} instructions, the plain one {}",
-        counted.1.len(),
-        plain.1.len()
-    );
-    println!("slow path: {} instructions, counted {}", plain.1.len(), counted.1.len());
+        let counted = reachable(&with, &format!("probe_{probe}_counted"));
+        assert_eq!(plain[0], counted[0], "{probe}: the fast path counts nothing");
+        let (plain, counted) = (length(&plain[1..]), length(&counted[1..]));
+        assert!(counted > plain, "{probe}: {counted} and {plain} instructions");
+        println!("{probe}: slow path of {plain} instructions, counted {counted}");
+    }
 }
