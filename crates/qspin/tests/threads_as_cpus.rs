@@ -57,72 +57,82 @@ fn numbers_are_dense_reused_and_given_back() {
     until(|| cpu::in_use() <= before);
 }
 
-#[test]
-fn a_destructor_of_a_dying_thread_may_lock() {
-    static COUNT: qspin::native::Mutex<u32> = qspin::native::Mutex::new(0);
-    struct LocksWhenDropped;
-    impl Drop for LocksWhenDropped {
-        fn drop(&mut self) {
-            *COUNT.lock() += 1;
-        }
-    }
-    thread_local! {
-        static LAST: LocksWhenDropped = const { LocksWhenDropped };
-    }
-    let _alone = alone();
-    let before = cpu::in_use();
-    let threads: Vec<_> = (0..4)
-        .map(|_| {
-            thread::spawn(|| {
-                LAST.with(|_| {});
-                *COUNT.lock() += 1;
-            })
-        })
-        .collect();
-    for thread in threads {
-        thread.join().unwrap();
-    }
-    assert_eq!(*COUNT.lock(), 8);
-    until(|| cpu::in_use() <= before);
+macro_rules! a_destructor_of_a_dying_thread_may_lock {
+    ($($lock:ident)*) => {
+        $(
+            #[test]
+            fn $lock() {
+                static COUNT: qspin::$lock::Mutex<u32> = qspin::$lock::Mutex::new(0);
+                struct LocksWhenDropped;
+                impl Drop for LocksWhenDropped {
+                    fn drop(&mut self) {
+                        *COUNT.lock() += 1;
+                    }
+                }
+                thread_local! {
+                    static LAST: LocksWhenDropped = const { LocksWhenDropped };
+                }
+                let _alone = alone();
+                let before = cpu::in_use();
+                let threads: Vec<_> = (0..16)
+                    .map(|_| {
+                        thread::spawn(|| {
+                            LAST.with(|_| {});
+                            *COUNT.lock() += 1;
+                        })
+                    })
+                    .collect();
+                for thread in threads {
+                    thread.join().unwrap();
+                }
+                assert_eq!(*COUNT.lock(), 32);
+                until(|| cpu::in_use() <= before);
+            }
+        )*
+    };
+}
+
+mod a_destructor_of_a_dying_thread_may_lock {
+    use super::*;
+
+    a_destructor_of_a_dying_thread_may_lock!(native paravirt paravirt_stealing paravirt_queued);
+    a_destructor_of_a_dying_thread_may_lock!(paravirt_ticket ticket mcs);
 }
 
 mod handler {
     use super::*;
 
-    /// One lock a nesting level. MCS: each of its waiters needs a node.
-    pub(super) static LOCKS: [qspin::mcs::CountedMutex<u32>; 5] =
-        [const { qspin::mcs::CountedMutex::new(0) }; 5];
     pub(super) static DONE: AtomicU32 = AtomicU32::new(0);
     thread_local! {
         static LEVEL: Cell<usize> = const { Cell::new(0) };
     }
 
-    /// Waits for the lock of its level, and checks that deeper levels have ended before.
-    pub(super) extern "C" fn wait_one_level_deeper(_: libc::c_int) {
+    /// Does this for the level that it runs at, and says when it is done.
+    pub(super) fn one_level_deeper(wait: impl FnOnce(usize)) {
         let level = LEVEL.with(|level| level.replace(level.get() + 1));
-        *LOCKS[level].lock() += 1;
+        wait(level);
         DONE.fetch_add(1 << (4 * level), Ordering::Relaxed);
         LEVEL.with(|cell| cell.set(level));
     }
 }
 
-#[test]
-fn handlers_nest_four_deep_with_nodes_and_deeper_without() {
-    let _alone = alone();
+/// Interrupts `wait_one_level_deeper`, which waits for the lock of its level, again and again, while
+/// it waits; `release` then releases the lock of a level.
+fn nest_five_deep(wait_one_level_deeper: extern "C" fn(libc::c_int), release: impl Fn(usize)) {
     // SAFETY: the handler only locks and touches atomics and plain thread locals.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = handler::wait_one_level_deeper as *const () as usize;
+        action.sa_sigaction = wait_one_level_deeper as *const () as usize;
         action.sa_flags = libc::SA_NODEFER;
         assert_eq!(libc::sigaction(libc::SIGUSR1, &action, std::ptr::null_mut()), 0);
     }
     events::reset();
-    let mut held: Vec<_> = handler::LOCKS.iter().map(|lock| lock.lock()).collect();
+    handler::DONE.store(0, Ordering::Relaxed);
     let (send, receive) = std::sync::mpsc::channel();
     let waiter = thread::spawn(move || {
         // SAFETY: asks only for this thread's own handle.
         send.send(unsafe { libc::pthread_self() }).unwrap();
-        handler::wait_one_level_deeper(0);
+        wait_one_level_deeper(0);
     });
     let target = receive.recv().unwrap();
     // From here to the queue it is a few instructions; then each level is waited for before the
@@ -130,14 +140,13 @@ fn handlers_nest_four_deep_with_nodes_and_deeper_without() {
     thread::sleep(std::time::Duration::from_millis(20));
     let levels = [Event::LockUseNode2, Event::LockUseNode3, Event::LockUseNode4, Event::LockNoNode];
     for event in levels {
-        // SAFETY: the thread lives: it waits for a lock that is held here.
+        // SAFETY: the thread lives: it waits for a lock that is held.
         assert_eq!(unsafe { libc::pthread_kill(target, libc::SIGUSR1) }, 0);
         until(|| count(event) == 1);
     }
     // The innermost handler must end first, or the others never go on.
-    while let Some(guard) = held.pop() {
-        drop(guard);
-        let level = held.len();
+    for level in (0..5).rev() {
+        release(level);
         until(|| handler::DONE.load(Ordering::Relaxed) >> (4 * level) & 1 == 1);
     }
     waiter.join().unwrap();
@@ -147,9 +156,57 @@ fn handlers_nest_four_deep_with_nodes_and_deeper_without() {
     }
 }
 
+macro_rules! handlers_nest_four_deep_with_nodes_and_deeper_without {
+    ($($lock:ident)*) => {
+        $(
+            #[test]
+            fn $lock() {
+                /// One lock a nesting level, of a kind each of whose waiters needs a node.
+                static LOCKS: [qspin::$lock::CountedMutex<u32>; 5] =
+                    [const { qspin::$lock::CountedMutex::new(0) }; 5];
+                extern "C" fn wait_one_level_deeper(_: libc::c_int) {
+                    handler::one_level_deeper(|level| *LOCKS[level].lock() += 1);
+                }
+                let _alone = alone();
+                LOCKS.iter().for_each(|lock| std::mem::forget(lock.lock()));
+                nest_five_deep(wait_one_level_deeper, |level| {
+                    // SAFETY: locked just above, and released once.
+                    unsafe { LOCKS[level].force_unlock(lock_api::GuardSend::new()) };
+                });
+            }
+        )*
+    };
+}
+
+mod handlers_nest_four_deep_with_nodes_and_deeper_without {
+    use super::*;
+
+    handlers_nest_four_deep_with_nodes_and_deeper_without!(mcs ticket paravirt_ticket);
+}
+
+/// Runs `child` in a child process, which must say that all was well; one that hangs is killed.
+fn fork(child: impl FnOnce() -> bool) {
+    // SAFETY: the child calls only async-signal-safe functions and our locks.
+    let process = unsafe { libc::fork() };
+    if process == 0 {
+        // SAFETY: plain system calls; the second ends the child without running the parent's
+        // destructors.
+        unsafe {
+            libc::alarm(60);
+            libc::_exit(i32::from(!child()));
+        }
+    }
+    assert!(process > 0, "fork failed");
+    let mut status = 0;
+    // SAFETY: `process` is ours and `status` a valid place.
+    assert_eq!(unsafe { libc::waitpid(process, &mut status, 0) }, process);
+    assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "status {status:#x}");
+}
+
 #[test]
 fn the_child_of_fork_has_one_number_and_may_lock() {
     static LOCK: qspin::native::Mutex<u32> = qspin::native::Mutex::new(0);
+    static HALTING: qspin::paravirt::Mutex<u32> = qspin::paravirt::Mutex::new(0);
     let _alone = alone();
     let (numbered, end) = (Barrier::new(5), Barrier::new(5));
     thread::scope(|scope| {
@@ -163,61 +220,59 @@ fn the_child_of_fork_has_one_number_and_may_lock() {
         let _ = cpu::current();
         numbered.wait();
         assert!(cpu::in_use() >= 5);
-        // SAFETY: the child calls only async-signal-safe functions and our locks.
-        let child = unsafe { libc::fork() };
-        if child == 0 {
-            let mut ok = cpu::in_use() == 1 && cpu::current().is_some();
+        fork(|| {
+            let ok = cpu::in_use() == 1 && cpu::current().is_some();
             for _ in 0..1000 {
                 *LOCK.lock() += 1;
+                *HALTING.lock() += 1;
             }
-            ok &= *LOCK.lock() == 1000;
-            // SAFETY: ends the child without running the parent's destructors.
-            unsafe { libc::_exit(i32::from(!ok)) };
-        }
-        assert!(child > 0, "fork failed");
-        let mut status = 0;
-        // SAFETY: `child` is ours and `status` a valid place.
-        assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
-        assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "status {status:#x}");
+            ok && *LOCK.lock() == 1000 && *HALTING.lock() == 1000
+        });
         end.wait();
     });
 }
 
-#[test]
-fn who_waited_at_the_fork_harms_no_other_lock_in_the_child() {
-    static HELD: qspin::mcs::Mutex<()> = qspin::mcs::Mutex::new(());
-    static OTHER: qspin::mcs::Mutex<u32> = qspin::mcs::Mutex::new(0);
-    let _alone = alone();
-    let held = HELD.lock();
-    let queueing = AtomicU32::new(0);
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            queueing.store(1, Ordering::Relaxed);
-            drop(HELD.lock());
-        });
-        // From here to the queue it is a few instructions.
-        until(|| queueing.load(Ordering::Relaxed) == 1);
-        thread::sleep(std::time::Duration::from_millis(20));
-        // SAFETY: the child calls only async-signal-safe functions and our locks.
-        let child = unsafe { libc::fork() };
-        if child == 0 {
-            // The waiter's number stays taken; this thread gets one that no queue knows.
-            let mut ok = cpu::in_use() >= 1 && cpu::current().is_some();
-            let waiters = cpu::in_use();
-            for _ in 0..1000 {
-                *OTHER.lock() += 1;
+macro_rules! who_waited_at_the_fork_harms_no_other_lock_in_the_child {
+    ($($lock:ident)*) => {
+        $(
+            #[test]
+            fn $lock() {
+                static HELD: qspin::$lock::Mutex<()> = qspin::$lock::Mutex::new(());
+                static OTHER: qspin::$lock::Mutex<u32> = qspin::$lock::Mutex::new(0);
+                let _alone = alone();
+                let held = HELD.lock();
+                let queueing = AtomicU32::new(0);
+                thread::scope(|scope| {
+                    scope.spawn(|| {
+                        queueing.store(1, Ordering::Relaxed);
+                        drop(HELD.lock());
+                    });
+                    // From here to the queue it is a few instructions.
+                    until(|| queueing.load(Ordering::Relaxed) == 1);
+                    thread::sleep(std::time::Duration::from_millis(20));
+                    fork(|| {
+                        // The waiter's number stays taken; this thread gets one that no queue knows.
+                        let mut ok = cpu::in_use() >= 1 && cpu::current().is_some();
+                        let waiters = cpu::in_use();
+                        for _ in 0..1000 {
+                            *OTHER.lock() += 1;
+                        }
+                        ok &= *OTHER.lock() == 1000 && waiters == 2;
+                        ok
+                    });
+                    drop(held);
+                });
             }
-            ok &= *OTHER.lock() == 1000 && waiters == 2;
-            // SAFETY: ends the child without running the parent's destructors.
-            unsafe { libc::_exit(i32::from(!ok)) };
-        }
-        assert!(child > 0, "fork failed");
-        let mut status = 0;
-        // SAFETY: `child` is ours and `status` a valid place.
-        assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
-        assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "status {status:#x}");
-        drop(held);
-    });
+        )*
+    };
+}
+
+mod who_waited_at_the_fork_harms_no_other_lock_in_the_child {
+    use super::*;
+
+    who_waited_at_the_fork_harms_no_other_lock_in_the_child!(mcs ticket paravirt_ticket);
+    who_waited_at_the_fork_harms_no_other_lock_in_the_child!(paravirt paravirt_stealing);
+    who_waited_at_the_fork_harms_no_other_lock_in_the_child!(paravirt_queued);
 }
 
 mod sleeper {
