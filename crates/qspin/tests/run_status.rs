@@ -41,8 +41,6 @@ fn looks(cpus: [usize; 2]) -> [bool; 2] {
                 pin(cpus[own]);
                 numbers[own].store(cpu::current().unwrap().number(), SeqCst);
                 turns.wait();
-                let own_number = CpuId::new(numbers[own].load(SeqCst)).unwrap();
-                assert!(!run_status::known_not_to_run(own_number), "who looks, runs");
                 let other = CpuId::new(numbers[1 - own].load(SeqCst)).unwrap();
                 let mut known = false;
                 for turn in 0..2 {
@@ -71,6 +69,13 @@ fn of_two_threads_on_one_cpu_each_knows_that_the_other_does_not_run() {
 }
 
 #[test]
+fn who_looks_runs() {
+    let _alone = alone();
+    let own = cpu::current().unwrap();
+    assert!(!run_status::known_not_to_run(own));
+}
+
+#[test]
 fn of_two_threads_on_two_cpus_nothing_is_known() {
     let _alone = alone();
     let cpus = cpus();
@@ -81,25 +86,22 @@ fn of_two_threads_on_two_cpus_nothing_is_known() {
     assert_eq!(looks([first, second]), [false, false]);
 }
 
-#[test]
-fn of_a_thread_that_has_ended_nothing_is_known() {
-    let _alone = alone();
+/// Runs on a new thread that is pinned, with the number of another one on the same CPU, which
+/// sleeps meanwhile and then ends.
+fn beside_a_sleeper(run: impl FnOnce(CpuId) + Send) {
     pin_here(|cpu| {
         let (send, number) = mpsc::channel();
-        let end = Barrier::new(2);
-        let number = thread::scope(|scope| {
-            scope.spawn(|| {
+        // Goes at the end of `run`, also if that is a panic.
+        let (end, ended) = mpsc::channel::<()>();
+        thread::scope(|scope| {
+            scope.spawn(move || {
                 pin(cpu);
                 send.send(cpu::current().unwrap()).unwrap();
-                end.wait();
+                ended.recv().unwrap_err();
             });
-            let number = number.recv().unwrap();
-            until(|| run_status::known_not_to_run(number) || !run_status::available());
-            end.wait();
-            number
+            let _end = end;
+            run(number.recv().unwrap());
         });
-        // The scope has waited for the closure, not for the thread's last steps.
-        until(|| !run_status::known_not_to_run(number));
     });
 }
 
@@ -115,39 +117,46 @@ fn pin_here(run: impl FnOnce(usize) + Send) {
 }
 
 #[test]
+fn of_a_thread_that_has_ended_nothing_is_known() {
+    let _alone = alone();
+    if !run_status::available() {
+        println!("skipped: the C library has registered no rseq areas");
+        return;
+    }
+    let number = AtomicU32::new(0);
+    pin_here(|_| {
+        beside_a_sleeper(|sleeper| {
+            assert!(run_status::known_not_to_run(sleeper));
+            number.store(sleeper.number(), SeqCst);
+        });
+        // Its closure has ended; its last steps may still be under way.
+        let number = CpuId::new(number.load(SeqCst)).unwrap();
+        until(|| !run_status::known_not_to_run(number));
+    });
+}
+
+#[test]
 fn the_child_of_fork_knows_nothing_of_the_threads_of_its_parent() {
     let _alone = alone();
     if !run_status::available() {
         println!("skipped: the C library has registered no rseq areas");
         return;
     }
-    pin_here(|cpu| {
-        let (send, number) = mpsc::channel();
-        let end = Barrier::new(2);
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                pin(cpu);
-                send.send(cpu::current().unwrap()).unwrap();
-                end.wait();
-            });
-            let other = number.recv().unwrap();
-            let _ = cpu::current();
-            assert!(run_status::known_not_to_run(other));
-            // SAFETY: the child calls only async-signal-safe functions.
-            let child = unsafe { libc::fork() };
-            if child == 0 {
-                let known = run_status::known_not_to_run(other);
-                // SAFETY: ends the child without running the parent's destructors.
-                unsafe { libc::_exit(i32::from(known)) };
-            }
-            assert!(child > 0, "fork failed");
-            let mut status = 0;
-            // SAFETY: `child` is ours and `status` a valid place.
-            assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
-            assert_eq!(status, 0, "the child knew");
-            assert!(run_status::known_not_to_run(other), "the parent still knows");
-            end.wait();
-        });
+    beside_a_sleeper(|sleeper| {
+        assert!(run_status::known_not_to_run(sleeper));
+        // SAFETY: the child calls only async-signal-safe functions.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let known = run_status::known_not_to_run(sleeper);
+            // SAFETY: ends the child without running the parent's destructors.
+            unsafe { libc::_exit(i32::from(known)) };
+        }
+        assert!(child > 0, "fork failed");
+        let mut status = 0;
+        // SAFETY: `child` is ours and `status` a valid place.
+        assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+        assert_eq!(status, 0, "the child knew");
+        assert!(run_status::known_not_to_run(sleeper), "the parent still knows");
     });
 }
 
