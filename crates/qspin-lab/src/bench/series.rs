@@ -144,7 +144,7 @@ fn sentence(lines: &[Line<'_>], threads: u32) -> String {
         compared
             .filter(|(_, compared)| compared.difference == wanted)
             .map(|(line, compared)| match wanted {
-                Difference::None => line.label.clone(),
+                Difference::None => number(&line.label).to_owned(),
                 _ => format!("{} ({})", line.label, times(compared.ratio)),
             })
             .collect()
@@ -169,6 +169,13 @@ fn sentence(lines: &[Line<'_>], threads: u32) -> String {
         parts.push("nothing to compare".to_owned());
     }
     format!("With {}: {}.", plural(f64::from(threads), "thread"), parts.join("; "))
+}
+
+/// The number of a label that begins with one, else the label: what made no difference needs no
+/// more words.
+fn number(label: &str) -> &str {
+    let first = label.split(' ').next().unwrap_or(label);
+    if first.starts_with(|c: char| c.is_ascii_digit()) { first } else { label }
 }
 
 #[cfg(test)]
@@ -203,6 +210,14 @@ mod tests {
         assert_eq!(cells("c ")[3..], ["1.00 ≈", "2.01"]);
         assert!(shown.contains("With 8 threads: b (2.0) gained; c made no clear difference; "));
         assert!(shown.contains("; the last line does 2.0 times the first."), "{shown}");
+    }
+
+    #[test]
+    fn what_made_no_difference_is_told_by_number_where_it_has_one() {
+        assert_eq!(
+            ["6' adaptive: neighbour", "10 culled", "a lock"].map(number),
+            ["6'", "10", "a lock"]
+        );
     }
 
     #[test]

@@ -242,6 +242,13 @@ fn ours() -> Vec<Lock> {
             "spins briefly, then sleeps in a queue",
             "more threads than CPUs, in strict order"
         ),
+        ours!(
+            "paravirt-ticket",
+            paravirt_ticket,
+            FIFO,
+            "spins briefly on the lock, then sleeps",
+            "to compare: the ticket lock, halting"
+        ),
         lock!(
             Ours,
             "queued-rw",

@@ -241,6 +241,8 @@ fn notes(lines: &[Line<'_>]) -> String {
          there are threads, {}.\n",
         list(&levels, "and")
     );
+    text +=
+        "The last step has every tunable at its default again: it changes more than one thing.\n";
     for (index, line) in lines.iter().enumerate() {
         if let Some(base) = line.base.filter(|base| base + 1 < index) {
             text += &format!(
