@@ -23,6 +23,15 @@ pub struct Interval {
     pub hi: f64,
 }
 
+/// A mean and how the rounds spread around it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Spread {
+    /// Mean over the rounds.
+    pub mean: f64,
+    /// Standard deviation of the rounds (of a sample: n − 1); a single round has none.
+    pub std_dev: Option<f64>,
+}
+
 /// How long acquisitions waited, in nanoseconds; waits still in progress at the end count.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct WaitNs {
@@ -89,6 +98,9 @@ pub struct Row {
     pub rounds: u32,
     /// Acquisitions a second, all threads together.
     pub ops_per_s: Interval,
+    /// Wall time over the operations of all threads, ns; absent where a round had none.
+    #[serde(default)]
+    pub op_ns: Option<Spread>,
     /// Waiting time an acquisition; absent where it was not measured.
     pub wait_ns: Option<WaitNs>,
     /// Waits by kind of operation (`read`, `write`), where there is more than one.

@@ -3,8 +3,10 @@
 use crate::contender::{Contender, RwContender};
 
 use super::cell::{Conditions, Measured, Spoiled, measure};
+use super::interrupt::Interrupt;
 use super::pair;
 use super::station::{Mix, MutexStation, RwStation};
+use super::torture::{Outcome, Torment, torture};
 use super::workload::kernel_lock_bench::KernelLockBench;
 use super::workload::lengths::Lengths;
 use super::workload::locktorture::Locktorture;
@@ -21,6 +23,7 @@ pub enum MutexWork {
 }
 
 type MeasureMutex = fn(MutexWork, &Conditions<'_>) -> Result<Measured, Spoiled>;
+type Torture = fn(&Torment, &Interrupt) -> anyhow::Result<Outcome>;
 type MeasureRw = fn(Mix, &Conditions<'_>) -> Result<Measured, Spoiled>;
 
 /// The loops of a mutual exclusion lock.
@@ -32,13 +35,20 @@ pub struct MutexEngine {
     pub count: Option<MeasureMutex>,
     /// Cost of an uncontended pair, ns.
     pub pair_ns: fn() -> f64,
+    /// Tortures the lock.
+    pub torture: Torture,
 }
 
 impl MutexEngine {
     /// The loops of `C`.
     #[must_use]
     pub fn of<C: Contender>() -> Self {
-        Self { measure: measure_mutex::<C>, count: None, pair_ns: pair::pair_ns::<C> }
+        Self {
+            measure: measure_mutex::<C>,
+            count: None,
+            pair_ns: pair::pair_ns::<C>,
+            torture: torture::<C>,
+        }
     }
 
     /// With `C` to count events.

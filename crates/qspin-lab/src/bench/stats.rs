@@ -1,6 +1,6 @@
 //! Medians, their intervals, and fairness.
 
-use crate::row::{Fairness, Interval};
+use crate::row::{Fairness, Interval, Spread};
 
 /// The median; sorts `values`. Zero of nothing.
 #[must_use]
@@ -46,6 +46,17 @@ pub fn interval(values: &[f64]) -> Interval {
         lo: medians[tail],
         hi: medians[RESAMPLES - 1 - tail],
     }
+}
+
+/// The mean and the standard deviation of a sample; `None` where a value is no number, or there
+/// is none.
+#[must_use]
+pub fn spread(values: &[f64]) -> Option<Spread> {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    let std_dev = (values.len() > 1).then(|| (squares / (count - 1.0)).sqrt());
+    mean.is_finite().then_some(Spread { mean, std_dev })
 }
 
 /// Dice's fairness factor of one round: the share of the operations done by the busier half of
@@ -105,6 +116,15 @@ mod tests {
         assert_eq!(found, interval(&values));
         let one = interval(&[5.0]);
         assert_eq!((one.lo, one.median, one.hi), (5.0, 5.0, 5.0));
+    }
+
+    #[test]
+    fn a_spread_is_that_of_a_sample() {
+        let spread = |values: &[f64]| spread(values).map(|found| (found.mean, found.std_dev));
+        assert_eq!(spread(&[1.0, 3.0]), Some((2.0, Some(2.0_f64.sqrt()))));
+        assert_eq!(spread(&[5.0]), Some((5.0, None)));
+        assert_eq!(spread(&[5.0, f64::INFINITY]), None);
+        assert_eq!(spread(&[]), None);
     }
 
     #[test]

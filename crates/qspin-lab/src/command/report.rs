@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::report::{Format, read};
+use crate::report::overcommit::{self, Pair};
+use crate::report::{Format, Run, read};
 
 /// Make a report from the rows of one or more runs.
 #[derive(Debug, clap::Args)]
@@ -20,6 +21,10 @@ pub struct Args {
     /// the ending .html, for the other formats the standard output].
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// The locks of the table `W/o`, `W/`, difference that rows of `bench --overcommit` make
+    /// [default: native,paravirt, where the runs have both].
+    #[arg(long, value_name = "W/O,W/", allow_hyphen_values = true, value_parser = Pair::parse)]
+    overcommit_table: Option<Pair>,
 }
 
 /// Reads, renders and writes; nothing is written where something is wrong.
@@ -33,9 +38,13 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     if let Some(out) = &out {
         refuse_input(args, out)?;
     }
+    let pair = pair(args, format)?;
     let runs = read(&args.runs)?;
+    if args.overcommit_table.is_some() {
+        require_table(&runs, &pair)?;
+    }
     let file = out.map(|out| Output::prepare(&out)).transpose()?;
-    let text = format.render(&runs);
+    let text = format.render_comparing(&runs, &pair);
     match file {
         Some(file) => {
             let path = file.path().to_owned();
@@ -46,6 +55,30 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         None => super::say(&text)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The locks of the table; only formats with tables show it.
+fn pair(args: &Args, format: Format) -> Result<Pair, Failure> {
+    match (&args.overcommit_table, format) {
+        (Some(_), Format::Csv | Format::Svg) => Err(Failure::usage(
+            "--overcommit-table says nothing to csv and svg: leave it out, or take --format html \
+             or md",
+        )),
+        (Some(pair), _) => Ok(pair.clone()),
+        (None, _) => Ok(Pair::default()),
+    }
+}
+
+/// Who asks for a table is not to look for it in vain.
+fn require_table(runs: &[Run], pair: &Pair) -> Result<(), Failure> {
+    if !overcommit::tables(runs, pair).is_empty() {
+        return Ok(());
+    }
+    let Pair { without, with } = pair;
+    Err(Failure::usage(format!(
+        "no run has rows of both `{without}` and `{with}` with an overcommitment; measure them by \
+         `qspin bench --locks {without},{with} --pin A --overcommit 1x --out a1.jsonl`, and so on"
+    )))
 }
 
 /// What `--format` says, else what the ending of `--out` says, else HTML.

@@ -9,6 +9,8 @@ use super::{Contender, RwContender};
 pub struct Empty;
 
 impl Contender for Empty {
+    const IN_HANDLERS: bool = true;
+    const TRIES: bool = true;
     type Held<'a> = ();
 
     fn new() -> Self {
@@ -17,6 +19,11 @@ impl Contender for Empty {
 
     #[inline(always)]
     fn lock(&self) {}
+
+    #[inline(always)]
+    fn try_lock(&self) -> Option<()> {
+        Some(())
+    }
 
     #[inline(always)]
     unsafe fn unlock(&self, (): ()) {}
@@ -47,6 +54,8 @@ impl RwContender for Empty {
 pub struct Floor(AtomicU32);
 
 impl Contender for Floor {
+    const IN_HANDLERS: bool = true;
+    const TRIES: bool = true;
     type Held<'a> = ();
 
     fn new() -> Self {
@@ -58,6 +67,11 @@ impl Contender for Floor {
         while self.0.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
             hint::spin_loop();
         }
+    }
+
+    #[inline(always)]
+    fn try_lock(&self) -> Option<()> {
+        self.0.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).ok().map(drop)
     }
 
     #[inline(always)]

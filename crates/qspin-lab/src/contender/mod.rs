@@ -13,7 +13,14 @@ pub mod rust_peers;
 use lock_api::{RawMutex, RawRwLock};
 
 /// A lock that excludes.
-pub trait Contender: Sync + Sized + 'static {
+pub trait Contender: Send + Sync + Sized + 'static {
+    /// Whether a signal handler may acquire such a lock, whatever the code that it interrupts does
+    /// with *other* locks of the kind. Most locks that sleep promise nothing of the sort.
+    const IN_HANDLERS: bool = false;
+
+    /// Whether [`try_lock`](Contender::try_lock) can succeed.
+    const TRIES: bool = false;
+
     /// What the holder keeps between lock and unlock.
     type Held<'a>;
 
@@ -26,11 +33,16 @@ pub trait Contender: Sync + Sized + 'static {
     /// Acquires the lock.
     fn lock(&self) -> Self::Held<'_>;
 
+    /// Acquires the lock if that needs no waiting. A lock without such an operation never does.
+    fn try_lock(&self) -> Option<Self::Held<'_>> {
+        None
+    }
+
     /// Releases the lock.
     ///
     /// # Safety
     ///
-    /// `held` is what this lock's last `lock` in this thread returned.
+    /// `held` is what this lock's last `lock` or `try_lock` in this thread returned.
     unsafe fn unlock<'a>(&'a self, held: Self::Held<'a>);
 }
 
@@ -65,10 +77,13 @@ pub trait RwContender: Sync + Sized + 'static {
     unsafe fn write_unlock<'a>(&'a self, held: Self::Writing<'a>);
 }
 
-/// Any lock with the interface of `lock_api` 0.5, which is what ours have.
+/// Any lock with the interface of `lock_api` 0.5, which is what ours have; only ours are measured
+/// through it, and ours may be locked by a signal handler.
 pub struct Raw<R>(R);
 
-impl<R: RawMutex + Sync + 'static> Contender for Raw<R> {
+impl<R: RawMutex + Send + Sync + 'static> Contender for Raw<R> {
+    const IN_HANDLERS: bool = true;
+    const TRIES: bool = true;
     type Held<'a> = R::Guard;
 
     fn new() -> Self {
@@ -78,6 +93,11 @@ impl<R: RawMutex + Sync + 'static> Contender for Raw<R> {
     #[inline(always)]
     fn lock(&self) -> Self::Held<'_> {
         self.0.lock()
+    }
+
+    #[inline(always)]
+    fn try_lock(&self) -> Option<Self::Held<'_>> {
+        self.0.try_lock()
     }
 
     #[inline(always)]

@@ -15,6 +15,16 @@ fn must_succeed(code: c_int) {
     }
 }
 
+/// What a try returned: the lock, or that it is held.
+#[inline(always)]
+fn taken(code: c_int) -> Option<()> {
+    if code == libc::EBUSY {
+        return None;
+    }
+    must_succeed(code);
+    Some(())
+}
+
 #[cold]
 fn refused(code: c_int) -> ! {
     panic!("the C library refused a lock: {}", std::io::Error::from_raw_os_error(code));
@@ -30,6 +40,7 @@ macro_rules! pthread_mutex {
         unsafe impl Sync for $name {}
 
         impl Contender for $name {
+            const TRIES: bool = true;
             type Held<'a> = ();
 
             fn new() -> Self {
@@ -40,6 +51,12 @@ macro_rules! pthread_mutex {
             fn lock(&self) {
                 // SAFETY: the mutex was initialised statically and is not moved once in use.
                 must_succeed(unsafe { libc::pthread_mutex_lock(self.0.get()) });
+            }
+
+            #[inline(always)]
+            fn try_lock(&self) -> Option<()> {
+                // SAFETY: as above.
+                taken(unsafe { libc::pthread_mutex_trylock(self.0.get()) })
             }
 
             #[inline(always)]
@@ -70,6 +87,7 @@ pub struct PthreadSpin(UnsafeCell<libc::pthread_spinlock_t>);
 unsafe impl Sync for PthreadSpin {}
 
 impl Contender for PthreadSpin {
+    const TRIES: bool = true;
     type Held<'a> = ();
 
     fn new() -> Self {
@@ -87,6 +105,12 @@ impl Contender for PthreadSpin {
     fn lock(&self) {
         // SAFETY: `settle` initialised the lock.
         must_succeed(unsafe { libc::pthread_spin_lock(self.0.get()) });
+    }
+
+    #[inline(always)]
+    fn try_lock(&self) -> Option<()> {
+        // SAFETY: `settle` initialised the lock.
+        taken(unsafe { libc::pthread_spin_trylock(self.0.get()) })
     }
 
     #[inline(always)]

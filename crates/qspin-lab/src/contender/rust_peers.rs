@@ -9,11 +9,13 @@ use super::{Contender, RwContender};
 
 /// A contender out of a mutex whose guard releases it when dropped.
 macro_rules! guarded_mutex {
-    ($(#[$doc:meta])* $name:ident, $mutex:ty, $($guard:ident)::+, |$lock:ident| $locked:expr) => {
+    ($(#[$doc:meta])* $name:ident, $mutex:ty, $($guard:ident)::+,
+     |$lock:ident| $locked:expr, $tried:expr) => {
         $(#[$doc])*
         pub struct $name($mutex);
 
         impl Contender for $name {
+            const TRIES: bool = true;
             type Held<'a> = $($guard)::+<'a, ()>;
 
             fn new() -> Self {
@@ -24,6 +26,12 @@ macro_rules! guarded_mutex {
             fn lock(&self) -> Self::Held<'_> {
                 let $lock = &self.0;
                 $locked
+            }
+
+            #[inline(always)]
+            fn try_lock(&self) -> Option<Self::Held<'_>> {
+                let $lock = &self.0;
+                $tried
             }
 
             #[inline(always)]
@@ -39,7 +47,8 @@ guarded_mutex!(
     Std,
     std::sync::Mutex<()>,
     std::sync::MutexGuard,
-    |lock| lock.lock().unwrap_or_else(PoisonError::into_inner)
+    |lock| lock.lock().unwrap_or_else(PoisonError::into_inner),
+    lock.try_lock().ok()
 );
 
 guarded_mutex!(
@@ -47,7 +56,8 @@ guarded_mutex!(
     ParkingLot,
     parking_lot::Mutex<()>,
     parking_lot::MutexGuard,
-    |lock| lock.lock()
+    |lock| lock.lock(),
+    lock.try_lock()
 );
 
 guarded_mutex!(
@@ -55,7 +65,8 @@ guarded_mutex!(
     Spin,
     spin::mutex::SpinMutex<()>,
     spin::mutex::SpinMutexGuard,
-    |lock| lock.lock()
+    |lock| lock.lock(),
+    lock.try_lock()
 );
 
 guarded_mutex!(
@@ -63,7 +74,8 @@ guarded_mutex!(
     SpinningTop,
     spinning_top::Spinlock<()>,
     spinning_top::guard::SpinlockGuard,
-    |lock| lock.lock()
+    |lock| lock.lock(),
+    lock.try_lock()
 );
 
 guarded_mutex!(
@@ -71,7 +83,8 @@ guarded_mutex!(
     McsLock,
     mcslock::barging::spins::Mutex<()>,
     mcslock::barging::spins::MutexGuard,
-    |lock| lock.lock()
+    |lock| lock.lock(),
+    lock.try_lock()
 );
 
 guarded_mutex!(
@@ -79,7 +92,8 @@ guarded_mutex!(
     Usync,
     usync::Mutex<()>,
     usync::MutexGuard,
-    |lock| lock.lock()
+    |lock| lock.lock(),
+    lock.try_lock()
 );
 
 /// `std::sync::RwLock`.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::Run;
 use crate::row::{Machine, Row, WaitNs};
 
-const HEADER: [&str; 47] = [
+const HEADER: [&str; 49] = [
     "source",
     "started",
     "cpu",
@@ -55,6 +55,8 @@ const HEADER: [&str; 47] = [
     "wait_by",
     "wait_samples",
     "wait_unfinished",
+    "op_ns_mean",
+    "op_ns_std_dev",
 ];
 
 /// Renders all rows of all runs.
@@ -151,5 +153,7 @@ fn record(source: &str, machine: &Machine, row: &Row) -> [String; HEADER.len()] 
         pairs(row.wait_ns_by.iter().map(|(k, wait)| (k, waits(wait)))),
         cell(wait.map(|wait| wait.samples)),
         cell(wait.map(|wait| wait.unfinished)),
+        cell(row.op_ns.map(|op| op.mean)),
+        cell(row.op_ns.and_then(|op| op.std_dev)),
     ]
 }

@@ -13,6 +13,7 @@ use super::family::Family;
 use super::figures::{self, FULL, NARROW};
 use super::group::{Group, groups};
 use super::number::duration;
+use super::overcommit::{self, Pair};
 use crate::verdict::words::MANY;
 use crate::verdict::{Judgement, judge};
 
@@ -29,7 +30,7 @@ const CROWD: usize = 7;
 
 /// Renders all runs into one HTML document.
 #[must_use]
-pub fn render(runs: &[Run]) -> String {
+pub fn render(runs: &[Run], pair: &Pair) -> String {
     let settings: Vec<(&Run, Vec<Group<'_>>)> =
         runs.iter().map(|run| (run, groups(&run.machine, &run.rows))).collect();
     // Then the evidence opens by a click, so that the verdicts stay together.
@@ -54,6 +55,7 @@ pub fn render(runs: &[Run]) -> String {
                     @for (number, (run, groups)) in settings.iter().enumerate() {
                         (section(number, run, groups, runs.len() > 1, many))
                     }
+                    @for table in overcommit::tables(runs, pair) { (table.html()) }
                     (reading())
                 }
                 script { (PreEscaped(SCRIPT)) }

@@ -4,13 +4,14 @@ use super::Run;
 use super::group::{Contender, Group, groups};
 use super::machine;
 use super::number::digits;
+use super::overcommit::{self, Pair};
 use crate::row::Row;
 use crate::verdict::judge;
 use crate::verdict::words::sentences;
 
 /// Renders all runs into one document.
 #[must_use]
-pub fn render(runs: &[Run]) -> String {
+pub fn render(runs: &[Run], pair: &Pair) -> String {
     let mut out = String::from("# Which lock here?\n");
     for run in runs {
         if runs.len() > 1 {
@@ -21,6 +22,9 @@ pub fn render(runs: &[Run]) -> String {
             out += &setting(group, if runs.len() > 1 { "###" } else { "##" });
         }
         out += &card(run);
+    }
+    for table in overcommit::tables(runs, pair) {
+        out += &table.markdown("##", escape);
     }
     out
 }

@@ -12,12 +12,14 @@ pub mod html;
 mod machine;
 pub mod markdown;
 pub mod number;
+pub mod overcommit;
 pub mod read;
 pub mod svg;
 
 pub use read::read;
 
 use crate::row::{Machine, Row};
+use overcommit::Pair;
 
 /// One machine row and the rows measured after it.
 #[derive(Debug, Clone)]
@@ -47,9 +49,16 @@ impl Format {
     /// Renders runs in this format.
     #[must_use]
     pub fn render(self, runs: &[Run]) -> String {
+        self.render_comparing(runs, &Pair::default())
+    }
+
+    /// Renders runs in this format, with the table of two locks where the runs have it and the
+    /// format shows tables.
+    #[must_use]
+    pub fn render_comparing(self, runs: &[Run], pair: &Pair) -> String {
         match self {
-            Self::Html => html::render(runs),
-            Self::Md => markdown::render(runs),
+            Self::Html => html::render(runs, pair),
+            Self::Md => markdown::render(runs, pair),
             Self::Csv => csv::render(runs),
             Self::Svg => svg::render(runs),
         }

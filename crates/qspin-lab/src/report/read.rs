@@ -241,6 +241,10 @@ fn check_row(row: &Row) -> Result<(), String> {
     not_negative("critical_ns", row.critical_ns)?;
     not_negative("outside_ns", row.outside_ns)?;
     interval("ops_per_s", row.ops_per_s)?;
+    if let Some(op) = row.op_ns {
+        positive("op_ns.mean", op.mean)?;
+        not_negative("op_ns.std_dev", op.std_dev.unwrap_or(0.0))?;
+    }
     if let Some(wait) = &row.wait_ns {
         waits("wait_ns", wait)?;
     }

@@ -44,7 +44,8 @@ pub(super) fn settings(args: &Args, pace: Pace, seed: u64) -> Vec<Setting> {
         setting.params.insert("overcommit".to_owned(), times.into());
     }
     match args.workload {
-        Workload::Lengths => {}
+        // Torture measures nothing, and has no use for this.
+        Workload::Lengths | Workload::Torture => {}
         Workload::Locktorture => {
             setting.workload = "locktorture";
             (setting.critical_ns, setting.outside_ns, setting.lines) = (0.0, 0.0, 1);
@@ -106,7 +107,7 @@ pub(super) fn show(
     tables: impl FnOnce() -> String,
 ) -> String {
     match args.workload {
-        Workload::Lengths | Workload::Rw => tables(),
+        Workload::Lengths | Workload::Rw | Workload::Torture => tables(),
         Workload::Locktorture => format!("{}{}", tables(), summaries(plan, found)),
         Workload::KernelLockBench => show_grids(args, plan, found, rows),
     }

@@ -1,0 +1,199 @@
+//! `qspin bench --workload torture`: no figures, but a verdict on each lock.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use comfy_table::CellAlignment;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::bench::affinity::{Placement, allowed_cpus};
+use crate::bench::busy::Pace;
+use crate::bench::capacity::threads_possible;
+use crate::bench::hogs::Hogs;
+use crate::bench::interrupt::Interrupt;
+use crate::bench::plan::{Load, Variant};
+use crate::bench::table::plain;
+use crate::bench::torture::{Outcome, PATIENCE, Torment, seen};
+use crate::contender::catalog::Engine;
+use crate::failure::Failure;
+use crate::report::number::{digits, plural};
+
+use super::contend::{self, Entrant};
+use super::{Args, INTERRUPTED, QUICK_BUDGET};
+
+/// How long each lock is tortured where nothing is said, and the least with `--quick`.
+const SECONDS: Duration = Duration::from_secs(5);
+const QUICK_SECONDS: Duration = Duration::from_secs(1);
+/// The most threads where nothing is said: a spinlock that is strictly fair needs a time slice a
+/// thread for each turn.
+const MOST_THREADS: usize = 64;
+
+/// A lock's line in the table.
+struct Line {
+    lock: String,
+    threads: usize,
+    outcome: Outcome,
+}
+
+/// Tortures the locks one after the other, up to the first that does not hold.
+///
+/// # Errors
+///
+/// Wrong input, or what a lock did wrong.
+pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let entrants = entrants(args)?;
+    let interrupt = Interrupt::on_signals()?;
+    let seed = args.seed.unwrap_or_else(|| u64::from(fastrand::u32(..)));
+    let cpus = allowed_cpus();
+    let threads = if args.threads.is_empty() {
+        vec![(4 * cpus.len()).min(MOST_THREADS.max(cpus.len() + 1))]
+    } else {
+        args.threads.clone()
+    };
+    let most = threads.iter().copied().max().unwrap_or(1);
+    let made = threads_possible(most);
+    if made < most {
+        return Err(anyhow!("the machine made {made} of {most} threads: ask for fewer").into());
+    }
+    let load = match args.overcommit {
+        Some(times) => Load::Overcommit(times),
+        None => Load::Hogs(args.hogs as usize),
+    };
+    let hogs_beside = |threads| load.hogs(threads, cpus.len());
+    let mut hogs = Hogs::start(threads.iter().map(|n| hogs_beside(*n)).max().unwrap_or(0))
+        .context("cannot start the hogs")?;
+    let torment = Torment {
+        threads: most,
+        placement: Placement::new(args.pin, cpus.clone()),
+        time: time(args, entrants.len() * threads.len()),
+        patience: PATIENCE,
+        seed,
+        pace: Pace::calibrate(),
+    };
+    let names: Vec<&str> = entrants.iter().map(|entrant| entrant.lock.name).collect();
+    let counts: Vec<String> = threads.iter().map(ToString::to_string).collect();
+    super::super::say(&format!(
+        "torture   {} s a lock, seed {seed}, {}, pin {}, hogs {}\nlocks     {}\nthreads   {}\n\n",
+        digits(torment.time.as_secs_f64()),
+        plural(cpus.len() as f64, "CPU"),
+        args.pin,
+        threads.iter().map(|n| hogs_beside(*n).to_string()).collect::<Vec<_>>().join(" "),
+        names.join(" "),
+        counts.join(" "),
+    ))?;
+
+    let bar = progress(entrants.len() * threads.len());
+    let mut lines: Vec<Line> = Vec::new();
+    'all: for &threads in &threads {
+        hogs.run(hogs_beside(threads));
+        for entrant in &entrants {
+            let lock = entrant.lock;
+            let Engine::Mutex(engine) = lock.engine else { continue };
+            let variant = entrant.variant(threads as u32);
+            // What is left of a lock that stalls lives with the tuning that it had.
+            qspin::tuning::set(variant.tuning);
+            let name = name(lock.name, &variant);
+            bar.set_message(format!("{name} × {threads}"));
+            let outcome = (engine.torture)(&Torment { threads, ..torment.clone() }, &interrupt)?;
+            let over = outcome.interrupted || !outcome.wrong.is_empty();
+            lines.push(Line { lock: name, threads, outcome });
+            if over {
+                break 'all;
+            }
+            bar.inc(1);
+        }
+    }
+    bar.finish_and_clear();
+    super::super::say(&format!("{}\n", table(&lines)))?;
+    match lines.last() {
+        Some(Line { lock, threads, outcome }) if !outcome.wrong.is_empty() => {
+            Err(anyhow!("{lock} with {threads} threads, seed {seed}: {}", seen(outcome)).into())
+        }
+        Some(Line { outcome, .. }) if outcome.interrupted => Ok(ExitCode::from(INTERRUPTED)),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// A lock with its tuning in brackets, as reports have it.
+fn name(lock: &str, variant: &Variant) -> String {
+    let tune = variant.tune();
+    if tune.is_empty() {
+        return lock.to_owned();
+    }
+    let knobs: Vec<String> = tune
+        .iter()
+        .map(|(name, value)| format!("{name}={}", value.as_str().unwrap_or(&value.to_string())))
+        .collect();
+    format!("{lock} [{}]", knobs.join(" "))
+}
+
+/// The locks that were asked for. One that excludes nobody takes part only if somebody names it,
+/// to see it fail.
+fn entrants(args: &Args) -> Result<Vec<Entrant>, Failure> {
+    let mut entrants = contend::entrants(args)?;
+    entrants.retain(|Entrant { lock, .. }| {
+        !lock.is_for_one_thread() || args.locks.iter().any(|name| name.trim() == lock.name)
+    });
+    Ok(entrants)
+}
+
+fn time(args: &Args, tortures: usize) -> Duration {
+    match args.seconds {
+        Some(seconds) => seconds,
+        None if args.quick => (QUICK_BUDGET / tortures as u32).clamp(QUICK_SECONDS, SECONDS),
+        None => SECONDS,
+    }
+}
+
+fn progress(tortures: usize) -> ProgressBar {
+    let bar = ProgressBar::new(tortures as u64);
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos} of {len}  {elapsed}  {msg}") {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_secs(1));
+    bar
+}
+
+fn table(lines: &[Line]) -> String {
+    let mut table = plain();
+    table.set_header([
+        "lock",
+        "threads",
+        "seconds",
+        "acquisitions",
+        "by trying\n(in vain)",
+        "in\nhandlers",
+        "signals\nhandled",
+        "handlers\nnested",
+        "sleeps\ninside",
+        "threads\nborn",
+        "longest\nwait ms",
+        "verdict",
+    ]);
+    for Line { lock, threads, outcome } in lines {
+        let verdict = match (&outcome.wrong[..], outcome.interrupted) {
+            ([], false) => "held".to_owned(),
+            ([], true) => "held, interrupted".to_owned(),
+            _ => "FAILED".to_owned(),
+        };
+        table.add_row([
+            lock.clone(),
+            threads.to_string(),
+            digits(outcome.elapsed.as_secs_f64()),
+            outcome.acquisitions.to_string(),
+            format!("{} ({})", outcome.by_trying, outcome.refused),
+            outcome.in_handlers.to_string(),
+            outcome.signals.to_string(),
+            outcome.deepest.to_string(),
+            outcome.sleeps.to_string(),
+            outcome.born.to_string(),
+            digits(outcome.longest.as_secs_f64() * 1e3),
+            verdict,
+        ]);
+    }
+    for column in table.column_iter_mut().skip(1).take(10) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table.to_string()
+}
