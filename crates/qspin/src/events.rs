@@ -76,7 +76,7 @@ macro_rules! counter_group {
         $visibility struct $group;
 
         const _: () = {
-            static PAGES: $crate::events::Pages = $crate::events::Pages::UNTOUCHED;
+            static PAGES: $crate::events::Pages = $crate::events::Pages::untouched();
             static GROUP: $crate::events::Group =
                 $crate::events::Group::new(concat!("qspin-stat:", $name, "\0"), &PAGES);
 

@@ -1,0 +1,318 @@
+//! A group of counters: one number an event, counted by many threads, read by other processes.
+//!
+//! # Problem
+//! Counting must cost next to nothing, and another process must see the counts while they are
+//! counted, without privilege, without the counting process doing anything for it, and without
+//! anything that stays behind when that is killed.
+//!
+//! So the counters are a static array of pages. At the first count of the group the pages are
+//! replaced in place by a file in memory ([`publish`](super::publish)), which the kernel frees
+//! with its last user. Counting needs no pointer, and does not know the difference.
+//!
+//! ```text
+//!       the first count                       fork, in the child
+//!  NEW ─────────────────► READY ──────────────────────────────────────► NEW
+//!   └──► ASIDE: the kernel refused to give the pages; counted in `early`, seen by nobody else
+//! ```
+//!
+//! # Invariants
+//! * **G1** Pages are touched in READY only: what READY was stored after (their replacement, by
+//!   a system call) is never undone but by the child of a fork, which has one thread then.
+//! * **G2** A record in `owned` is written by the thread with its number, and by signal handlers
+//!   on that thread. An addition is one instruction, which no signal splits; so none is lost
+//!   without a locked one. Who had the number before has finished (P1 of
+//!   [`cpu`](crate::platform::cpu)).
+//! * **G3** A record in `shared` is written by read-modify-writes only.
+//! * **G4** Counters only grow. A reset, by this process or another, writes down in `mark` what
+//!   was counted until then; readers subtract it. So a reset never meets an addition.
+//! * **G5** What was added to `early` while another thread published comes into the pages:
+//!   either the publisher finds it after it has stored READY, or who added finds READY after.
+
+use core::arch::asm;
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64};
+
+use qspin_core::events::Event;
+
+use super::publish::{self, File};
+use super::system;
+use crate::platform::cpu;
+
+/// A page of memory on the processors that this library runs on.
+pub(super) const PAGE: usize = 4096;
+/// Words of a record: one an event, the last for the time of the last reset (in `mark`). A
+/// multiple of two cache lines, since processors fetch lines in pairs.
+const WORDS: usize = (Event::ALL.len() + 1).next_multiple_of(16);
+/// Threads with a record of their own.
+const OWNED: usize = 223;
+/// Records for the others: two threads that share one lose time to its cache lines, never a
+/// count.
+const SHARED: usize = 32;
+
+/// Counts of some threads.
+#[repr(C, align(128))]
+struct Record([AtomicU64; WORDS]);
+
+impl Record {
+    const fn zero() -> Self {
+        Self([const { AtomicU64::new(0) }; WORDS])
+    }
+}
+
+/// The memory of a [`Group`], which the file that other processes see takes the place of: a page
+/// that describes the file in words, and the records.
+#[repr(C, align(4096))]
+pub struct Pages {
+    pub(super) header: [AtomicU8; PAGE],
+    mark: Record,
+    shared: [Record; SHARED],
+    owned: [Record; OWNED],
+}
+
+const _: () = assert!(size_of::<Pages>().is_multiple_of(PAGE) && align_of::<Pages>() == PAGE);
+
+impl Pages {
+    /// Not counted in yet.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn untouched() -> Self {
+        Self {
+            header: [const { AtomicU8::new(0) }; PAGE],
+            mark: Record::zero(),
+            shared: [const { Record::zero() }; SHARED],
+            owned: [const { Record::zero() }; OWNED],
+        }
+    }
+
+    /// Where the records begin, the distance from one to the next, and how many there are.
+    pub(super) const LAYOUT: [usize; 3] = [PAGE, size_of::<Record>(), 1 + SHARED + OWNED];
+
+    #[inline]
+    fn add(&self, event: Event, amount: u64) {
+        let number = cpu::current().map(|cpu| cpu.number() as usize);
+        match number.and_then(|number| self.owned.get(number)) {
+            Some(record) => add_alone(&record.0[event as usize], amount),
+            None => self.add_shared(number, event, amount),
+        }
+    }
+
+    #[cold]
+    fn add_shared(&self, number: Option<usize>, event: Event, amount: u64) {
+        // A thread without a number shares its record with those of number 0, 32 and so on.
+        let record = &self.shared[number.unwrap_or(0) % SHARED];
+        record.0[event as usize].fetch_add(amount, Relaxed);
+    }
+
+    fn sum(&self, event: Event) -> u64 {
+        let count = |record: &Record| record.0[event as usize].load(Relaxed);
+        self.shared.iter().chain(&self.owned).map(count).fold(0, u64::wrapping_add)
+    }
+}
+
+/// Adds to a counter that no other thread adds to (G2).
+///
+/// A load and a store would lose what a signal handler adds between them, and a locked addition
+/// costs as much as the acquisition that it counts.
+#[inline]
+fn add_alone(counter: &AtomicU64, amount: u64) {
+    // SAFETY: a valid place that outlives the call. One aligned load and one aligned store, so
+    // that other threads and processes, which load only, see one value or the other.
+    unsafe {
+        asm!(
+            "add qword ptr [{counter}], {amount}",
+            counter = in(reg) counter.as_ptr(),
+            amount = in(reg) amount,
+            options(nostack),
+        );
+    }
+}
+
+/// Counters that other processes of the same user can read, under a name.
+///
+/// At the first count the group makes a memory file, `memfd:qspin-stat:NAME` among the open files
+/// in `/proc/PID/fd`, sealed to its size; `qspin stat` finds it there. Nothing of it is on a disk, and
+/// the kernel frees it when the process ends, however it ends.
+///
+/// * Counting is async-signal-safe, also where it is the first; it leaves `errno` alone.
+/// * The child of `fork` begins at zero, with a file of its own at its first count.
+/// * A child made by a raw `fork` system call, behind the C library's back, goes on counting in
+///   its parent's file, and the two may lose counts to each other. So does a child until the
+///   handlers of its `fork` have run, if a signal handler counts that early.
+/// * Where no memory file is to be had (the process has no file descriptor left, forbids
+///   `memfd_create` or may not make files of 70 KB) the group counts on, seen by nobody else.
+/// * A program that closes all its files closes this one: it counts on, seen by nobody else.
+pub struct Group {
+    /// `qspin-stat:NAME` and a zero.
+    file_name: &'static str,
+    pages: &'static Pages,
+    state: AtomicU32,
+    early: Record,
+    pub(super) file: File,
+    /// In the list of all groups that have counted.
+    pub(super) listed: AtomicBool,
+    pub(super) next: AtomicPtr<Group>,
+    /// The pages may hold another process's counts: of the parent of a fork.
+    used: AtomicBool,
+}
+
+const NEW: u32 = 0;
+const READY: u32 = 1;
+const ASIDE: u32 = 2;
+
+/// What every file is called, before its group's name.
+const PREFIX: &str = "qspin-stat:";
+/// The longest name of a group.
+const LONGEST_NAME: usize = 64;
+
+impl Group {
+    /// A group that counts in `pages`, of which it is the only user. Use
+    /// [`counter_group!`](crate::counter_group).
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn new(file_name: &'static str, pages: &'static Pages) -> Self {
+        let bytes = file_name.as_bytes();
+        let end = bytes.len() - 1;
+        assert!(
+            end > PREFIX.len() && end <= PREFIX.len() + LONGEST_NAME && bytes[end] == 0,
+            "the name of a counter group has 1 to 64 characters"
+        );
+        let mut at = PREFIX.len();
+        while at < end {
+            assert!(
+                bytes[at].is_ascii_alphanumeric() || bytes[at] == b'-' || bytes[at] == b'_',
+                "the name of a counter group is made of letters, digits, `-` and `_`"
+            );
+            at += 1;
+        }
+        Self {
+            file_name,
+            pages,
+            state: AtomicU32::new(NEW),
+            early: Record::zero(),
+            file: File::none(),
+            listed: AtomicBool::new(false),
+            next: AtomicPtr::new(core::ptr::null_mut()),
+            used: AtomicBool::new(false),
+        }
+    }
+
+    /// The name that it is shown under.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        &self.file_name[PREFIX.len()..self.file_name.len() - 1]
+    }
+
+    /// What its file is called, with a zero at the end.
+    pub(super) fn file_name(&self) -> &'static str {
+        self.file_name
+    }
+
+    pub(super) fn pages(&self) -> &'static Pages {
+        self.pages
+    }
+
+    /// Adds `amount` to `event`. Async-signal-safe.
+    #[inline]
+    pub fn add(&'static self, event: Event, amount: u64) {
+        // ORDERING: Relaxed suffices: READY is stored after the kernel has replaced the pages for
+        // every thread (G1).
+        if self.state.load(Relaxed) == READY {
+            self.pages.add(event, amount);
+        } else {
+            self.add_early(event, amount);
+        }
+    }
+
+    #[cold]
+    fn add_early(&'static self, event: Event, amount: u64) {
+        if self.state.load(Relaxed) != ASIDE {
+            publish::try_publish(self);
+            if self.state.load(Relaxed) == READY {
+                return self.pages.add(event, amount);
+            }
+        }
+        // G5. ORDERING: SeqCst pairs with `become_ready`: of the addition and its look at
+        // `early`, and of its READY and the look at it here, one is seen.
+        self.early.0[event as usize].fetch_add(amount, SeqCst);
+        if self.state.load(SeqCst) == READY {
+            self.fold();
+        }
+    }
+
+    /// Whether there is nothing to publish into, or from, yet.
+    pub(super) fn is_new(&self) -> bool {
+        self.state.load(Relaxed) == NEW
+    }
+
+    /// Whether the pages may hold what another process has counted.
+    pub(super) fn is_used(&self) -> bool {
+        self.used.load(Relaxed)
+    }
+
+    /// The pages are zero, and this process's own, from here on.
+    pub(super) fn become_ready(&self) {
+        self.used.store(true, Relaxed);
+        // G5. ORDERING: SeqCst pairs with `add_early`.
+        self.state.store(READY, SeqCst);
+        self.fold();
+    }
+
+    /// The pages cannot be used.
+    pub(super) fn stand_aside(&self) {
+        self.used.store(true, Relaxed);
+        self.state.store(ASIDE, Relaxed);
+    }
+
+    /// In the child of a fork: forgets what the parent has counted, without touching it.
+    pub(super) fn begin_anew(&self) {
+        self.state.store(NEW, Relaxed);
+        for counter in &self.early.0 {
+            counter.store(0, Relaxed);
+        }
+        self.file.close();
+    }
+
+    /// Moves into the pages what was counted before they were ready.
+    fn fold(&self) {
+        for event in Event::ALL {
+            let amount = self.early.0[event as usize].swap(0, SeqCst);
+            if amount != 0 {
+                self.pages.add_shared(None, event, amount);
+            }
+        }
+    }
+
+    /// How often each event happened since the last reset, in the order of [`Event::ALL`].
+    #[must_use]
+    pub fn counts(&self) -> [u64; Event::ALL.len()] {
+        let ready = self.state.load(Relaxed) == READY;
+        Event::ALL.map(|event| {
+            let early = self.early.0[event as usize].load(Relaxed);
+            if !ready {
+                return early;
+            }
+            // The mark first: counters only grow (G4), so a sum is never less than an older mark.
+            let mark = self.pages.mark.0[event as usize].load(Relaxed);
+            early.wrapping_add(self.pages.sum(event)).wrapping_sub(mark)
+        })
+    }
+
+    /// Lets every counter begin at zero again.
+    pub fn reset(&self) {
+        for counter in &self.early.0 {
+            counter.store(0, Relaxed);
+        }
+        if self.state.load(Relaxed) == READY {
+            for event in Event::ALL {
+                self.pages.mark.0[event as usize].store(self.pages.sum(event), Relaxed);
+            }
+            self.pages.mark.0[WORDS - 1].store(system::since_boot_ns(), Relaxed);
+        }
+    }
+}
+
+impl core::fmt::Debug for Group {
+    fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        formatter.debug_tuple("Group").field(&self.name()).finish()
+    }
+}

@@ -1,0 +1,335 @@
+//! Making a group's counters a file that other processes find, and what `fork` does to it.
+//!
+//! # Invariants
+//! * **U1** A group is published by the thread that holds the turn, with every signal blocked, so
+//!   that neither another thread nor a handler comes in between. Nobody waits for the turn but
+//!   `fork`: who does not get it counts in `early`.
+//! * **U2** `fork` holds the turn, so no child begins with a group half published.
+//! * **U3** Who wants to publish has first put the group into the list, so the child of a fork
+//!   finds every group that has counted.
+//! * **U4** A call here leaves `errno` as it was, as counting must.
+//! * **U5** The kernel's answer is the only judge: after a replacement of the pages that failed,
+//!   nobody knows what is there, and nobody touches them again.
+
+use core::ptr;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64};
+
+use qspin_core::events::Event;
+
+use super::group::{Group, PAGE, Pages};
+use super::system::{SignalsBlocked, call, since_boot_ns};
+
+/// Whether a thread publishes a group, or forks.
+static TURN: AtomicU32 = AtomicU32::new(0);
+
+/// Every group that has counted (U3).
+static GROUPS: AtomicPtr<Group> = AtomicPtr::new(ptr::null_mut());
+
+/// Publishes the group, unless another thread is at it.
+pub(super) fn try_publish(group: &'static Group) {
+    let _signals = SignalsBlocked::new();
+    list(group);
+    // U1. ORDERING: Acquire pairs with the Release of `end_turn`.
+    if TURN.swap(1, Acquire) != 0 {
+        return;
+    }
+    if group.is_new() {
+        publish(group);
+    }
+    end_turn();
+}
+
+fn end_turn() {
+    TURN.store(0, Release);
+}
+
+fn list(group: &'static Group) {
+    if group.listed.swap(true, Relaxed) {
+        return;
+    }
+    let this = ptr::from_ref(group).cast_mut();
+    let mut first = GROUPS.load(Relaxed);
+    loop {
+        group.next.store(first, Relaxed);
+        // ORDERING: Release pairs with the Acquire of `forked`: the group's link.
+        match GROUPS.compare_exchange_weak(first, this, Release, Relaxed) {
+            Ok(_) => return,
+            Err(now) => first = now,
+        }
+    }
+}
+
+/// Before `fork`: keeps groups from being published until it is over (U2).
+pub(crate) extern "C" fn fork_begins() {
+    while TURN.swap(1, Acquire) != 0 {
+        // The thread whose turn it is has no signal to wait for, so it is soon done.
+        // SAFETY: a system call without arguments that touches no memory of ours.
+        unsafe { call(libc::SYS_sched_yield, [0; 6]) };
+    }
+}
+
+/// After `fork`, in the parent.
+pub(crate) extern "C" fn fork_ends() {
+    end_turn();
+}
+
+/// After `fork`, in the child: its groups begin anew. They are published, and so taken apart
+/// from the parent's, when they first count; a child that only executes another program has
+/// nothing to do.
+pub(crate) fn forked() {
+    // ORDERING: Acquire pairs with the Release of `list`.
+    let mut next = GROUPS.load(Acquire);
+    // SAFETY: U3: the list holds references to statics.
+    while let Some(group) = unsafe { next.as_ref() } {
+        group.begin_anew();
+        next = group.next.load(Relaxed);
+    }
+    end_turn();
+}
+
+/// A group's open file.
+pub(super) struct File {
+    descriptor: AtomicI32,
+    device: AtomicU64,
+    inode: AtomicU64,
+}
+
+impl File {
+    pub(super) const fn none() -> Self {
+        Self { descriptor: AtomicI32::new(-1), device: AtomicU64::new(0), inode: AtomicU64::new(0) }
+    }
+
+    /// Remembers which file it is.
+    fn keep(&self, descriptor: usize) {
+        if let Some((device, inode)) = identity(descriptor) {
+            self.device.store(device, Relaxed);
+            self.inode.store(inode, Relaxed);
+            self.descriptor.store(descriptor as i32, Relaxed);
+        }
+    }
+
+    /// Closes it, unless the program has closed it and has another of that number.
+    pub(super) fn close(&self) {
+        let Ok(descriptor) = usize::try_from(self.descriptor.swap(-1, Relaxed)) else { return };
+        let kept = (self.device.load(Relaxed), self.inode.load(Relaxed));
+        if identity(descriptor) == Some(kept) {
+            close(descriptor);
+        }
+    }
+}
+
+/// Device and inode of an open file.
+fn identity(descriptor: usize) -> Option<(u64, u64)> {
+    let mut status = core::mem::MaybeUninit::<libc::stat>::zeroed();
+    let arguments = [descriptor, status.as_mut_ptr() as usize, 0, 0, 0, 0];
+    // SAFETY: a valid place of the size that the kernel fills.
+    if unsafe { call(libc::SYS_fstat, arguments) } != 0 {
+        return None;
+    }
+    // SAFETY: filled by the kernel; zeroes are a valid value besides.
+    let status = unsafe { status.assume_init() };
+    Some((status.st_dev, status.st_ino))
+}
+
+fn close(descriptor: usize) {
+    // SAFETY: touches no memory.
+    unsafe { call(libc::SYS_close, [descriptor, 0, 0, 0, 0, 0]) };
+}
+
+/// Gives the group pages of this process's own, shown to others if that is possible.
+fn publish(group: &'static Group) {
+    let pages = group.pages();
+    let replaced = match make_file(group) {
+        Some(descriptor) => {
+            let replaced = replace(pages, Some(descriptor));
+            if replaced {
+                group.file.keep(descriptor);
+            } else {
+                close(descriptor);
+            }
+            replaced
+        }
+        // Nobody will see them. Untouched pages are as good as new ones.
+        None => !group.is_used() || replace(pages, None),
+    };
+    if replaced {
+        describe(group);
+        group.become_ready();
+    } else {
+        group.stand_aside();
+    }
+}
+
+/// Replaces the pages by those of a file, or by new ones, which are zero.
+fn replace(pages: &'static Pages, descriptor: Option<usize>) -> bool {
+    let flags = libc::MAP_FIXED
+        | if descriptor.is_some() {
+            libc::MAP_SHARED
+        } else {
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS
+        };
+    let place = ptr::from_ref(pages) as usize;
+    let arguments = [
+        place,
+        size_of::<Pages>(),
+        (libc::PROT_READ | libc::PROT_WRITE) as usize,
+        flags as usize,
+        descriptor.unwrap_or(usize::MAX),
+        0,
+    ];
+    // SAFETY: `Pages` is whole pages, which hold nothing but atomics that nobody touches now
+    // (G1, U1) and that are zero before and after; in the child of a fork its one thread has left
+    // the parent's counts behind.
+    unsafe { call(libc::SYS_mmap, arguments) == place as isize }
+}
+
+/// The lowest number that the file gets: out of the way of programs that count on the numbers
+/// of the files that they open, and of standard streams that are closed.
+const LOWEST: usize = 200;
+
+/// Makes the file, of the right size and sealed to it.
+fn make_file(group: &'static Group) -> Option<usize> {
+    let size = size_of::<Pages>();
+    // The kernel answers a file beyond this limit with a signal, which kills by default.
+    if file_size_limit() < size as u64 {
+        return None;
+    }
+    let name = group.file_name().as_ptr() as usize;
+    let create = |flags: libc::c_uint| {
+        // SAFETY: the name ends with a zero.
+        let made = unsafe { call(libc::SYS_memfd_create, [name, flags as usize, 0, 0, 0, 0]) };
+        usize::try_from(made).ok()
+    };
+    // A kernel before 6.3 does not know the first; one after may insist on it.
+    let first = create(libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING | libc::MFD_NOEXEC_SEAL)
+        .or_else(|| create(libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING))?;
+    let descriptor = move_away(first)?;
+    // SAFETY: touches no memory.
+    if unsafe { call(libc::SYS_ftruncate, [descriptor, size, 0, 0, 0, 0]) } != 0 {
+        close(descriptor);
+        return None;
+    }
+    // Nobody who may write can cut it off under those who count.
+    let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+    control(descriptor, libc::F_ADD_SEALS, seals as usize);
+    Some(descriptor)
+}
+
+/// The same file under a number that is not below [`LOWEST`], or at least no standard stream's.
+fn move_away(first: usize) -> Option<usize> {
+    let moved = control(first, libc::F_DUPFD_CLOEXEC, LOWEST);
+    let moved = moved.or_else(|| (first < 3).then(|| control(first, libc::F_DUPFD_CLOEXEC, 3))?);
+    if moved.is_some() || first < 3 {
+        close(first);
+        return moved;
+    }
+    Some(first)
+}
+
+fn control(descriptor: usize, command: libc::c_int, argument: usize) -> Option<usize> {
+    // SAFETY: the commands used here touch no memory.
+    let result =
+        unsafe { call(libc::SYS_fcntl, [descriptor, command as usize, argument, 0, 0, 0]) };
+    usize::try_from(result).ok()
+}
+
+/// The largest file that this process may make.
+fn file_size_limit() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    let arguments = [0, libc::RLIMIT_FSIZE as usize, 0, &raw mut limit as usize, 0, 0];
+    // SAFETY: a valid place of the size that the kernel fills.
+    unsafe { call(libc::SYS_prlimit64, arguments) };
+    limit.rlim_cur
+}
+
+/// Version of the format that [`describe`] writes. Lines may be added without a new one.
+const FORMAT: u64 = 1;
+
+/// Writes what the file holds, as text, on its first page.
+fn describe(group: &'static Group) {
+    let mut text = Text { page: &group.pages().header, at: 1 };
+    // The first letter is written last.
+    text.words(&["spin-stat"]).number(FORMAT).end_line();
+    text.words(&["group", group.name()]).end_line();
+    // SAFETY: a system call without arguments that touches no memory of ours.
+    let process = unsafe { call(libc::SYS_getpid, [0; 6]) };
+    text.words(&["pid"]).number(process as u64).end_line();
+    text.words(&["started"]).number(since_boot_ns()).end_line();
+    text.words(&["records"]);
+    for number in Pages::LAYOUT {
+        text.number(number as u64);
+    }
+    text.end_line();
+    text.words(&["mark"]).number(0).end_line();
+    for event in Event::ALL {
+        text.words(&["event", event.name()]);
+        if let Some(alias) = event.alias() {
+            text.words(&[alias]);
+        }
+        text.end_line();
+    }
+    text.words(&["end"]).end_line();
+    // ORDERING: Release: who sees the first letter sees the others.
+    group.pages().header[0].store(b'q', Release);
+}
+
+/// The longest header: the lines about the file, and a line an event.
+const LONGEST: usize = {
+    let mut length = 512;
+    let mut index = 0;
+    while index < Event::ALL.len() {
+        let event = Event::ALL[index];
+        let alias = match event.alias() {
+            Some(alias) => alias.len() + 1,
+            None => 0,
+        };
+        length += "event ".len() + event.name().len() + alias + 2;
+        index += 1;
+    }
+    length
+};
+const _: () = assert!(LONGEST < PAGE);
+
+/// Text on a page, written without allocation: words with a space between them.
+struct Text {
+    page: &'static [AtomicU8; PAGE],
+    at: usize,
+}
+
+impl Text {
+    fn byte(&mut self, byte: u8) {
+        // `LONGEST` says that the page is long enough.
+        if let Some(place) = self.page.get(self.at) {
+            place.store(byte, Relaxed);
+        }
+        self.at += 1;
+    }
+
+    fn words(&mut self, words: &[&str]) -> &mut Self {
+        for word in words {
+            word.bytes().for_each(|byte| self.byte(byte));
+            self.byte(b' ');
+        }
+        self
+    }
+
+    fn number(&mut self, number: u64) -> &mut Self {
+        let mut scale = 1;
+        while number / scale >= 10 {
+            scale *= 10;
+        }
+        while scale > 0 {
+            self.byte(b'0' + (number / scale % 10) as u8);
+            scale /= 10;
+        }
+        self.byte(b' ');
+        self
+    }
+
+    /// Ends the line, in the place of the space after its last word.
+    fn end_line(&mut self) {
+        self.at -= 1;
+        self.byte(b'\n');
+    }
+}
