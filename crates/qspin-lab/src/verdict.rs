@@ -36,6 +36,19 @@ pub fn verdict(machine: &Machine, rows: &[Row]) -> String {
     words::run(machine, &groups(machine, rows))
 }
 
+/// The rows of a run in which threads starve: throughput alone would praise such a lock.
+#[must_use]
+pub fn starving<'a>(machine: &Machine, rows: &'a [Row]) -> Vec<&'a Row> {
+    let mut starving = Vec::new();
+    for group in groups(machine, rows) {
+        for contender in group.contenders.iter().filter(|contender| !contender.is_reference()) {
+            let starves = |row: &&Row| starves(&group, contender, row).is_some();
+            starving.extend(contender.rows.iter().copied().filter(starves));
+        }
+    }
+    starving
+}
+
 /// How the number of threads relates to the number of CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Case {

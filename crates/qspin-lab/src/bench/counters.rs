@@ -31,6 +31,10 @@ pub fn show(rows: &[Row], cpus: u32) -> String {
     threads.sort_unstable();
     threads.dedup();
     let mut out = String::from("Counters an operation\n");
+    if rows.iter().all(|row| row.events_ops.is_none()) {
+        // Counting comes after the rounds.
+        out += "\nNothing was counted: the run ended before.\n";
+    }
     for threads in threads {
         let at = |row: &&Row| row.threads == threads && row.events_ops.is_some();
         let counting: Vec<&Row> = rows.iter().filter(at).collect();
@@ -98,6 +102,11 @@ mod tests {
             events_ops: Some(operations),
             ..row(lock, 8, 1e6)
         }
+    }
+
+    #[test]
+    fn a_run_that_ended_before_it_counted_says_so() {
+        assert!(show(&[row("paravirt", 8, 1e6)], 2).contains("Nothing was counted"));
     }
 
     #[test]

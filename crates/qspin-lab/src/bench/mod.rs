@@ -18,5 +18,6 @@ pub mod station;
 pub mod stats;
 pub mod steps;
 pub mod table;
+pub mod torture;
 pub mod waits;
 pub mod workload;

@@ -11,7 +11,7 @@ use crate::row::{Interval, Row, SCHEMA, WaitNs};
 use super::plan::{Cell, Job, Plan, Setting};
 use super::session::{Findings, Found};
 use super::station::RW_CLASSES;
-use super::stats::{fairness, interval, median};
+use super::stats::{fairness, interval, median, spread};
 use super::waits::Waits;
 
 /// The rows of a run, in the order of the plan.
@@ -37,6 +37,7 @@ fn row(plan: &Plan, found: &Found, cell: Cell, findings: &Findings) -> Row {
         .zip(&findings.seconds)
         .map(|(operations, seconds)| operations / seconds)
         .collect();
+    let op_ns: Vec<f64> = rates.iter().map(|rate| 1e9 / rate).collect();
     let mut cpu: Vec<f64> =
         findings.cpu_ns.iter().zip(&totals).map(|(cpu, operations)| cpu / operations).collect();
     let pair = (!findings.pair_ns.is_empty()).then(|| interval(&findings.pair_ns));
@@ -58,6 +59,7 @@ fn row(plan: &Plan, found: &Found, cell: Cell, findings: &Findings) -> Row {
         hogs: cell.hogs as u32,
         rounds: found.rounds as u32,
         ops_per_s: interval(&rates),
+        op_ns: spread(&op_ns),
         wait_ns,
         wait_ns_by,
         partial: found.partial,
@@ -71,8 +73,6 @@ fn row(plan: &Plan, found: &Found, cell: Cell, findings: &Findings) -> Row {
     }
 }
 
-/// Where nothing was done, a figure an operation does not exist.
-fn finite(value: f64) -> Option<f64> {
 /// What the workload and the step add to the key.
 fn params(setting: &Setting, cell: Cell) -> BTreeMap<String, Value> {
     let mut params = setting.params.clone();
@@ -82,6 +82,8 @@ fn params(setting: &Setting, cell: Cell) -> BTreeMap<String, Value> {
     params
 }
 
+/// Where nothing was done, a figure an operation does not exist.
+fn finite(value: f64) -> Option<f64> {
     value.is_finite().then_some(value)
 }
 
@@ -177,9 +179,9 @@ mod tests {
             phase: Duration::from_secs(1),
             turn: Duration::ZERO,
             waits: true,
+            counting: Duration::ZERO,
             budget: None,
             seed: 1,
-            counting: Duration::ZERO,
         }
     }
 
@@ -214,6 +216,7 @@ mod tests {
         assert_eq!((alone.lock.as_str(), alone.threads, two.threads), ("std", 1, 2));
         assert_eq!(alone.ops_per_s.median, 4e6);
         assert_eq!(two.ops_per_s.median, 5e6);
+        assert_eq!(two.op_ns.map(|op| (op.mean, op.std_dev)), Some((200.0, Some(0.0))));
         // 250 ns where the bare loop takes 200.
         assert_eq!(alone.overhead_ns_per_op, Some(50.0));
         // 200 ns where the critical section, or half of the work, would take 100.
@@ -239,6 +242,7 @@ mod tests {
         let two = &rows(&plan, &found)[1];
         assert_eq!(two.ops_per_s.median, 0.0);
         assert_eq!((two.cpu_ns_per_op, two.overhead_ns_per_op), (None, None));
+        assert_eq!(two.op_ns, None);
         assert_eq!((two.fairness.max_min, two.fairness.factor), (None, 1.0));
     }
 }

@@ -1,6 +1,8 @@
 //! The table of a series: a line a contender, each compared with the line that it builds on and
 //! with the first, a column a number of threads; and below it in words what followed.
 
+use std::ptr;
+
 use comfy_table::{CellAlignment, Table};
 
 use crate::bench::stats::FEWEST_ROUNDS;
@@ -58,16 +60,17 @@ fn threads(lines: &[Line<'_>]) -> Vec<u32> {
     threads
 }
 
-/// The table, its legend, and what followed in words.
+/// The table, its legend, and what followed in words; `starving` are the rows in which threads
+/// starve.
 #[must_use]
-pub fn show(title: &str, lines: &[Line<'_>]) -> String {
+pub fn show(title: &str, lines: &[Line<'_>], starving: &[&Row]) -> String {
     let threads = threads(lines);
     let legend = format!(
         "k ops/s with its 95 % interval; / base: over the line that it builds on, / first: over the \
          first.\n≈ no clear difference: the intervals overlap, or the medians are less than {SAME} \
          apart.\n"
     );
-    format!("{}\n\n{legend}\n{}\n", table(title, lines, &threads), words(lines, &threads))
+    format!("{}\n\n{legend}\n{}\n", table(title, lines, &threads), words(lines, &threads, starving))
 }
 
 fn table(title: &str, lines: &[Line<'_>], threads: &[u32]) -> Table {
@@ -122,7 +125,7 @@ impl Compared {
 }
 
 /// Which lines gained, lost, or made no clear difference, a sentence a number of threads.
-fn words(lines: &[Line<'_>], threads: &[u32]) -> String {
+fn words(lines: &[Line<'_>], threads: &[u32], starving: &[&Row]) -> String {
     let rounds = lines.iter().flat_map(|line| &line.rows).map(|row| row.rounds).min().unwrap_or(0);
     if (rounds as usize) < FEWEST_ROUNDS {
         return format!(
@@ -131,11 +134,11 @@ fn words(lines: &[Line<'_>], threads: &[u32]) -> String {
             if rounds == 1 { "is" } else { "are" }
         );
     }
-    let sentences = threads.iter().map(|&threads| sentence(lines, threads));
+    let sentences = threads.iter().map(|&threads| sentence(lines, threads, starving));
     sentences.collect::<Vec<_>>().join("\n")
 }
 
-fn sentence(lines: &[Line<'_>], threads: u32) -> String {
+fn sentence(lines: &[Line<'_>], threads: u32, starving: &[&Row]) -> String {
     let with = |wanted: Difference| -> Vec<String> {
         let compared = lines
             .iter()
@@ -164,6 +167,17 @@ fn sentence(lines: &[Line<'_>], threads: u32) -> String {
         && let Some(compared) = compare(lines, last, first, threads)
     {
         parts.push(format!("the last line does {} times the first", times(compared.ratio)));
+    }
+    let unfair: Vec<String> = lines
+        .iter()
+        .filter(|line| {
+            line.at(threads).is_some_and(|own| starving.iter().any(|row| ptr::eq(*row, own)))
+        })
+        .map(|line| number(&line.label).to_owned())
+        .collect();
+    if !unfair.is_empty() {
+        let verb = if unfair.len() == 1 { "starves" } else { "starve" };
+        parts.push(format!("{} {verb} threads", list(&unfair, "and")));
     }
     if parts.is_empty() {
         parts.push("nothing to compare".to_owned());
@@ -199,7 +213,7 @@ mod tests {
     #[test]
     fn each_line_is_compared_with_its_base_and_with_the_first_that_is_no_reference() {
         let rows = [row("std", 8, 9e6), row("a", 8, 1e6), row("b", 8, 2e6), row("c", 8, 2.01e6)];
-        let shown = show("step", &lines(&rows));
+        let shown = show("step", &lines(&rows), &[]);
         let cells = |label: &str| -> Vec<String> {
             let line = shown.lines().find(|line| line.trim_start().starts_with(label)).unwrap();
             line.split('|').map(|cell| cell.trim().to_owned()).collect()
@@ -213,6 +227,14 @@ mod tests {
     }
 
     #[test]
+    fn a_line_that_starves_threads_is_named_whatever_it_gained() {
+        let rows = [row("std", 8, 9e6), row("a", 8, 1e6), row("b", 8, 2e6)];
+        let shown = show("step", &lines(&rows), &[&rows[2]]);
+        assert!(shown.contains("b (2.0) gained; "), "{shown}");
+        assert!(shown.contains("; b starves threads."), "{shown}");
+    }
+
+    #[test]
     fn what_made_no_difference_is_told_by_number_where_it_has_one() {
         assert_eq!(
             ["6' adaptive: neighbour", "10 culled", "a lock"].map(number),
@@ -223,12 +245,12 @@ mod tests {
     #[test]
     fn a_loss_is_told_and_so_are_too_few_rounds() {
         let mut rows = [row("std", 2, 9e6), row("a", 2, 4e6), row("b", 2, 1e6)];
-        assert!(show("step", &lines(&rows)).contains("With 2 threads: b (0.25) lost; "));
+        assert!(show("step", &lines(&rows), &[]).contains("With 2 threads: b (0.25) lost; "));
         rows[2].rounds = 2;
-        let shown = show("step", &lines(&rows));
+        let shown = show("step", &lines(&rows), &[]);
         assert!(shown.contains("0.25 ?"), "{shown}");
         assert!(shown.contains("2 rounds are too few to tell the lines apart"), "{shown}");
         rows[1].ops_per_s = Interval { median: 0.0, lo: 0.0, hi: 0.0 };
-        assert!(!show("step", &lines(&rows)).contains("inf"));
+        assert!(!show("step", &lines(&rows), &[]).contains("inf"));
     }
 }

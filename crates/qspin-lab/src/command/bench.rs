@@ -3,6 +3,7 @@
 mod choose;
 mod contend;
 mod settings;
+mod torture;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -28,12 +29,12 @@ use crate::quantity::{
 use crate::report::{Format, Run};
 use crate::row;
 use crate::row::{Machine, Row};
-use crate::verdict::verdict;
 use crate::tune::{self, Tune};
+use crate::verdict::verdict;
 
-/// What the threads do.
 use contend::Entrant;
 
+/// What the threads do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Workload {
     /// Critical sections and pauses of given lengths.
@@ -44,6 +45,8 @@ pub enum Workload {
     KernelLockBench,
     /// Readers and writers, for reader-writer locks.
     Rw,
+    /// No figures: whether each lock holds when everything happens at once.
+    Torture,
 }
 
 /// Which peers are measured beside our locks.
@@ -89,14 +92,15 @@ pub struct Args {
           value_parser = clap::value_parser!(u32).range(1..=10_000))]
     rounds: Option<u32>,
     /// Length of a phase: throughput is measured for so long, and then waits again
-    /// [default: 0.1; locktorture 0.5; kernel-lock-bench 0.02].
+    /// [default: 0.1; locktorture 0.5; kernel-lock-bench 0.02]. Torture lasts so long for each
+    /// lock [default: 5].
     #[arg(long, value_name = "SECONDS", allow_hyphen_values = true,
           value_parser = parse_seconds)]
     seconds: Option<Duration>,
     /// Where threads run: each on its CPU (A), anywhere (B), all on half of the CPUs (C).
     #[arg(long, value_enum, default_value = "B")]
     pin: Pin,
-    /// Seed of the order [default: drawn, and written down].
+    /// Seed of the order, and of what is drawn at random [default: drawn, and written down].
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = parse_seed)]
     seed: Option<u64>,
     /// Spinning processes beside the threads.
@@ -114,10 +118,6 @@ pub struct Args {
     /// writers of rw, as `9:1`.
     #[arg(long, value_name = "A/B or R:W", allow_hyphen_values = true, value_parser = parse_ratio)]
     ratio: Option<Ratio>,
-    /// File for the rows, as JSON Lines.
-    #[arg(long, value_name = "FILE.jsonl")]
-    out: Option<PathBuf>,
-    /// File for a report, as HTML.
     /// Tunables of our locks, as `kick_ahead=2,defer=always`; `qspin locks --tunables` lists them.
     #[arg(long, value_name = "NAME=VALUE,…", allow_hyphen_values = true, value_delimiter = ',',
           value_parser = tune::parse)]
@@ -134,6 +134,10 @@ pub struct Args {
     #[arg(long, value_name = "LEVELS", allow_hyphen_values = true, conflicts_with = "peers",
           value_parser = parse_levels)]
     kick_ahead: Option<Levels>,
+    /// File for the rows, as JSON Lines.
+    #[arg(long, value_name = "FILE.jsonl")]
+    out: Option<PathBuf>,
+    /// File for a report, as HTML.
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
 }
@@ -150,10 +154,6 @@ impl Args {
     fn lines(&self) -> u32 {
         self.lines.unwrap_or(1)
     }
-}
-
-/// The length of work where none is given.
-const LENGTH: Duration = Duration::from_nanos(100);
 
     /// The option that asks for a series, where there is one.
     fn series(&self) -> Option<&'static str> {
@@ -163,6 +163,10 @@ const LENGTH: Duration = Duration::from_nanos(100);
             (None, None) => None,
         }
     }
+}
+
+/// The length of work where none is given.
+const LENGTH: Duration = Duration::from_nanos(100);
 
 /// What `--quick` leaves for measuring, of its minute.
 const QUICK_BUDGET: Duration = Duration::from_secs(42);
@@ -174,6 +178,9 @@ const QUICK_BUDGET: Duration = Duration::from_secs(42);
 /// Wrong input, or what kept the machine from measuring.
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     choose::check(args)?;
+    if args.workload == Workload::Torture {
+        return torture::run(args);
+    }
     let entrants = contend::entrants(args)?;
     let mut locks = entrants.iter().map(|entrant| entrant.lock).collect();
     let (out, report) = outputs(args)?;
@@ -206,6 +213,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         phase,
         turn: choose::turn(args),
         waits: args.workload != Workload::KernelLockBench,
+        counting: if args.stats { Duration::MAX } else { COUNTING },
         budget: args.quick.then_some(QUICK_BUDGET),
         seed,
     };
@@ -213,7 +221,6 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         super::tell(&format!("warning: {warning}"));
     }
     super::say(&card(args, &machine, &plan, &threads))?;
-        counting: if args.stats { Duration::MAX } else { COUNTING },
     let before = Ticks::now();
     let found = session::run(&plan, &interrupt)?;
     if found.rounds == 0 {
@@ -224,6 +231,9 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     conclude(args, machine, &plan, &entrants, found, (out, report))
 }
 
+/// How long events are counted where nobody asked for them.
+const COUNTING: Duration = Duration::from_millis(50);
+
 /// The exit code of an interrupted run, as shells have it for SIGINT.
 const INTERRUPTED: u8 = 130;
 
@@ -231,9 +241,6 @@ const INTERRUPTED: u8 = 130;
 fn outputs(args: &Args) -> Result<(Option<Output>, Option<Output>), Failure> {
     let prepare = |path: &Option<PathBuf>| path.as_deref().map(Output::prepare).transpose();
     let (out, report) = (prepare(&args.out)?, prepare(&args.report)?);
-/// How long events are counted where nobody asked for them.
-const COUNTING: Duration = Duration::from_millis(50);
-
     if let (Some(out), Some(report)) = (&out, &report)
         && out.path() == report.path()
     {
@@ -291,6 +298,7 @@ fn card(args: &Args, machine: &Machine, plan: &Plan, threads: &[usize]) -> Strin
         "machine   {}, {} {cpus}, {} NUMA {nodes}, hypervisor {}, {quota}\n\
          kernel    {}, governor {}, load before {:.2}\n\
          locks     {}\n\
+         tuned     {tuned}\n\
          threads   {}\n\
          work      {work}, pin {}\n\
          run       seed {}, {} rounds, phases of {:.3} s\n\n",
@@ -298,7 +306,6 @@ fn card(args: &Args, machine: &Machine, plan: &Plan, threads: &[usize]) -> Strin
         machine.cpus,
         machine.numa_nodes,
         machine.hypervisor,
-         tuned     {tuned}\n\
         machine.kernel,
         machine.governor.as_deref().unwrap_or("not told"),
         machine.load,
@@ -344,6 +351,7 @@ fn conclude(
     args: &Args,
     machine: Machine,
     plan: &Plan,
+    entrants: &[Entrant],
     found: Found,
     (out, report): (Option<Output>, Option<Output>),
 ) -> Result<ExitCode, Failure> {
@@ -351,21 +359,13 @@ fn conclude(
     if let Some(out) = out {
         out.finish(&row::to_json_lines(&machine, &rows)?)?;
     }
-    entrants: &[Entrant],
-    let series = contend::show(args, plan, entrants, &rows);
+    let series = contend::show(args, &machine, plan, entrants, &rows);
     let verdict = match args.workload {
         // A verdict a cell would bury the grid; the report has it. A series has words of its own.
         Workload::KernelLockBench => String::new(),
+        _ if series.is_some() => String::new(),
         _ => format!("\n{}\n", verdict(&machine, &rows)),
     };
-    // Files first: a standard output that takes no more must not cost them.
-    if let Some(report) = report {
-        let source =
-            args.out.as_ref().map_or_else(|| "this run".to_owned(), |p| p.display().to_string());
-        report.finish(&Format::Html.render(&[Run { source, machine, rows }]))?;
-        _ if series.is_some() => String::new(),
-    }
-    super::say(&format!("{shown}{counters}{verdict}"))?;
     let shown = series
         .unwrap_or_else(|| settings::show(args, plan, &found, &rows, || tables(&machine, &rows)));
     let counters = if args.stats {
@@ -373,6 +373,13 @@ fn conclude(
     } else {
         String::new()
     };
+    // Files first: a standard output that takes no more must not cost them.
+    if let Some(report) = report {
+        let source =
+            args.out.as_ref().map_or_else(|| "this run".to_owned(), |p| p.display().to_string());
+        report.finish(&Format::Html.render(&[Run { source, machine, rows }]))?;
+    }
+    super::say(&format!("{shown}{counters}{verdict}"))?;
     if let Some(why) = found.failure {
         return Err(why.into());
     }

@@ -476,6 +476,14 @@ fn no_rows_no_verdict() {
 }
 
 #[test]
+fn rows_in_which_threads_starve_are_told() {
+    let rows = [row("a", 2, 4e6), unfair(row("b", 2, 9e6), None, 1.0), row("a", 1, 4e6)];
+    let found: Vec<&str> =
+        starving(&machine(2), &rows).iter().map(|row| row.lock.as_str()).collect();
+    assert_eq!(found, ["b"]);
+}
+
+#[test]
 fn a_difference_is_clear_where_intervals_and_medians_are_apart() {
     let of = |ops| row("a", 2, ops).ops_per_s;
     assert_eq!(difference(of(2e6), of(1e6), 9), Difference::More);

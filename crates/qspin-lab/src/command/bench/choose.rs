@@ -18,10 +18,12 @@ pub(super) fn check(args: &Args) -> Result<(), Failure> {
     }
     without_effect(args)?;
     match (args.workload, &args.ratio) {
-        (Workload::Lengths | Workload::Locktorture, Some(_)) => Err(Failure::usage(
-            "--ratio says nothing to this workload: add --workload kernel-lock-bench for two locks \
+        (Workload::Lengths | Workload::Locktorture | Workload::Torture, Some(_)) => {
+            Err(Failure::usage(
+                "--ratio says nothing to this workload: add --workload kernel-lock-bench for two locks \
              (backoff/tas), or --workload rw for readers:writers (9:1)",
-        )),
+            ))
+        }
         (Workload::KernelLockBench, Some(Ratio::Readers(..))) => {
             Err(Failure::usage("kernel-lock-bench compares two locks: write --ratio backoff/tas"))
         }
@@ -42,11 +44,18 @@ fn without_effect(args: &Args) -> Result<(), Failure> {
         Workload::Locktorture => ("locktorture", true),
         Workload::KernelLockBench => ("kernel-lock-bench", true),
         Workload::Rw => ("rw", false),
+        Workload::Torture => ("torture", true),
     };
+    let measures = args.workload != Workload::Torture;
     let given = [
         ("--critical", decides && args.critical.is_some()),
         ("--outside", decides && args.outside.is_some()),
         ("--lines", args.lines.is_some()),
+        // It gives a verdict on each lock, and no rows.
+        ("--rounds", !measures && args.rounds.is_some()),
+        ("--stats", !measures && args.stats),
+        ("--out", !measures && args.out.is_some()),
+        ("--report", !measures && args.report.is_some()),
     ];
     match given.into_iter().find(|(_, without_effect)| *without_effect) {
         Some((option, _)) => Err(Failure::usage(format!(
@@ -209,7 +218,7 @@ pub(super) fn fit(threads: &[usize], made: usize) -> (Vec<usize>, usize) {
 /// Rounds and the length of a phase.
 pub(super) fn length(args: &Args, cells: usize) -> (usize, Duration) {
     let (rounds, seconds) = match args.workload {
-        Workload::Lengths | Workload::Rw => (9, 0.1),
+        Workload::Lengths | Workload::Rw | Workload::Torture => (9, 0.1),
         Workload::Locktorture => (5, 0.5),
         Workload::KernelLockBench => (9, 0.02),
     };

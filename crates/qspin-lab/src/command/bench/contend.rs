@@ -11,8 +11,9 @@ use crate::bench::steps::{self, Order};
 use crate::contender::catalog::{self, Lock};
 use crate::failure::Failure;
 use crate::report::number::{list, plural};
-use crate::row::Row;
+use crate::row::{Machine, Row};
 use crate::tune::{self, Tune};
+use crate::verdict::starving;
 
 use super::{Args, Workload, choose};
 
@@ -200,7 +201,13 @@ fn one_that_kicks_ahead() -> Failure {
 }
 
 /// The table of the series that was asked for, with what has to be said about it.
-pub(super) fn show(args: &Args, plan: &Plan, entrants: &[Entrant], rows: &[Row]) -> Option<String> {
+pub(super) fn show(
+    args: &Args,
+    machine: &Machine,
+    plan: &Plan,
+    entrants: &[Entrant],
+    rows: &[Row],
+) -> Option<String> {
     let shown = plan.cells.iter().filter(|cell| cell.shown);
     let cells: Vec<(&Cell, &Row)> = shown.zip(rows).collect();
     let lines: Vec<Line<'_>> = entrants
@@ -221,7 +228,7 @@ pub(super) fn show(args: &Args, plan: &Plan, entrants: &[Entrant], rows: &[Row])
         return None;
     }
     let title = if args.steps.is_some() { "step" } else { "kick-ahead" };
-    let mut text = series::show(title, &lines);
+    let mut text = series::show(title, &lines, &starving(machine, rows));
     if args.steps.is_some() {
         text += &notes(&lines);
     }
