@@ -55,6 +55,18 @@ events! {
     PendingFailCount = "pending_fail_count";
     /// A newcomer took a free lock past the queue.
     PvLockStealing = "pv_lock_stealing";
+    /// CNA: the place at the head went to a waiter near the one before.
+    CnaLocalHandoff = "cna_local_handoff";
+    /// CNA: it went to one farther away.
+    CnaRemoteHandoff = "cna_remote_handoff";
+    /// CNA: a waiter was moved to the secondary queue.
+    CnaSplice = "cna_splice";
+    /// CNA: the secondary queue was put before the main one, for the time its first had waited.
+    CnaFlush = "cna_flush";
+    /// CNA: a head did not arrange the queue (shuffle reduction).
+    CnaShuffleSkip = "cna_shuffle_skip";
+    /// CNA: an urgent waiter, which is never moved, had its turn.
+    CnaPrioritised = "cna_prioritised";
     /// The head of a queue halted.
     WaitHeadCount = "wait_head_count", "pv_wait_head";
     /// The head halted once more: it had been kicked, and somebody else had taken the lock.

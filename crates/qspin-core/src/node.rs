@@ -112,6 +112,18 @@ pub struct Node<W> {
     pub turns: W,
     /// At level 0: when the first of those turns was, low bits of microseconds.
     pub since: W,
+    /// CNA: where the waiter is, and whether it is urgent.
+    pub place: W,
+    /// CNA, of the head: the place that its order prefers.
+    pub near_to: W,
+    /// CNA, of the head: the first of the secondary queue; 0 while there is none.
+    pub second_head: W,
+    /// CNA, of the head: the last of the secondary queue; 0 while there is none.
+    pub second_tail: W,
+    /// CNA, of the head: when the first of the secondary queue came there.
+    pub second_since: W,
+    /// CNA: the state of this node's dice; outlives its lives.
+    pub dice: W,
 }
 
 const _: () = assert!(size_of::<Node<core::sync::atomic::AtomicU32>>() == 64, "N3");
@@ -130,6 +142,12 @@ impl<W: AtomicWord> Node<W> {
             kick_time: W::new(0),
             turns: W::new(0),
             since: W::new(0),
+            place: W::new(0),
+            near_to: W::new(0),
+            second_head: W::new(0),
+            second_tail: W::new(0),
+            second_since: W::new(0),
+            dice: W::new(0),
         }
     }
 
@@ -161,6 +179,12 @@ impl<W: ConstWord> Node<W> {
         kick_time: W::ZERO,
         turns: W::ZERO,
         since: W::ZERO,
+        place: W::ZERO,
+        near_to: W::ZERO,
+        second_head: W::ZERO,
+        second_tail: W::ZERO,
+        second_since: W::ZERO,
+        dice: W::ZERO,
     };
 }
 

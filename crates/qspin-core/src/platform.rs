@@ -332,6 +332,25 @@ pub trait Platform {
         false
     }
 
+    /// The place at which this CPU is, for [`Platform::distance`]. Below 2^31.
+    #[inline]
+    fn place(&self) -> u32 {
+        0
+    }
+
+    /// How far it is from one place to another: 0 as near as it gets (a shared last-level cache),
+    /// then one more for each level of the machine.
+    #[inline]
+    fn distance(&self, from: u32, to: u32) -> u32 {
+        u32::from(from != to)
+    }
+
+    /// Whether this context must not be passed over: an interrupt, an urgent task.
+    #[inline]
+    fn is_urgent(&self) -> bool {
+        self.in_interrupt()
+    }
+
     /// Nanoseconds of a monotonic clock, for statistics; 0 where there is none.
     #[inline]
     fn now_ns(&self) -> u64 {

@@ -23,7 +23,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use crate::admission::{Admission, Culled, Queued, Stealing};
 use crate::lock::{ConstLock, RawLock};
-use crate::order::{Fifo, Order};
+use crate::order::{Fifo, Numa, Order};
 use crate::platform::{AtomicWord, ConstWord, Platform};
 use crate::site::Site;
 use crate::slowpath;
@@ -49,6 +49,12 @@ pub type ParavirtStealingLock<W> = QueuedLock<W, Halt, Fifo, Stealing>;
 
 /// The strict paravirt queued spinlock: `Halt × Fifo × Queued`.
 pub type ParavirtQueuedLock<W> = QueuedLock<W, Halt, Fifo, Queued>;
+
+/// The compact NUMA-aware lock: `Spin × Numa × Queued`.
+pub type CnaLock<W> = QueuedLock<W, Spin, Numa, Queued>;
+
+/// The compact NUMA-aware lock whose waiters halt: `Halt × Numa × Culled`.
+pub type CnaParavirtLock<W> = QueuedLock<W, Halt, Numa, Culled>;
 
 // SAFETY: word invariants W1 and W4 give exclusion; the orderings named at `QueueTry`,
 // `QueuePendingTake`, `QueueHeadTake` and `QueueNoNodeTake` pair with `QueueRelease`.

@@ -77,6 +77,8 @@ sites! {
     HashClaim = "hash.claim",
     /// Hash: an entry is freed.
     HashFree = "hash.free",
+    /// CNA: the head looks who is linked behind it, or behind another.
+    NumaNext = "numa.next",
     /// Stealing: a newcomer takes the lock past the queue.
     StealTake = "steal.take",
     /// Culled: the awake waiter takes the lock.

@@ -66,6 +66,7 @@ where
 {
     let node = p.node(me);
     node.begin();
+    O::begin(p, me);
 
     if let Some(prev) = become_tail(p, word, me) {
         // S2: nobody else links behind `prev`.
@@ -77,8 +78,8 @@ where
 
     // S1: this is the head. Newcomers still change the tail under it, and one without a node may
     // take the lock; a compare-exchange that fails means just that, so look again.
-    loop {
-        let seen = H::await_owner::<P, A>(p, word, me);
+    let last = loop {
+        let seen = H::await_owner::<P, O, A>(p, word, me);
         let last = seen & TAIL_MASK == word::tail_of(me);
         let tail = if last { O::tail_after(p, me) } else { seen & TAIL_MASK };
         // ORDERING: Acquire pairs with the owner's Release (`QueueRelease`).
@@ -86,19 +87,21 @@ where
         let taken = seen & !(TAIL_MASK | SLEEPER | A::HEAD_CLEARS) | tail | LOCKED;
         if word.compare_exchange(seen, taken, order).is_ok() {
             H::taken(p, word, seen);
-            if last {
-                return;
-            }
-            break;
+            break last;
         }
-    }
+    };
 
-    // Somebody made itself the tail behind this node and will link, if it has not yet.
-    // ORDERING: Acquire pairs with the Release of `QueueLink`.
-    let order = p.ordering(Site::QueueNext, Acquire);
-    let next = p.wait_until(&node.next, Until::is_not(0), Budget::Unbounded, order);
-    if let Some(next) = NodeId::from_number(next as u16) {
-        H::hand_over::<P, A>(p, word, O::successor(p, me, next));
+    let next = if last {
+        O::rest(p, me)
+    } else {
+        // Somebody made itself the tail behind this node and will link, if it has not yet.
+        // ORDERING: Acquire pairs with the Release of `QueueLink`.
+        let order = p.ordering(Site::QueueNext, Acquire);
+        let next = p.wait_until(&node.next, Until::is_not(0), Budget::Unbounded, order);
+        NodeId::from_number(next as u16).map(|next| O::successor(p, me, next))
+    };
+    if let Some(next) = next {
+        H::hand_over::<P, A>(p, word, next);
     }
 }
 

@@ -177,6 +177,12 @@ tunables! {
     history_most: u32 = 30, 0..=1 << 16;
     /// Halt: wait history above which waiters heed the one before them.
     history_threshold: u32 = 15, 0..=1 << 16;
+    /// CNA: nanoseconds after which the secondary queue is put before the main one. The series: 1 ms,
+    /// and 10 ms before its last version.
+    numa_threshold_ns: u32 = NUMA_THRESHOLD_NS, 1..=1 << 30;
+    /// CNA: while nobody is in the secondary queue, one head in 2 to the power of this arranges the
+    /// queue (shuffle reduction); with 0, each does. The series: 7.
+    numa_skip_bits: u32 = 7, 0..=16;
     /// Stealing: looks of a newcomer at a taken lock before it queues.
     steal_looks: u32 = STEAL_LOOKS, LOOKS;
     /// Culled: looks of a newcomer at a taken lock before it queues.
@@ -249,6 +255,8 @@ pub const QUEUE_LOOKS: u32 = 64;
 pub const HEAD_LOOKS: u32 = 256;
 /// Default of [`Tuning::pending_wait_looks`].
 pub const PENDING_WAIT_LOOKS: u32 = 1024;
+/// Default of [`Tuning::numa_threshold_ns`]: the document's.
+pub const NUMA_THRESHOLD_NS: u32 = 1_000_000;
 /// Default of [`Tuning::steal_looks`].
 pub const STEAL_LOOKS: u32 = 256;
 /// Default of [`Tuning::cull_looks`].

@@ -1,14 +1,52 @@
 //! Who of the queue gets the lock next?
 
 mod fifo;
+mod numa;
 
 pub use fifo::Fifo;
+pub use numa::Numa;
 
 use crate::node::NodeId;
 use crate::platform::Platform;
 
+/// What [`Order::arrange`] has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arranged {
+    /// It has moved a waiter; there may be more to do.
+    Moved,
+    /// It waits for a newcomer to link itself.
+    Waits,
+    /// The next waiter is the right one.
+    Settled,
+}
+
 /// Chooses among the waiters of the queue. The defaults are first come, first served.
+///
+/// All of them are called by the head of the queue, or by the waiter itself before it queues.
 pub trait Order {
+    /// Whether a head arranges the queue while it waits for the owner.
+    const ARRANGES: bool = false;
+
+    /// A life of `me` begins, before anybody can see it.
+    #[inline]
+    fn begin<P: Platform>(p: &P, me: NodeId) {
+        let _ = (p, me);
+    }
+
+    /// `me` has become the head; whether it is to arrange the queue.
+    #[inline]
+    fn arranges_as_head<P: Platform>(p: &P, me: NodeId) -> bool {
+        let _ = (p, me);
+        false
+    }
+
+    /// One step of arranging the queue, while somebody else holds the lock.
+    #[inline]
+    fn arrange<P: Platform>(p: &P, me: NodeId) -> Arranged {
+        let _ = (p, me);
+        Arranged::Settled
+    }
+
     /// The waiter to which `me`, the head that has just taken the lock, hands its place;
     /// `next` is linked behind it.
     #[inline]
@@ -22,5 +60,13 @@ pub trait Order {
     fn tail_after<P: Platform>(p: &P, me: NodeId) -> u32 {
         let _ = (p, me);
         0
+    }
+
+    /// The waiter to which `me` hands its place when it was the last of the queue and has taken the
+    /// lock all the same with a tail: the first of those that [`Order::tail_after`] left.
+    #[inline]
+    fn rest<P: Platform>(p: &P, me: NodeId) -> Option<NodeId> {
+        let _ = (p, me);
+        None
     }
 }

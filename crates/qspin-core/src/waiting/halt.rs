@@ -44,6 +44,7 @@ use super::{Waiting, hash};
 use crate::admission::Admission;
 use crate::events::{self, Event};
 use crate::node::{CLAIMED, HALTED, HASHED, Node, NodeId, RUNNING, TURN};
+use crate::order::{Arranged, Order};
 use crate::platform::{AtomicWord, Budget, Platform, Until};
 use crate::site::Site;
 use crate::tuning::{Adaptive, Defer, KICK_AHEAD_MOST};
@@ -87,8 +88,9 @@ impl Waiting for Halt {
         }
     }
 
-    fn await_owner<P: Platform, A: Admission>(p: &P, word: &P::Word, me: NodeId) -> u32 {
+    fn await_owner<P: Platform, O: Order, A: Admission>(p: &P, word: &P::Word, me: NodeId) -> u32 {
         forget(p, p.node(me));
+        let mut arranges = O::ARRANGES && O::arranges_as_head(p, me);
         let free = Until::clear(A::OCCUPIED);
         let mut raised = false;
         let mut halts = 0;
@@ -100,7 +102,11 @@ impl Waiting for Halt {
                     word.fetch_or(NO_STEAL, Relaxed);
                     raised = true;
                 }
+                if arranges {
+                    arranges = may_arrange(p, word, me) && O::arrange(p, me) != Arranged::Settled;
+                }
                 let chunk = if patience == 0 { looks } else { patience.min(looks) };
+                let chunk = if arranges { 1 } else { chunk };
                 let seen = p.wait_until(word, free, Budget::Looks(chunk), Relaxed);
                 if free.met_by(seen) {
                     return seen;
@@ -245,6 +251,14 @@ fn collect<P: Platform>(p: &P, head: NodeId, ahead: &mut [Option<NodeId>; KICK_A
         *place = Some(next);
         node = next;
     }
+}
+
+/// Whether the head may change the queue: the owner of the lock follows it to kick ahead, but only
+/// while the head is in the hash, or is being entered (V6).
+fn may_arrange<P: Platform>(p: &P, word: &P::Word, me: NodeId) -> bool {
+    // ORDERING: Acquire pairs with the Release of `HaltHashed`.
+    let state = p.node(me).state.load(p.ordering(Site::HaltClaimed, Acquire));
+    state != CLAIMED && word.load(Relaxed) & SLEEPER == 0
 }
 
 /// Halts as the head, for the `halts + 1`-th time; or returns the word, if the lock is free by now.

@@ -11,6 +11,7 @@ pub use spin::Spin;
 
 use crate::admission::Admission;
 use crate::node::NodeId;
+use crate::order::Order;
 use crate::platform::{Budget, Platform};
 
 /// How a waiter waits, and what whoever ends the wait does about it.
@@ -23,8 +24,8 @@ pub trait Waiting {
     fn await_turn<P: Platform>(p: &P, me: NodeId, prev: NodeId);
 
     /// Waits as the head, until no bit of `A::OCCUPIED` is set in `word`; returns the word seen.
-    /// Orders nothing: the step that takes the lock does.
-    fn await_owner<P: Platform, A: Admission>(p: &P, word: &P::Word, me: NodeId) -> u32;
+    /// Orders nothing: the step that takes the lock does. Meanwhile the queue is arranged.
+    fn await_owner<P: Platform, O: Order, A: Admission>(p: &P, word: &P::Word, me: NodeId) -> u32;
 
     /// After the head has taken the lock, in a step that replaced `seen`.
     #[inline]

@@ -8,6 +8,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use super::Waiting;
 use crate::admission::Admission;
 use crate::node::{NodeId, TURN};
+use crate::order::{Arranged, Order};
 use crate::platform::{AtomicWord, Budget, Platform, Until};
 use crate::site::Site;
 use crate::word::LOCKED;
@@ -31,8 +32,19 @@ impl Waiting for Spin {
     }
 
     #[inline]
-    fn await_owner<P: Platform, A: Admission>(p: &P, word: &P::Word, _: NodeId) -> u32 {
-        p.wait_until(word, Until::clear(A::OCCUPIED), Budget::Unbounded, Relaxed)
+    fn await_owner<P: Platform, O: Order, A: Admission>(p: &P, word: &P::Word, me: NodeId) -> u32 {
+        let free = Until::clear(A::OCCUPIED);
+        if O::ARRANGES && O::arranges_as_head(p, me) {
+            // The time that would otherwise be spent spinning.
+            while O::arrange(p, me) != Arranged::Settled {
+                let seen = p.wait_until(word, free, Budget::Looks(1), Relaxed);
+                if free.met_by(seen) {
+                    return seen;
+                }
+                p.relax(1);
+            }
+        }
+        p.wait_until(word, free, Budget::Unbounded, Relaxed)
     }
 
     #[inline]

@@ -1,0 +1,243 @@
+//! Compact NUMA-aware order (CNA): waiters near the holder first, within bounds.
+//!
+//! # Problem
+//! A lock that goes from one NUMA node to another takes its line, and the lines that it protects,
+//! across the interconnect. First come, first served sends it there with most hand-overs.
+//!
+//! # Source
+//! Document 002: Alex Kogan, "Add NUMA-awareness to qspinlock", v15; Dice and Kogan, "Compact
+//! NUMA-aware Locks", EuroSys 2019. Beyond it: *distance* instead of sameness, below.
+//!
+//! # States
+//! ```text
+//!  main queue      me ──► near ──► near ──► far ──► … ──► tail
+//!  secondary        └──► far ──► far            (from `me.second_head` to `me.second_tail`)
+//!
+//!  a far waiter that has one behind it ──arrange──► end of the secondary queue
+//!  threshold passed                    ──flush────► secondary, then main
+//!  main queue empty behind me          ──tail_after► secondary becomes main
+//! ```
+//! Both queues live in the nodes alone. The head of the main queue owns the secondary one, and
+//! passes it on with its place.
+//!
+//! # Distance
+//! A waiter is near if it is as near to the head as any (`Platform::distance` 0). Where nobody is,
+//! because the main queue has run empty, the nearest of the secondary queue come first, and only
+//! the others stay. With one level of distance that is CNA exactly.
+//!
+//! # Invariants
+//! * **C1** Only a node that somebody is linked behind is moved: the tail stays the tail, and who
+//!   will link behind it finds it where it was (S2).
+//! * **C2** The secondary queue is owned by the head of the main queue, from its turn until it
+//!   hands over, by a release that the next head acquires (`QueueHandOver`, `QueueTurn`).
+//! * **C3** Its nodes keep the order in which they came; flushed, they come before all others. A
+//!   flush is due `numa_threshold_ns` after the first of them came, whoever is near; so nobody
+//!   waits longer than (nodes - 1) flushes and one queue length.
+//! * **C4** An urgent waiter is never moved.
+
+use core::sync::atomic::Ordering::{Acquire, Relaxed};
+
+use super::{Arranged, Order};
+use crate::events::{self, Event};
+use crate::node::{Node, NodeId};
+use crate::platform::{AtomicWord, Platform};
+use crate::site::Site;
+use crate::word;
+
+/// Waiters near the holder first.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Numa;
+
+/// In `place`: this waiter is urgent (C4).
+const URGENT: u32 = 1 << 31;
+/// In `second_since`: the secondary queue is to be flushed. (A clock that shows just this flushes
+/// early.)
+const FLUSH: u32 = u32::MAX;
+
+impl Order for Numa {
+    const ARRANGES: bool = true;
+
+    #[inline]
+    fn begin<P: Platform>(p: &P, me: NodeId) {
+        let node = p.node(me);
+        let urgent = if p.is_urgent() { URGENT } else { 0 };
+        let place = p.place() & !URGENT;
+        node.place.begin(place | urgent);
+        node.near_to.begin(place);
+        node.second_head.begin(0);
+        node.second_tail.begin(0);
+        node.second_since.begin(0);
+    }
+
+    fn arranges_as_head<P: Platform>(p: &P, me: NodeId) -> bool {
+        let node = p.node(me);
+        if node.second_head.load(Relaxed) != 0 {
+            // C3.
+            let waits = now(p).wrapping_sub(node.second_since.load(Relaxed));
+            if waits >= p.tuning().numa_threshold_ns {
+                node.second_since.store(FLUSH, Relaxed);
+                return false;
+            }
+        } else if skips(p, node) {
+            events::count(p, Event::CnaShuffleSkip);
+            return false;
+        }
+        true
+    }
+
+    #[inline]
+    fn arrange<P: Platform>(p: &P, me: NodeId) -> Arranged {
+        arrange_within(p, me, 0)
+    }
+
+    #[inline]
+    fn tail_after<P: Platform>(p: &P, me: NodeId) -> u32 {
+        node_in(&p.node(me).second_tail).map_or(0, word::tail_of)
+    }
+
+    fn rest<P: Platform>(p: &P, me: NodeId) -> Option<NodeId> {
+        let node = p.node(me);
+        let first = node_in(&node.second_head)?;
+        // The secondary queue is the main one now.
+        node.next.store(first.number().into(), Relaxed);
+        node.second_head.store(0, Relaxed);
+        node.second_tail.store(0, Relaxed);
+        if node.second_since.load(Relaxed) == FLUSH {
+            events::count(p, Event::CnaFlush);
+        } else {
+            let nearest = nearest(p, node, first);
+            while arrange_within(p, me, nearest) == Arranged::Moved {}
+        }
+        let next = node_in(&node.next)?;
+        hand_on(p, node, next, false);
+        Some(next)
+    }
+
+    fn successor<P: Platform>(p: &P, me: NodeId, next: NodeId) -> NodeId {
+        let node = p.node(me);
+        let last = node_in(&node.second_tail);
+        let first = node_in(&node.second_head);
+        let (Some(first), Some(last)) = (first, last) else {
+            hand_on(p, node, next, false);
+            return next;
+        };
+        if node.second_since.load(Relaxed) != FLUSH {
+            hand_on(p, node, next, true);
+            return next;
+        }
+        // C3: the longest waiting first, then those of the main queue.
+        events::count(p, Event::CnaFlush);
+        p.node(last).next.store(next.number().into(), Relaxed);
+        node.second_head.store(0, Relaxed);
+        hand_on(p, node, first, false);
+        first
+    }
+}
+
+/// Hands the secondary queue on to `next`; and the place to be near to, if that is kept.
+fn hand_on<P: Platform>(p: &P, node: &Node<P::Word>, next: NodeId, keeps_place: bool) {
+    let to = p.node(next);
+    let there = to.place.load(Relaxed);
+    if there & URGENT != 0 {
+        events::count(p, Event::CnaPrioritised);
+    }
+    let here = node.place.load(Relaxed) & !URGENT;
+    let local = p.distance(here, there & !URGENT) == 0;
+    events::count(p, if local { Event::CnaLocalHandoff } else { Event::CnaRemoteHandoff });
+    let head = node.second_head.load(Relaxed);
+    if head == 0 {
+        return;
+    }
+    // C2: published by the hand-over.
+    to.second_head.store(head, Relaxed);
+    to.second_tail.store(node.second_tail.load(Relaxed), Relaxed);
+    to.second_since.store(node.second_since.load(Relaxed), Relaxed);
+    if keeps_place {
+        to.near_to.store(node.near_to.load(Relaxed), Relaxed);
+    }
+}
+
+/// Moves the waiter behind the head to the secondary queue if it is farther than `most`.
+fn arrange_within<P: Platform>(p: &P, me: NodeId, most: u32) -> Arranged {
+    let node = p.node(me);
+    // ORDERING: Acquire pairs with the Release of `QueueLink`.
+    let order = p.ordering(Site::NumaNext, Acquire);
+    let Some(next) = NodeId::from_number(node.next.load(order) as u16) else {
+        return Arranged::Waits;
+    };
+    let far = p.node(next);
+    let place = far.place.load(Relaxed);
+    if place & URGENT != 0 || p.distance(node.near_to.load(Relaxed), place) <= most {
+        return Arranged::Settled;
+    }
+    // C1.
+    let after = far.next.load(order);
+    if after == 0 {
+        return Arranged::Waits;
+    }
+    node.next.store(after, Relaxed);
+    far.next.store(0, Relaxed);
+    let number = next.number().into();
+    match node_in(&node.second_tail) {
+        Some(last) => p.node(last).next.store(number, Relaxed),
+        None => {
+            node.second_head.store(number, Relaxed);
+            // Kept where some of a secondary queue stay behind (`rest`).
+            if node.second_since.load(Relaxed) == 0 {
+                node.second_since.store(now(p), Relaxed);
+            }
+        }
+    }
+    node.second_tail.store(number, Relaxed);
+    events::count(p, Event::CnaSplice);
+    Arranged::Moved
+}
+
+/// The node that a word of a node names.
+#[inline]
+fn node_in<W: AtomicWord>(word: &W) -> Option<NodeId> {
+    NodeId::from_number(word.load(Relaxed) as u16)
+}
+
+/// How far the nearest of the queue is that begins with `first`. An urgent one is near.
+fn nearest<P: Platform>(p: &P, node: &Node<P::Word>, first: NodeId) -> u32 {
+    let near_to = node.near_to.load(Relaxed);
+    let mut nearest = u32::MAX;
+    let mut next = Some(first);
+    while let Some(waiter) = next {
+        let place = p.node(waiter).place.load(Relaxed);
+        let urgent = place & URGENT != 0;
+        nearest = nearest.min(if urgent { 0 } else { p.distance(near_to, place) });
+        // ORDERING: as in `arrange_within`: the last of them may have been linked to by now.
+        let order = p.ordering(Site::NumaNext, Acquire);
+        next = NodeId::from_number(p.node(waiter).next.load(order) as u16);
+    }
+    nearest
+}
+
+/// Nanoseconds, the low bits; never 0.
+#[inline]
+fn now<P: Platform>(p: &P) -> u32 {
+    p.now_ns() as u32 | 1
+}
+
+/// Shuffle reduction: while nobody is in the secondary queue, most heads do not look. Whether this
+/// one does is a throw of the dice (Marsaglia's xorshift) that its node has kept from life to life.
+fn skips<P: Platform>(p: &P, node: &Node<P::Word>) -> bool {
+    let bits = p.tuning().numa_skip_bits;
+    if bits == 0 {
+        return false;
+    }
+    let mut dice = node.dice.load(Relaxed);
+    if dice == 0 {
+        dice = 0x9e37_79b9;
+    }
+    dice ^= dice << 13;
+    dice ^= dice >> 17;
+    dice ^= dice << 5;
+    node.dice.store(dice, Relaxed);
+    dice >> (32 - bits) != 0
+}
+
+#[cfg(test)]
+mod tests;
