@@ -26,14 +26,14 @@
 //! the others stay. With one level of distance that is CNA exactly.
 //!
 //! # Invariants
-//! * **C1** Only a node that somebody is linked behind is moved: the tail stays the tail, and who
+//! * **Q1** Only a node that somebody is linked behind is moved: the tail stays the tail, and who
 //!   will link behind it finds it where it was (S2).
-//! * **C2** The secondary queue is owned by the head of the main queue, from its turn until it
+//! * **Q2** The secondary queue is owned by the head of the main queue, from its turn until it
 //!   hands over, by a release that the next head acquires (`QueueHandOver`, `QueueTurn`).
-//! * **C3** Its nodes keep the order in which they came; flushed, they come before all others. A
+//! * **Q3** Its nodes keep the order in which they came; flushed, they come before all others. A
 //!   flush is due `numa_threshold_ns` after the first of them came, whoever is near; so nobody
 //!   waits longer than (nodes - 1) flushes and one queue length.
-//! * **C4** An urgent waiter is never moved.
+//! * **Q4** An urgent waiter is never moved.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
@@ -48,7 +48,7 @@ use crate::word;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Numa;
 
-/// In `place`: this waiter is urgent (C4).
+/// In `place`: this waiter is urgent (Q4).
 const URGENT: u32 = 1 << 31;
 /// In `second_since`: the secondary queue is to be flushed. (A clock that shows just this flushes
 /// early.)
@@ -72,7 +72,7 @@ impl Order for Numa {
     fn arranges_as_head<P: Platform>(p: &P, me: NodeId) -> bool {
         let node = p.node(me);
         if node.second_head.load(Relaxed) != 0 {
-            // C3.
+            // Q3.
             let waits = now(p).wrapping_sub(node.second_since.load(Relaxed));
             if waits >= p.tuning().numa_threshold_ns {
                 node.second_since.store(FLUSH, Relaxed);
@@ -125,7 +125,7 @@ impl Order for Numa {
             hand_on(p, node, next, true);
             return next;
         }
-        // C3: the longest waiting first, then those of the main queue.
+        // Q3: the longest waiting first, then those of the main queue.
         events::count(p, Event::CnaFlush);
         p.node(last).next.store(next.number().into(), Relaxed);
         node.second_head.store(0, Relaxed);
@@ -148,7 +148,7 @@ fn hand_on<P: Platform>(p: &P, node: &Node<P::Word>, next: NodeId, keeps_place: 
     if head == 0 {
         return;
     }
-    // C2: published by the hand-over.
+    // Q2: published by the hand-over.
     to.second_head.store(head, Relaxed);
     to.second_tail.store(node.second_tail.load(Relaxed), Relaxed);
     to.second_since.store(node.second_since.load(Relaxed), Relaxed);
@@ -170,7 +170,7 @@ fn arrange_within<P: Platform>(p: &P, me: NodeId, most: u32) -> Arranged {
     if place & URGENT != 0 || p.distance(node.near_to.load(Relaxed), place) <= most {
         return Arranged::Settled;
     }
-    // C1.
+    // Q1.
     let after = far.next.load(order);
     if after == 0 {
         return Arranged::Waits;

@@ -233,7 +233,7 @@ fn nine_of_ten_hand_overs_are_local() {
     assert!(served.values().all(|count| *count > 10_000), "{served:?}");
 }
 
-/// C3, by counting: the longest wait, in hand-overs, against the bound.
+/// Q3, by counting: the longest wait, in hand-overs, against the bound.
 #[test]
 fn nobody_waits_longer_than_the_bound() {
     for (places, cpus, threshold) in [(2, 8, 50), (3, 9, 40), (4, 16, 100), (4, 32, 10), (8, 16, 7)]
