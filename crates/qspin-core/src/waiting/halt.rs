@@ -141,7 +141,7 @@ impl Waiting for Halt {
             return;
         }
         if deferred {
-            let inserted = hash::insert(p, word, next);
+            let inserted = hash::insert(p, word, next).is_some();
             if inserted {
                 // V2. Relaxed: this CPU is the one to release the lock, or to find the entry.
                 word.fetch_or(SLEEPER, Relaxed);
@@ -270,18 +270,20 @@ fn sleep<P: Platform>(
     // way round.
     // ORDERING: pairs with the fence of `is_to_be_kicked`.
     p.fence(p.ordering(Site::HaltSleepFence, SeqCst));
-    let mut inserted = false;
+    let mut inserted = None;
     let mut seen = word.load(Relaxed);
     while seen & SLEEPER == 0 {
-        if seen & LOCKED == 0 || !inserted && !hash::insert(p, word, me) {
-            if inserted {
+        if seen & LOCKED != 0 && inserted.is_none() {
+            inserted = hash::insert(p, word, me);
+        }
+        if seen & LOCKED == 0 || inserted.is_none() {
+            if let Some(entry) = inserted {
                 // SLEEPER was not set for this entry, so it is still this CPU's (H1).
-                hash::remove(p, word);
+                hash::free(p, entry);
             }
             node.state.swap(RUNNING, Relaxed);
             return free.met_by(seen).then_some(seen);
         }
-        inserted = true;
         // V2. A head that sleeps does not forbid others to steal.
         // ORDERING: Release pairs with the Acquire of `HaltSlow`.
         let order = p.ordering(Site::HaltSleeper, Release);
