@@ -8,7 +8,6 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::fd::FromRawFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
 use qspin::events::{CounterGroup, Event, Events};
@@ -60,8 +59,13 @@ fn group<'a>(line: &'a Value, name: &str) -> &'a Value {
 struct Idle(Child);
 
 impl Idle {
-    fn begin(command: &mut Command) -> Self {
-        Self(command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap())
+    fn cat(command: &mut Command) -> Self {
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        // It bears the name of the program that began it for a moment.
+        while std::fs::read_to_string(format!("/proc/{}/comm", child.id())).unwrap() != "cat\n" {
+            thread::yield_now();
+        }
+        Self(child)
     }
 
     fn id(&self) -> String {
@@ -172,31 +176,45 @@ fn every_counter_of_every_group_is_shown() {
 fn watching_shows_rates() {
     qspin::counter_group!(Watched = "watched");
     Watched.count(Event::HashCount);
-    let done = AtomicBool::new(false);
-    let output = thread::scope(|scope| {
-        scope.spawn(|| {
-            while !done.load(Relaxed) {
-                Watched.count(Event::HashCount);
-            }
-        });
-        let output = stat(&[&this(), "--json", "--interval", "0.2", "--count", "3"]);
-        done.store(true, Relaxed);
-        output
-    });
-    let shown = lines(&output);
-    assert_eq!(shown.len(), 3);
-    let mut before = 0;
-    for line in &shown {
-        let counter = &group(line, "watched")["counters"]["hash_count"];
-        let count = counter["count"].as_u64().unwrap();
-        assert!(count > before && counter["per_s"].as_f64().unwrap() > 0.0, "{counter}");
-        let idle = &group(line, "watched")["counters"]["hash_hops_count"];
-        assert_eq!((&idle["count"], idle["per_s"].as_f64()), (&0.into(), Some(0.0)));
-        assert_eq!(group(line, "watched")["averages_of_interval"]["hops_a_hash"], 0.0);
-        before = count;
+    let mut watch = qspin()
+        .args(["stat", &this(), "--json", "--interval", "0.02"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let shown = BufReader::new(watch.stdout.take().unwrap()).lines();
+    let (mut before, mut rates) = (None, 0);
+    // A line that comes while the test is not running shows a rate of 0, which is right.
+    for line in shown.take(1000) {
+        Watched.add(Event::HashCount, 100);
+        let line: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        let watched = group(&line, "watched");
+        let counter = &watched["counters"]["hash_count"];
+        let (count, rate) =
+            (counter["count"].as_u64().unwrap(), counter["per_s"].as_f64().unwrap());
+        if let Some(before) = before {
+            let gained = rate * line["interval_s"].as_f64().unwrap();
+            assert_eq!(gained.round() as u64, count - before, "{line}");
+            rates += u32::from(count > before);
+            let hops = (count > before).then_some(0.0);
+            assert_eq!(watched["averages_of_interval"]["hops_a_hash"].as_f64(), hops);
+        }
+        before = Some(count);
+        if rates == 3 {
+            break;
+        }
     }
-    let text = stat(&[&this(), "--interval", "0.05", "--count", "1"]);
-    let text = String::from_utf8(text.stdout).unwrap();
+    assert_eq!(rates, 3, "the counts that were added were not seen");
+    assert!(watch.wait().unwrap().success());
+}
+
+#[test]
+fn watching_stops_after_so_many_times() {
+    qspin::counter_group!(Times = "times");
+    Times.count(Event::HashCount);
+    let output = stat(&[&this(), "--json", "--interval", "0.01", "--count", "3"]);
+    assert_eq!(lines(&output).len(), 3);
+    let output = stat(&[&this(), "--interval", "0.01", "--count", "1"]);
+    let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("per second") && text.contains("of the last "), "{text}");
     assert!(!text.contains('\x1b'), "no terminal, no redrawing");
 }
@@ -335,7 +353,7 @@ fn a_thread_is_answered_with_its_process() {
 
 #[test]
 fn a_process_without_qspin_is_said_to_publish_nothing() {
-    let cat = Idle::begin(&mut Command::new("cat"));
+    let cat = Idle::cat(&mut Command::new("cat"));
     assert_said(&stat(&[&cat.id()]), &[&cat.id(), "(cat) publishes no qspin statistics: none"]);
 }
 
@@ -367,7 +385,7 @@ fn with_file(name: &'static CStr, content: &'static [u8], size: libc::off_t) -> 
             Ok(())
         });
     }
-    Idle::begin(&mut command)
+    Idle::cat(&mut command)
 }
 
 #[test]

@@ -103,8 +103,8 @@ fn watch(
         let readings = read(process, found)?;
         let elapsed = since.elapsed();
         since = Instant::now();
-        let read_on = readings.is_empty()
-            || show(args, process, &readings, Some((&before, elapsed)))?;
+        let read_on =
+            readings.is_empty() || show(args, process, &readings, Some((&before, elapsed)))?;
         if !read_on {
             return Ok(ExitCode::SUCCESS);
         }

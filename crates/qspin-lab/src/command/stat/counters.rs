@@ -212,7 +212,10 @@ impl Search {
                 Candidate::Bad(why) => bad.push(why),
             }
         }
-        self.known.retain(|found| present.contains(&found.identity));
+        // Files that went with their process still hold what it has counted.
+        if !present.is_empty() || !process.has_ended() {
+            self.known.retain(|found| present.contains(&found.identity));
+        }
         Ok((foreign, bad))
     }
 }

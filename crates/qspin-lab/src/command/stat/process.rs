@@ -70,7 +70,7 @@ impl Process {
 
     /// Why its open files are not shown.
     pub(super) fn refusal(&self, why: &io::Error) -> Failure {
-        if why.kind() != io::ErrorKind::PermissionDenied {
+        if why.kind() != io::ErrorKind::PermissionDenied || self.has_ended() {
             return Failure::usage(absent(self.pid));
         }
         // SAFETY: a question without arguments.
@@ -99,16 +99,25 @@ impl Process {
         let end = Instant::now() + time;
         loop {
             let left = end.saturating_duration_since(Instant::now()).min(SLICE);
-            let ended = match &self.handle {
-                Some(handle) => readable(handle, left),
-                None => {
-                    // A kernel before 5.3, which cannot tell of the end.
-                    std::thread::sleep(left);
-                    !fs::exists(format!("/proc/{}", self.pid)).unwrap_or(true)
-                }
-            };
+            let ended = self.ends_within(left);
             if ended || interrupt.is_raised() || Instant::now() >= end {
                 return ended;
+            }
+        }
+    }
+
+    /// Whether it has ended; it may have left its number to another one.
+    pub(super) fn has_ended(&self) -> bool {
+        self.ends_within(Duration::ZERO)
+    }
+
+    fn ends_within(&self, time: Duration) -> bool {
+        match &self.handle {
+            Some(handle) => readable(handle, time),
+            None => {
+                // A kernel before 5.3, which cannot tell of the end.
+                std::thread::sleep(time);
+                !fs::exists(format!("/proc/{}", self.pid)).unwrap_or(true)
             }
         }
     }
@@ -134,7 +143,8 @@ fn handle(pid: u32) -> Option<OwnedFd> {
 /// Waits until there is something to be read from `file`, which a process that ends provides.
 fn readable(file: &OwnedFd, most: Duration) -> bool {
     let mut question = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    let milliseconds = most.as_millis().max(1) as libc::c_int;
+    // Rounded up, so that no time is spent in asking again and again.
+    let milliseconds = most.as_micros().div_ceil(1000) as libc::c_int;
     // SAFETY: one valid entry.
     unsafe { libc::poll(&raw mut question, 1, milliseconds) > 0 }
 }
