@@ -14,7 +14,7 @@ use crate::subject::Subject;
 pub fn missed_by_loom(subject: &dyn Subject, coverage: &Coverage) -> Vec<String> {
     let events: &[Event] = match subject.name() {
         "native" => &[LockSlowpath, PendingLockCount, LockUseNode4, LockNoNode],
-        "native-no-pending" | "mcs" => &[LockUseNode2, LockUseNode4, LockNoNode],
+        "native-no-pending" | "mcs" | "ticket" => &[LockUseNode2, LockUseNode4, LockNoNode],
         "queued-rw" => &[LockSlowpath, PendingLockCount],
         name => return missed_by_halting(name, coverage, false),
     };
@@ -29,7 +29,9 @@ pub fn missed_by_shuttle(subject: &dyn Subject, coverage: &Coverage) -> Vec<Stri
             &[LockSlowpath, PendingLockCount, LockUseNode2, LockUseNode3, LockUseNode4, LockNoNode]
         }
         "queued-rw" => &[LockSlowpath, PendingLockCount, LockUseNode4, LockNoNode],
-        "native-no-pending" | "mcs" => &[LockUseNode2, LockUseNode3, LockUseNode4, LockNoNode],
+        "native-no-pending" | "mcs" | "ticket" => {
+            &[LockUseNode2, LockUseNode3, LockUseNode4, LockNoNode]
+        }
         name => return missed_by_halting(name, coverage, true),
     };
     missed(events, coverage, true)
@@ -54,6 +56,10 @@ fn missed_by_halting(name: &str, coverage: &Coverage, many: bool) -> Vec<String>
         }
         "paravirt-queued" => {
             (false, &[PendingLockCount, PendingFailCount, LockNoNode], &[LockKickCount])
+        }
+        "paravirt-ticket" => {
+            let events = [WaitNodeCount, SpuriousWakeup, UnlockKickCount, HashCount, LockNoNode];
+            return missed(&events, coverage, true);
         }
         "paravirt-queued-before-the-series" => (true, &[LockKickCount], &[PendingLockCount]),
         "paravirt-queued-conditional-kick" => (true, &[LockKickCount, PendingFailCount], &[]),
