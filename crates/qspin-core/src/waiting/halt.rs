@@ -7,7 +7,7 @@
 //! # Source
 //! Linux, `kernel/locking/qspinlock_paravirt.h`, and document 000: Waiman Long, "locking/
 //! qspinlock: Enhance pvqspinlock performance", v2, with its review. Will Deacon's remark there
-//! on the failed compare-exchange is `HaltSlow`; `HaltRehalt` is a second place like it.
+//! on the failed compare-exchange is `HaltSlow`; `await_turn` has a second place like it.
 //!
 //! # States of a node
 //! ```text
@@ -63,7 +63,9 @@ impl Waiting for Halt {
     fn await_turn<P: Platform>(p: &P, me: NodeId, prev: NodeId) {
         let node = p.node(me);
         while !watch(p, me, prev) {
-            // A compare-exchange, not a store: CLAIMED means that the turn has come already.
+            // A compare-exchange, not a store: CLAIMED means that the turn has come already. That is
+            // the second place like Deacon's: the failure below orders nothing, so that what is
+            // looked at next may be a stale "not yet my turn", and a store would halt over HASHED.
             if node.state.compare_exchange(RUNNING, HALTED, Relaxed).is_ok() {
                 // V1. ORDERING: pairs with the fence of `hand_over`.
                 p.fence(p.ordering(Site::HaltWaiterFence, SeqCst));
@@ -71,13 +73,8 @@ impl Waiting for Halt {
                     events::count(p, Event::WaitNodeCount);
                     halt(p, me);
                 }
-                if node.state.compare_exchange(HALTED, RUNNING, Relaxed).is_err() {
-                    // Changed by the predecessor, which has handed over (or kicked ahead). A failed
-                    // compare-exchange orders nothing, so without this a stale "not yet my turn"
-                    // would halt again, over CLAIMED or HASHED.
-                    // ORDERING: Acquire pairs with the Release of `HaltDefer`.
-                    p.fence(p.ordering(Site::HaltRehalt, Acquire));
-                }
+                // Fails if the predecessor has handed over, or somebody has kicked ahead.
+                let _ = node.state.compare_exchange(HALTED, RUNNING, Relaxed);
             }
             // ORDERING: Acquire pairs with the Release of `hand_over`.
             if node.locked.load(p.ordering(Site::QueueTurn, Acquire)) == TURN {
@@ -135,9 +132,7 @@ impl Waiting for Halt {
         // A compare-exchange, not a swap: the waiter may be the head by now, and halted as such.
         let deferred = defers::<P, A>(p, node);
         let state = if deferred { CLAIMED } else { RUNNING };
-        // ORDERING: Release pairs with the Acquire of `HaltRehalt`.
-        let order = p.ordering(Site::HaltDefer, Release);
-        if node.state.compare_exchange(HALTED, state, order).is_err() {
+        if node.state.compare_exchange(HALTED, state, Relaxed).is_err() {
             return;
         }
         if deferred {
