@@ -9,7 +9,7 @@ use std::thread;
 
 use qspin::events::{CounterGroup, Event, Events};
 
-use crate::{Child, Published, this};
+use crate::{Child, Published, new_groups, this};
 
 #[test]
 fn a_child_of_fork_counts_for_itself() {
@@ -38,10 +38,13 @@ fn a_child_of_fork_counts_for_itself() {
 
 #[test]
 fn a_fork_while_others_begin_to_count_is_exact_on_both_sides() {
-    qspin::counter_group!(Early = "early");
     const THREADS: u64 = 3;
-    for _ in 0..30 {
-        // Each time in a new process, where the group has not counted yet.
+    const GROUPS: usize = 50;
+    let groups = new_groups("qspin-stat:early\0", GROUPS);
+    let all_are =
+        |count: u64| groups.iter().all(|group| group.counts()[Event::HashCount as usize] == count);
+    for _ in 0..8 {
+        // Each time in a new process, where no group has counted yet.
         drop(Child::after(|| {
             let start = Barrier::new(THREADS as usize + 1);
             let mut good = true;
@@ -49,19 +52,21 @@ fn a_fork_while_others_begin_to_count_is_exact_on_both_sides() {
                 for _ in 0..THREADS {
                     scope.spawn(|| {
                         start.wait();
-                        for _ in 0..100 {
-                            Early.count(Event::HashCount);
-                        }
+                        groups.iter().for_each(|group| group.add(Event::HashCount, 1));
                     });
                 }
                 start.wait();
-                let child = Child::after(|| {
-                    Early.add(Event::HashCount, 1);
-                    Early::count_of(Event::HashCount) == 1
-                });
-                good &= Published::only(child.id(), "early").count(Event::HashCount) == 1;
+                for _ in 0..3 {
+                    let child = Child::after(|| {
+                        groups.iter().for_each(|group| group.add(Event::HashCount, 1));
+                        all_are(1)
+                    });
+                    let published = Published::all(child.id(), "early");
+                    good &= published.len() == GROUPS;
+                    good &= published.iter().all(|file| file.count(Event::HashCount) == 1);
+                }
             });
-            good && Early::count_of(Event::HashCount) == THREADS * 100
+            good && all_are(THREADS)
         }));
     }
 }

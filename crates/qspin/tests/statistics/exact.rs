@@ -5,9 +5,9 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 
-use qspin::events::{CounterGroup, Event, Events};
+use qspin::events::{CounterGroup, Event, Events, Group};
 
-use crate::{Child, Published, this};
+use crate::{Child, Published, new_groups, this};
 
 #[test]
 fn the_file_says_what_was_counted() {
@@ -85,25 +85,36 @@ fn a_reset_from_inside_or_outside_begins_at_zero_and_loses_nothing_after() {
 
 #[test]
 fn no_count_is_lost_while_the_first_ones_publish() {
-    qspin::counter_group!(Race = "race");
     const THREADS: u64 = 4;
-    const EACH: u64 = 200;
-    for _ in 0..50 {
+    const EACH: u64 = 3;
+    const GROUPS: usize = 100;
+    let groups = new_groups("qspin-stat:race\0", GROUPS);
+    for _ in 0..5 {
         let child = Child::after(|| {
             let start = Barrier::new(THREADS as usize);
             thread::scope(|scope| {
                 for _ in 0..THREADS {
                     scope.spawn(|| {
                         start.wait();
-                        for _ in 0..EACH {
-                            Race.count(Event::HashCount);
+                        for group in groups {
+                            for _ in 0..EACH {
+                                group.add(Event::HashCount, 1);
+                            }
                         }
                     });
                 }
             });
-            Race::count_of(Event::HashCount) == THREADS * EACH
+            // Who came while every other group was published has published none.
+            groups.iter().for_each(|group| group.add(Event::HashCount, 1));
+            let exact =
+                |group: &Group| group.counts()[Event::HashCount as usize] == THREADS * EACH + 1;
+            groups.iter().all(exact)
         });
-        assert_eq!(Published::only(child.id(), "race").count(Event::HashCount), THREADS * EACH);
+        let published = Published::all(child.id(), "race");
+        assert_eq!(published.len(), GROUPS);
+        for file in published {
+            assert_eq!(file.count(Event::HashCount), THREADS * EACH + 1);
+        }
     }
 }
 
@@ -166,7 +177,7 @@ fn signal_handlers_lose_no_count_of_what_they_interrupt() {
             counted
         });
         let target = receive.recv().unwrap();
-        while HANDLED.load(Relaxed) < 20_000 {
+        while HANDLED.load(Relaxed) < 5_000 {
             // SAFETY: the thread lives until `done` is set.
             assert_eq!(unsafe { libc::pthread_kill(target, libc::SIGUSR1) }, 0);
         }
