@@ -32,6 +32,11 @@ const HEAD_TAKES_LATER: &str = "equivalent where the head passes on nothing but 
     hands over before it releases the lock, and the next head acquires that release before it \
     uses or leaves its node. An order or a waiting that passes data in the node needs it.";
 
+/// A full fence is an acquire fence, too.
+const FENCE_FOLLOWS: &str = "equivalent as long as the full fence of halt.sleep-fence follows, \
+    which acquires what the relaxed load has read. Who makes that fence depend on the conditional \
+    kick needs it.";
+
 #[rustfmt::skip]
 const TABLE: &[(Site, Ordering, Expectation)] = &[
     (Site::QueueTry, Relaxed, Dies(DataRace)),
@@ -49,7 +54,7 @@ const TABLE: &[(Site, Ordering, Expectation)] = &[
     (Site::HaltWaiterFence, AcqRel, Dies(LostWakeup)),
     (Site::HaltHandOverFence, AcqRel, Dies(LostWakeup)),
     (Site::HaltHashed, Relaxed, Dies(Hash)),
-    (Site::HaltClaimed, Relaxed, Dies(Hash)),
+    (Site::HaltClaimed, Relaxed, Survives(FENCE_FOLLOWS)),
     (Site::HaltSleeper, Relaxed, Dies(LostWakeup)),
     (Site::HaltSlow, Relaxed, Dies(LostWakeup)),
     (Site::HaltKickFence, AcqRel, Dies(LostWakeup)),
