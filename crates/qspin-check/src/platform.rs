@@ -53,6 +53,8 @@ pub struct Domain<M: Machine> {
     tuning: Tuning,
     /// Waiters halt: see [`Context::relax`].
     halts: bool,
+    /// Bounded waits on one word that a waiter spends, where it waits once.
+    looks: u32,
     /// Nesting levels for which a CPU has nodes here.
     levels: u32,
     nodes: Vec<Node<Word<M>>>,
@@ -69,8 +71,9 @@ impl<M: Machine> Domain<M> {
         let entries = if halts { count } else { 0 };
         let buckets = entries.div_ceil(Bucket::<Word<M>, Address<M>>::ENTRIES);
         let buckets = if halts { buckets.next_power_of_two() } else { 0 };
+        let looks = tuning.queue_looks.max(tuning.head_looks).max(tuning.awake_looks);
         let table = (0..buckets).map(|_| Bucket::new()).collect();
-        Self { tuning, halts, levels, nodes, table }
+        Self { tuning, halts, looks, levels, nodes, table }
     }
 
     /// The node that a number names, if there is one.
@@ -136,6 +139,7 @@ impl Events for Recorded {
     // Off is what spares a lock the work that only a counter needs, such as reading the clock and
     // writing the time down; there is no time here. What is counted is counted nevertheless.
     const ENABLED: bool = false;
+    const COUNTS: bool = true;
     fn add(&self, event: Event, amount: u64) {
         ledger::add_events(event, amount);
     }
@@ -172,7 +176,7 @@ impl<M: Machine> Platform for Context<M> {
             }
             match budget {
                 Budget::Looks(most) if looks >= most => {
-                    if !self.domain.halts || !ledger::looked_in_vain(word.id()) {
+                    if !self.domain.halts || !ledger::looked_in_vain(word.id(), self.domain.looks) {
                         return value;
                     }
                     judge::<M, _>(ledger::waits_for(word.id()));

@@ -26,6 +26,8 @@ fn planted_bugs_are_caught() {
 fn a_planted_bug_fails_the_commands_that_locks_pass() {
     assert_eq!(command("loom --lock planted-lost-hand-over"), Ok(false));
     assert_eq!(command("shuttle --lock planted-test-then-set --executions 20"), Ok(false));
+    assert_eq!(command("loom --lock planted-early-kick --preemptions 2"), Ok(false));
+    assert_eq!(command("shuttle --lock planted-look-before-hand-over --executions 100"), Ok(false));
 }
 
 #[test]

@@ -128,6 +128,9 @@ pub trait Events {
     /// such as reading the clock.
     const ENABLED: bool;
 
+    /// Whether events are counted at all. A checker counts without the work above.
+    const COUNTS: bool = Self::ENABLED;
+
     /// Adds one to `event`. Called from any context, interrupts included.
     fn count(&self, event: Event) {
         self.add(event, 1);
@@ -161,7 +164,7 @@ pub(crate) fn add<P: Platform>(p: &P, event: Event, amount: u64) {
     // (The condition is decided before the optimiser sees it: not even the order in which that
     // works is changed.)
     #[cfg(not(qspin_without_events))]
-    if P::Events::ENABLED {
+    if P::Events::COUNTS {
         p.events().add(event, amount);
     }
     #[cfg(qspin_without_events)]

@@ -37,14 +37,14 @@
 //!
 //! # Limits
 //! Strict order: every hand-over to a halted waiter costs a wake-up, and nobody else may have the
-//! lock meanwhile. A waiter that finds its bucket full, of other locks' waiters, yields instead of
-//! halting.
+//! lock meanwhile. A waiter without a node, and one that finds its bucket full of other locks'
+//! waiters, yields instead of halting.
 
-use core::sync::atomic::Ordering::{Acquire, Release};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::events::{self, Event};
 use crate::node::NodeId;
-use crate::platform::{AtomicWord, Budget, Platform};
+use crate::platform::{AtomicWord, Budget, Platform, Until};
 use crate::site::Site;
 use crate::ticket::{ASLEEP, TicketLock, TicketWaiting, after, next, serving, turn_of};
 use crate::waiting::kick::{halt, kick};
@@ -94,9 +94,11 @@ impl TicketWaiting for Halt {
         }
     }
 
-    #[inline]
-    fn pause<P: Platform>(p: &P) {
-        p.yield_cpu();
+    fn await_change<P: Platform>(p: &P, word: &P::Word, seen: u32) {
+        let looks = Budget::Looks(p.tuning().queue_looks);
+        if p.wait_until(word, Until::is_not(seen), looks, Relaxed) == seen {
+            p.yield_cpu();
+        }
     }
 }
 

@@ -53,12 +53,8 @@ sites! {
     QueueNoNodeTake = "queue.no-node-take",
     /// Halt: full fence of a waiter between its state and its look at its turn.
     HaltWaiterFence = "halt.waiter-fence",
-    /// Halt: acquire after the compare-exchange of the waiter's state has failed.
-    HaltRehalt = "halt.rehalt",
     /// Halt: full fence between the hand-over and the look at the new head's state.
     HaltHandOverFence = "halt.hand-over-fence",
-    /// Halt: the state of a halted waiter that becomes the head is changed by its predecessor.
-    HaltDefer = "halt.defer",
     /// Halt: the predecessor has entered the new head in the hash.
     HaltHashed = "halt.hashed",
     /// Halt: a head that is about to halt looks whether its predecessor is entering it.

@@ -62,8 +62,8 @@ pub trait TicketWaiting {
     /// After a release of the lock known as `lock`, in a step that replaced `before` (T5).
     fn served<P: Platform>(p: &P, lock: usize, before: u32);
 
-    /// A pause of a waiter that has no ticket.
-    fn pause<P: Platform>(p: &P);
+    /// Waits without a ticket until the word is perhaps no longer `seen`.
+    fn await_change<P: Platform>(p: &P, word: &P::Word, seen: u32);
 }
 
 impl TicketWaiting for Spin {
@@ -78,8 +78,8 @@ impl TicketWaiting for Spin {
     fn served<P: Platform>(_: &P, _: usize, _: u32) {}
 
     #[inline]
-    fn pause<P: Platform>(p: &P) {
-        p.relax(1);
+    fn await_change<P: Platform>(p: &P, word: &P::Word, seen: u32) {
+        p.wait_until(word, Until::is_not(seen), Budget::Unbounded, Relaxed);
     }
 }
 
@@ -136,14 +136,14 @@ unsafe impl<P: Platform, H: TicketWaiting> RawLock<P> for TicketLock<P::Word, H>
 
     #[inline]
     fn acquire(&self, p: &P) {
-        if !take(p, &self.word) {
+        if take(p, &self.word).is_err() {
             acquire_slow::<P, H>(p, &self.word);
         }
     }
 
     #[inline]
     fn try_acquire(&self, p: &P) -> bool {
-        take(p, &self.word)
+        take(p, &self.word).is_ok()
     }
 
     #[inline]
@@ -162,15 +162,17 @@ unsafe impl<P: Platform, H: TicketWaiting> RawLock<P> for TicketLock<P::Word, H>
     }
 }
 
-/// Takes a free lock: draws the ticket that is served.
+/// Takes a free lock: draws the ticket that is served. Else returns the word.
 #[inline]
-fn take<P: Platform>(p: &P, word: &P::Word) -> bool {
+fn take<P: Platform>(p: &P, word: &P::Word) -> Result<(), u32> {
     let seen = word.load(Relaxed);
+    if !is_free(seen) {
+        return Err(seen);
+    }
     // ORDERING: Acquire pairs with the Release of `release`.
     let order = p.ordering(Site::TicketTry, Acquire);
     // T4.
-    let taken = seen.wrapping_add(DRAW) & !ASLEEP;
-    is_free(seen) && word.compare_exchange(seen, taken, order).is_ok()
+    word.compare_exchange(seen, seen.wrapping_add(DRAW) & !ASLEEP, order).map(drop)
 }
 
 #[cold]
@@ -185,8 +187,10 @@ fn acquire_slow<P: Platform, H: TicketWaiting>(p: &P, word: &P::Word) {
     });
     if served.is_none() {
         // T3.
-        while !take(p, word) {
-            H::pause(p);
+        while let Err(seen) = take(p, word) {
+            if !is_free(seen) {
+                H::await_change(p, word, seen);
+            }
         }
     }
 }

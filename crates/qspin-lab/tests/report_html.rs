@@ -45,7 +45,7 @@ fn named<'a>(document: &'a Document<'_>, name: &str) -> Vec<Node<'a, 'a>> {
     document.descendants().filter(|node| node.tag_name().name() == name).collect()
 }
 
-const FIXTURES: [&str; 2] = ["two-cpus.jsonl", "mixed.jsonl"];
+const FIXTURES: [&str; 3] = ["two-cpus.jsonl", "mixed.jsonl", "overcommit.jsonl"];
 
 #[test]
 fn the_page_is_well_formed_and_every_id_is_there_once() {

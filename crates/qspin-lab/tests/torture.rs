@@ -46,9 +46,9 @@ fn tortured(lock: &Lock, seconds: f64) -> Outcome {
     (engine.torture)(&torment, &Interrupt::never()).unwrap()
 }
 
-/// What a broken lock is seen to do within a minute, with a second's patience.
-fn caught<C: Contender>() -> Vec<Wrong> {
-    let torment = torment(Duration::from_secs(60), Duration::from_secs(1));
+/// What a broken lock is seen to do in so many seconds or in the end, with a second's patience.
+fn caught<C: Contender>(seconds: u64) -> Vec<Wrong> {
+    let torment = torment(Duration::from_secs(seconds), Duration::from_secs(1));
     torture::<C>(&torment, &Interrupt::never()).unwrap().wrong
 }
 
@@ -69,7 +69,7 @@ fn the_queued_spinlock_and_its_paravirt_forms_hold() {
         all.deepest = all.deepest.max(outcome.deepest);
     }
     assert!(all.in_handlers > 0 && all.sleeps > 0 && all.by_trying > 0, "{all:?}");
-    assert!(all.deepest > 1, "{all:?}");
+    assert!(all.deepest > 2, "{all:?}");
 }
 
 #[test]
@@ -108,18 +108,18 @@ impl Contender for Leaky {
 #[test]
 fn two_inside_are_seen() {
     let _alone = alone();
-    let wrong = caught::<Leaky>();
+    let wrong = caught::<Leaky>(60);
     assert!(matches!(wrong[0], Wrong::TwoInside { level: 0, .. }), "{wrong:?}");
 }
 
-/// A platform whose kicks are lost, once in twenty times.
-struct LosesKicks;
+/// A platform that loses one kick in `EVERY`.
+struct LosesKicks<const EVERY: u32>;
 
-impl LosesKicks {
+impl<const EVERY: u32> LosesKicks<EVERY> {
     const THREADS: Threads<NoEvents> = Threads::NEW;
 }
 
-impl Platform for LosesKicks {
+impl<const EVERY: u32> Platform for LosesKicks<EVERY> {
     type Word = AtomicU32;
     type Address = AtomicUsize;
     type Events = NoEvents;
@@ -163,7 +163,7 @@ impl Platform for LosesKicks {
 
     fn kick(&self, node: NodeId) {
         static KICKS: AtomicU32 = AtomicU32::new(0);
-        if KICKS.fetch_add(1, Ordering::Relaxed) % 20 != 0 {
+        if !KICKS.fetch_add(1, Ordering::Relaxed).is_multiple_of(EVERY) {
             Self::THREADS.kick(node);
         }
     }
@@ -173,19 +173,21 @@ impl Platform for LosesKicks {
     }
 }
 
-impl StaticPlatform for LosesKicks {
+impl<const EVERY: u32> StaticPlatform for LosesKicks<EVERY> {
     const PLATFORM: Self = Self;
 }
 
-type Unkicked<L> = Raw<qspin_core::raw::Raw<L, LosesKicks>>;
+type Unkicked<L, const EVERY: u32> = Raw<qspin_core::raw::Raw<L, LosesKicks<EVERY>>>;
 
 #[test]
 fn lost_kicks_are_a_stall() {
     let _alone = alone();
     for wrong in [
-        caught::<Unkicked<ParavirtQueuedLock<AtomicU32>>>(),
-        caught::<Unkicked<ParavirtStealingLock<AtomicU32>>>(),
-        caught::<Unkicked<ParavirtLock<AtomicU32>>>(),
+        caught::<Unkicked<ParavirtQueuedLock<AtomicU32>, 20>>(60),
+        // Where newcomers may steal, one of them may go on for ever past a head that sleeps; but in
+        // the end everybody must get out.
+        caught::<Unkicked<ParavirtStealingLock<AtomicU32>, 1>>(3),
+        caught::<Unkicked<ParavirtLock<AtomicU32>, 1>>(3),
     ] {
         assert!(matches!(wrong[..], [Wrong::Stall(_)]), "{wrong:?}");
     }
@@ -217,10 +219,10 @@ impl Contender for Tired {
 #[test]
 fn a_standstill_is_a_stall_and_says_where() {
     let _alone = alone();
-    let wrong = caught::<Tired>();
+    let wrong = caught::<Tired>(60);
     let [Wrong::Stall(stall)] = &wrong[..] else { panic!("{wrong:?}") };
-    assert_eq!((stall.level, stall.queue.acquired, stall.queue.inside), (0, 1000, 0));
-    assert!(stall.queue.wait > 0 && !stall.ending, "{stall}");
+    assert_eq!((stall.level, stall.queue.inside), (0, 0));
+    assert!(stall.queue.acquired >= 1000 && stall.queue.wait > 0 && !stall.ending, "{stall}");
 }
 
 fn bench(args: &[&str]) -> std::process::Output {

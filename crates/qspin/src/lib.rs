@@ -19,7 +19,7 @@
 //! | [`queued_rw`] | reader-writer lock | 8 | readers and writers alike | spins |
 //!
 //! The name `qspin::Mutex` is reserved for the default mutex. Until it is there: with at most
-//! as many threads as CPUs take [`native`], with more take [`yielding`], and measure.
+//! as many threads as CPUs take [`native`], with more take [`paravirt`], and measure.
 //!
 //! ```
 //! use qspin::native::Mutex;

@@ -114,8 +114,8 @@ fn tunables_may_change_under_waiters<R: RawMutex + Send + Sync>() {
                 thread::yield_now();
             }
         });
-        for _ in 0..20 {
-            counts_exactly::<R>(8, 100, "tunables that change");
+        for _ in 0..10 {
+            counts_exactly::<R>(8, 50, "tunables that change");
         }
         end.store(true, Ordering::Relaxed);
     });
@@ -207,7 +207,7 @@ fn counts_exactly_on<L: RawLock<WithTable> + Sync>(p: &WithTable) {
         }
     }
     let (lock, sum) = (L::new(), Shared(0.into()));
-    let (threads, rounds) = (16, 200);
+    let (threads, rounds) = (16, 40);
     thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {

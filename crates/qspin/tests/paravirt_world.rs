@@ -171,8 +171,11 @@ fn a_child_is_not_harmed_by_those_that_halted_at_the_fork<R: RawMutex + Send + S
             let mut ok = counts(&other);
             // The lock that they waited for is made anew, in the same place.
             // SAFETY: the child has one thread, and that one looks at the lock only afterwards.
-            unsafe { place.write(lock_api::Mutex::new(0)) };
-            ok &= counts(unsafe { &*place });
+            let anew = unsafe {
+                place.write(lock_api::Mutex::new(0));
+                &*place
+            };
+            ok &= counts(anew);
             ok && halts() > 0
         });
         drop(held);

@@ -248,6 +248,28 @@ fn a_waiter_in_a_queue_halts_early_behind_one_that_does_not_run() {
 }
 
 #[test]
+fn waiters_that_heed_who_does_not_run_exclude_one_another() {
+    const THREADS: usize = 4;
+    const TIMES: usize = 5_000;
+    let _alone = alone();
+    tuning::set(Box::leak(Box::new(Tuning { heed_preempted: true, ..Tuning::DEFAULT })));
+    let simple = qspin::simple::Mutex::new(0);
+    let queued = qspin::paravirt_queued::Mutex::new(0);
+    thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                for _ in 0..TIMES {
+                    *simple.lock() += 1;
+                    *queued.lock() += 1;
+                }
+            });
+        }
+    });
+    tuning::set(&Tuning::DEFAULT);
+    assert_eq!((simple.into_inner(), queued.into_inner()), (THREADS * TIMES, THREADS * TIMES));
+}
+
+#[test]
 fn holders_that_hint_exclude_one_another_whether_the_kernel_heeds_them_or_not() {
     let _alone = alone();
     static COUNT: qspin::native::HintedMutex<u64> = qspin::native::HintedMutex::new(0);

@@ -14,7 +14,7 @@ use crate::subject::Subject;
 pub fn missed_by_loom(subject: &dyn Subject, coverage: &Coverage) -> Vec<String> {
     let events: &[Event] = match subject.name() {
         "native" => &[LockSlowpath, PendingLockCount, LockUseNode4, LockNoNode],
-        "native-no-pending" | "mcs" => &[LockUseNode2, LockUseNode4, LockNoNode],
+        "native-no-pending" | "mcs" | "ticket" => &[LockUseNode2, LockUseNode4, LockNoNode],
         "queued-rw" => &[LockSlowpath, PendingLockCount],
         name => return missed_by_halting(name, coverage, false),
     };
@@ -29,15 +29,16 @@ pub fn missed_by_shuttle(subject: &dyn Subject, coverage: &Coverage) -> Vec<Stri
             &[LockSlowpath, PendingLockCount, LockUseNode2, LockUseNode3, LockUseNode4, LockNoNode]
         }
         "queued-rw" => &[LockSlowpath, PendingLockCount, LockUseNode4, LockNoNode],
-        "native-no-pending" | "mcs" => &[LockUseNode2, LockUseNode3, LockUseNode4, LockNoNode],
+        "native-no-pending" | "mcs" | "ticket" => {
+            &[LockUseNode2, LockUseNode3, LockUseNode4, LockNoNode]
+        }
         name => return missed_by_halting(name, coverage, true),
     };
     missed(events, coverage, true)
 }
 
 /// What every lock must reach whose waiters halt.
-const HALTED: &[Event] =
-    &[LockSlowpath, WaitHeadCount, WaitNodeCount, SpuriousWakeup, UnlockKickCount, HashCount];
+const HALTED: &[Event] = &[LockSlowpath, WaitHeadCount, WaitNodeCount, UnlockKickCount, HashCount];
 
 /// What a lock whose waiters halt, or a step of one, has not reached; also what it has reached and
 /// must not: with every kick deferred, a kick at the hand-over means that the table was full.
@@ -55,6 +56,10 @@ fn missed_by_halting(name: &str, coverage: &Coverage, many: bool) -> Vec<String>
         "paravirt-queued" => {
             (false, &[PendingLockCount, PendingFailCount, LockNoNode], &[LockKickCount])
         }
+        "paravirt-ticket" => {
+            let events = [WaitNodeCount, SpuriousWakeup, UnlockKickCount, HashCount, LockNoNode];
+            return missed(&events, coverage, true);
+        }
         "paravirt-queued-before-the-series" => (true, &[LockKickCount], &[PendingLockCount]),
         "paravirt-queued-conditional-kick" => (true, &[LockKickCount, PendingFailCount], &[]),
         "paravirt-queued-conditional-kick-deferred" => {
@@ -66,13 +71,17 @@ fn missed_by_halting(name: &str, coverage: &Coverage, many: bool) -> Vec<String>
         "paravirt-queued-defer-conditions" => (true, &[KickAheadCount, LockKickCount], &[]),
         // It takes a waiter with a past, behind one that halts in the queue.
         "paravirt-queued-adaptive-history" if many => (true, &[WaitEarlyCount], &[LockKickCount]),
-        "paravirt-queued-adaptive-history" => (true, &[], &[WaitEarlyCount]),
+        "paravirt-queued-adaptive-history" => (true, &[], &[LockKickCount]),
         "paravirt-queued-adaptive-history-kick-ahead" if many => (true, &[WaitEarlyCount], &[]),
-        "paravirt-queued-adaptive-neighbour" => (true, &[WaitEarlyCount], &[LockKickCount]),
+        "paravirt-queued-adaptive-history-kick-ahead" => (true, &[], &[LockKickCount]),
+        "paravirt-queued-adaptive-neighbour" if many => (true, &[WaitEarlyCount], &[LockKickCount]),
+        "paravirt-queued-adaptive-neighbour" => (true, &[], &[LockKickCount]),
         "paravirt-queued-heed-preempted" => (true, &[WaitEarlyCount], &[LockKickCount]),
         _ => return missed(&[], coverage, true),
     };
-    let mut missed = missed(&[HALTED, events].concat(), coverage, !step);
+    // Whether the first halt in vain is one in the queue is a matter of the schedule.
+    let vain: &[Event] = if step && !many { &[] } else { &[SpuriousWakeup] };
+    let mut missed = missed(&[HALTED, vain, events].concat(), coverage, !step);
     let reached = |event: &&Event| coverage.events.contains_key(event);
     missed.extend(
         never.iter().filter(reached).map(|event| format!("{}, which must not be,", event.name())),

@@ -9,7 +9,7 @@ use crate::checks::{self, under_loom};
 use crate::ledger::Coverage;
 
 /// The most that one check may take, on a machine that has something else to do.
-const SECONDS: u64 = 120;
+const SECONDS: u64 = 600;
 
 pub(super) fn run(mut arguments: Arguments) -> Result<bool, String> {
     let subjects = arguments.subjects()?;

@@ -6,7 +6,7 @@ use super::arguments::Arguments;
 use crate::mutation::{Mutant, Survey, Verdict, run_all};
 
 /// The most that one mutant may take.
-const SECONDS: u64 = 60;
+const SECONDS: u64 = 120;
 
 pub(super) fn run(mut arguments: Arguments) -> Result<bool, String> {
     let time = Duration::from_secs(arguments.number("seconds", SECONDS)?);

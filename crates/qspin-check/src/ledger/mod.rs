@@ -105,8 +105,8 @@ struct Slot {
     halted: bool,
     /// How many of its halts are still to return at once.
     vain_halts: u32,
-    /// The word and its version of its last bounded wait, if that failed.
-    vain: Option<(WordId, u64)>,
+    /// The word and its version of its last bounded waits that failed, and how many they were.
+    vain: Option<(WordId, u64, u32)>,
     /// The ledger's clock at its last operation.
     clock: u64,
     steps: u32,

@@ -99,16 +99,22 @@ pub fn waits_for_any() -> Result<(), Failure> {
     })
 }
 
-/// The running context has spent a bounded wait on `id`. Returns whether it has done so before,
-/// since the word has changed and since it has last been halted.
+/// The running context has spent a bounded wait on `id`. Returns whether it has done so more than
+/// `most` times since the word has changed and since it has last been halted.
 ///
 /// Such a context goes round in a loop in which nothing has happened to it: what follows differs
-/// from what followed the first time only in how often.
-pub fn looked_in_vain(id: WordId) -> bool {
+/// from what followed before only in how often.
+pub fn looked_in_vain(id: WordId, most: u32) -> bool {
     let slot = current();
     with(|ledger| {
-        let look = Some((id, ledger.words[id].version));
-        std::mem::replace(&mut ledger.slots[slot].vain, look) == look
+        let version = ledger.words[id].version;
+        let vain = &mut ledger.slots[slot].vain;
+        let times = match *vain {
+            Some((word, seen, times)) if (word, seen) == (id, version) => times + 1,
+            _ => 1,
+        };
+        *vain = Some((id, version, times));
+        times > most
     })
 }
 

@@ -1,6 +1,6 @@
 //! What each weakening must die of, and which ones live.
 
-use std::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release};
 
 use qspin_core::site::Site;
 
@@ -25,12 +25,17 @@ pub fn expectation(weakening: Weakening) -> Option<Expectation> {
 }
 
 use Expectation::{Dies, Survives};
-use Kind::{DataRace, Deadlock, NodeLife};
+use Kind::{DataRace, Deadlock, Hash, LostWakeup, NodeLife};
 
 /// The queue's own hand-over orders nothing that the lock word does not.
 const HEAD_TAKES_LATER: &str = "equivalent where the head passes on nothing but its place: it \
     hands over before it releases the lock, and the next head acquires that release before it \
     uses or leaves its node. An order or a waiting that passes data in the node needs it.";
+
+/// A full fence is an acquire fence, too.
+const FENCE_FOLLOWS: &str = "equivalent as long as the full fence of halt.sleep-fence follows, \
+    which acquires what the relaxed load has read. Who makes that fence depend on the conditional \
+    kick needs it.";
 
 #[rustfmt::skip]
 const TABLE: &[(Site, Ordering, Expectation)] = &[
@@ -46,12 +51,27 @@ const TABLE: &[(Site, Ordering, Expectation)] = &[
     (Site::QueueNext, Relaxed, Dies(NodeLife)),
     (Site::QueueHandOver, Relaxed, Survives(HEAD_TAKES_LATER)),
     (Site::QueueNoNodeTake, Relaxed, Dies(DataRace)),
+    (Site::HaltWaiterFence, AcqRel, Dies(LostWakeup)),
+    (Site::HaltHandOverFence, AcqRel, Dies(LostWakeup)),
+    (Site::HaltHashed, Relaxed, Dies(Hash)),
+    (Site::HaltClaimed, Relaxed, Survives(FENCE_FOLLOWS)),
+    (Site::HaltSleeper, Relaxed, Dies(LostWakeup)),
+    (Site::HaltSlow, Relaxed, Dies(LostWakeup)),
+    (Site::HaltKickFence, AcqRel, Dies(LostWakeup)),
+    (Site::HaltSleepFence, AcqRel, Dies(LostWakeup)),
+    (Site::HaltAheadNext, Relaxed, Dies(NodeLife)),
+    (Site::HashClaim, Relaxed, Dies(LostWakeup)),
+    (Site::HashFree, Relaxed, Dies(LostWakeup)),
+    (Site::StealTake, Relaxed, Dies(DataRace)),
+    (Site::CulledTake, Relaxed, Dies(DataRace)),
     (Site::BackoffTake, Relaxed, Dies(DataRace)),
     (Site::BackoffRelease, Relaxed, Dies(DataRace)),
     (Site::TicketDraw, Relaxed, Dies(DataRace)),
     (Site::TicketTurn, Relaxed, Dies(DataRace)),
     (Site::TicketTry, Relaxed, Dies(DataRace)),
     (Site::TicketServe, Relaxed, Dies(DataRace)),
+    (Site::TicketHaltAsleep, Relaxed, Dies(LostWakeup)),
+    (Site::TicketHaltKick, Relaxed, Dies(LostWakeup)),
     (Site::SimpleTake, Relaxed, Dies(DataRace)),
     (Site::SimpleRelease, Relaxed, Dies(DataRace)),
     (Site::YieldTake, Relaxed, Dies(DataRace)),

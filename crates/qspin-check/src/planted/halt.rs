@@ -62,7 +62,9 @@ fn place<'a, P: Platform>(p: &'a P, word: &P::Word) -> Option<&'a P::Word> {
 
 fn publish<P: Platform>(p: &P, word: &P::Word, me: NodeId) {
     if let Some(place) = place(p, word) {
-        place.store(me.number().into(), Relaxed);
+        // A read-modify-write: the store of a head that has left the queue need not happen before
+        // that of the next one, and would then be as good as it.
+        place.swap(me.number().into(), Relaxed);
     }
 }
 

@@ -253,7 +253,7 @@ pub fn all() -> Vec<Planted> {
         ),
         bug(
             Of::<ReusesNode>::VALUE,
-            &[(Loom("interrupted"), Kind::NodeLife), (Shuttle("interrupted-3"), Kind::Exclusion)],
+            &[(Loom("interrupted"), Kind::NodeLife), (Shuttle("interrupted-3"), Kind::Deadlock)],
         ),
         bug(Of::<LeaksLevel>::VALUE, &[(Loom("two"), Kind::Nesting)]),
         bug(

@@ -4,6 +4,7 @@ use qspin_core::admission::Admission;
 use qspin_core::backoff::{BackoffLock, TasLock};
 use qspin_core::mcs::McsLock;
 use qspin_core::order::Fifo;
+use qspin_core::paravirt_ticket::ParavirtTicketLock;
 use qspin_core::platform::Platform;
 use qspin_core::queued::{
     NativeLock, ParavirtLock, ParavirtQueuedLock, ParavirtStealingLock, QueuedLock,
@@ -42,7 +43,13 @@ family!(
 );
 family!(
     /// The ticket lock.
-    Ticket = "ticket", PLAIN, rules::TICKET, Exclusive<TicketLock<Word<M>>>
+    Ticket = "ticket", Traits { one_word: true, ..WITH_NODES }, rules::TICKET,
+    Exclusive<TicketLock<Word<M>>>
+);
+family!(
+    /// The ticket lock whose waiters halt.
+    ParavirtTicket = "paravirt-ticket", Traits { one_word: true, ..HALTING },
+    rules::TICKET_HALTING, Exclusive<ParavirtTicketLock<Word<M>>>
 );
 family!(
     /// The MCS lock.
@@ -138,6 +145,7 @@ pub fn locks() -> Vec<&'static dyn Subject> {
         Of::<Paravirt>::VALUE,
         Of::<ParavirtStealing>::VALUE,
         Of::<ParavirtQueued>::VALUE,
+        Of::<ParavirtTicket>::VALUE,
     ]
 }
 

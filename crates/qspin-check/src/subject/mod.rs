@@ -99,6 +99,9 @@ pub struct Traits {
     pub shared: bool,
     /// Waiters queue with nodes, which have lives, levels and an end.
     pub nodes: bool,
+    /// Every waiter watches the lock itself: each step of it concerns all of them, so that four of
+    /// them are too many to explore.
+    pub one_word: bool,
     /// Its release may wait for a successor, and so for whatever interrupts that one.
     pub release_waits: bool,
     /// Waiters halt until they are kicked.
@@ -108,8 +111,14 @@ pub struct Traits {
     pub step: bool,
 }
 
-const NOTHING: Traits =
-    Traits { shared: false, nodes: false, release_waits: false, halts: false, step: false };
+const NOTHING: Traits = Traits {
+    shared: false,
+    nodes: false,
+    one_word: false,
+    release_waits: false,
+    halts: false,
+    step: false,
+};
 
 /// A lock that only excludes, and whose waiters watch it.
 pub const PLAIN: Traits = NOTHING;

@@ -61,20 +61,35 @@ pub const CULLED: Rules =
 /// Test-and-set locks of every kind: 0, and what their holder writes.
 pub const FLAG: Rules = no_order(|_, from, to| (from == 0) != (to == 0));
 
-const SERVING: u32 = 0xffff;
+const ASLEEP: u32 = 1;
+const SERVING: u32 = 0xfffe;
+const DRAW: u32 = 1 << 17;
 
-/// The ticket lock: a draw, or the next ticket while somebody holds.
+const fn is_free(word: u32) -> bool {
+    word >> 17 == (word & SERVING) >> 1
+}
+
+/// A draw, of a free lock also one that clears the mark, or the next ticket while somebody holds.
+const fn is_ticket_step(from: u32, to: u32) -> bool {
+    let draws = to == from.wrapping_add(DRAW);
+    let takes = is_free(from) && to == from.wrapping_add(DRAW) & !ASLEEP;
+    let next_served = (from & SERVING).wrapping_add(2) & SERVING;
+    let serves = !is_free(from) && to == from & !SERVING | next_served;
+    draws || takes || serves
+}
+
+/// The ticket lock.
 pub const TICKET: Rules = Rules {
-    legal: |_, from, to| {
-        let draws = to == from.wrapping_add(1 << 16);
-        let held = from >> 16 != from & SERVING;
-        let next_served = (from & SERVING).wrapping_add(1) & SERVING;
-        let serves = held && to == from & !SERVING | next_served;
-        draws || serves
-    },
-    arrives: |_, from, to| from >> 16 != to >> 16,
+    legal: |_, from, to| from & ASLEEP == 0 && is_ticket_step(from, to),
+    arrives: |_, from, to| from >> 17 != to >> 17,
     fifo: true,
     ..NOTHING
+};
+
+/// The same, with a waiter that marks the word while it has a ticket.
+pub const TICKET_HALTING: Rules = Rules {
+    legal: |_, from, to| is_ticket_step(from, to) || !is_free(from) && to == from | ASLEEP,
+    ..TICKET
 };
 
 const HELD: u32 = 1;

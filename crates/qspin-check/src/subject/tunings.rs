@@ -70,7 +70,8 @@ pub(crate) const DEFER_CONDITIONS: Tuning =
 pub(crate) const ADAPTIVE_HISTORY: Tuning = Tuning {
     adaptive: Adaptive::History,
     history_increment: 1,
-    history_least: 0,
+    // Does not fall below the threshold again.
+    history_least: 1,
     history_threshold: 0,
     queue_looks: 2,
     ..NO_PENDING
@@ -81,7 +82,7 @@ pub(crate) const ADAPTIVE_HISTORY_KICK_AHEAD: Tuning = Tuning { kick_ahead: 1, .
 
 /// What patch 6's reviewer proposed.
 pub(crate) const ADAPTIVE_NEIGHBOUR: Tuning =
-    Tuning { adaptive: Adaptive::Neighbour, queue_looks: 2, ..NO_PENDING };
+    Tuning { adaptive: Adaptive::Neighbour, ..NO_PENDING };
 
 /// Everybody's neighbour is taken for one that does not run.
 pub(crate) const HEED_PREEMPTED: Tuning = Tuning { heed_preempted: true, ..NO_PENDING };

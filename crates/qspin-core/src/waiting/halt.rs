@@ -7,7 +7,7 @@
 //! # Source
 //! Linux, `kernel/locking/qspinlock_paravirt.h`, and document 000: Waiman Long, "locking/
 //! qspinlock: Enhance pvqspinlock performance", v2, with its review. Will Deacon's remark there
-//! on the failed compare-exchange is `HaltSlow`; `HaltRehalt` is a second place like it.
+//! on the failed compare-exchange is `HaltSlow`; `await_turn` has a second place like it.
 //!
 //! # States of a node
 //! ```text
@@ -64,7 +64,9 @@ impl Waiting for Halt {
     fn await_turn<P: Platform>(p: &P, me: NodeId, prev: NodeId) {
         let node = p.node(me);
         while !watch(p, me, prev) {
-            // A compare-exchange, not a store: CLAIMED means that the turn has come already.
+            // A compare-exchange, not a store: CLAIMED means that the turn has come already. That is
+            // the second place like Deacon's: the failure below orders nothing, so that what is
+            // looked at next may be a stale "not yet my turn", and a store would halt over HASHED.
             if node.state.compare_exchange(RUNNING, HALTED, Relaxed).is_ok() {
                 // V1. ORDERING: pairs with the fence of `hand_over`.
                 p.fence(p.ordering(Site::HaltWaiterFence, SeqCst));
@@ -72,13 +74,8 @@ impl Waiting for Halt {
                     events::count(p, Event::WaitNodeCount);
                     halt(p, me);
                 }
-                if node.state.compare_exchange(HALTED, RUNNING, Relaxed).is_err() {
-                    // Changed by the predecessor, which has handed over (or kicked ahead). A failed
-                    // compare-exchange orders nothing, so without this a stale "not yet my turn"
-                    // would halt again, over CLAIMED or HASHED.
-                    // ORDERING: Acquire pairs with the Release of `HaltDefer`.
-                    p.fence(p.ordering(Site::HaltRehalt, Acquire));
-                }
+                // Fails if the predecessor has handed over, or somebody has kicked ahead.
+                let _ = node.state.compare_exchange(HALTED, RUNNING, Relaxed);
             }
             // ORDERING: Acquire pairs with the Release of `hand_over`.
             if node.locked.load(p.ordering(Site::QueueTurn, Acquire)) == TURN {
@@ -141,13 +138,11 @@ impl Waiting for Halt {
         // A compare-exchange, not a swap: the waiter may be the head by now, and halted as such.
         let deferred = defers::<P, A>(p, node);
         let state = if deferred { CLAIMED } else { RUNNING };
-        // ORDERING: Release pairs with the Acquire of `HaltRehalt`.
-        let order = p.ordering(Site::HaltDefer, Release);
-        if node.state.compare_exchange(HALTED, state, order).is_err() {
+        if node.state.compare_exchange(HALTED, state, Relaxed).is_err() {
             return;
         }
         if deferred {
-            let inserted = hash::insert(p, word, next);
+            let inserted = hash::insert(p, word, next).is_some();
             if inserted {
                 // V2. Relaxed: this CPU is the one to release the lock, or to find the entry.
                 word.fetch_or(SLEEPER, Relaxed);
@@ -284,18 +279,20 @@ fn sleep<P: Platform>(
     // way round.
     // ORDERING: pairs with the fence of `is_to_be_kicked`.
     p.fence(p.ordering(Site::HaltSleepFence, SeqCst));
-    let mut inserted = false;
+    let mut inserted = None;
     let mut seen = word.load(Relaxed);
     while seen & SLEEPER == 0 {
-        if seen & LOCKED == 0 || !inserted && !hash::insert(p, word, me) {
-            if inserted {
+        if seen & LOCKED != 0 && inserted.is_none() {
+            inserted = hash::insert(p, word, me);
+        }
+        if seen & LOCKED == 0 || inserted.is_none() {
+            if let Some(entry) = inserted {
                 // SLEEPER was not set for this entry, so it is still this CPU's (H1).
-                hash::remove(p, word);
+                hash::free(p, entry);
             }
             node.state.swap(RUNNING, Relaxed);
             return free.met_by(seen).then_some(seen);
         }
-        inserted = true;
         // V2. A head that sleeps does not forbid others to steal.
         // ORDERING: Release pairs with the Acquire of `HaltSlow`.
         let order = p.ordering(Site::HaltSleeper, Release);

@@ -11,7 +11,9 @@
 //! # Invariants
 //! * **H1** A queued lock has at most one entry: its head's. It is inserted by that head, or by the
 //!   owner that hands the head over; it belongs to whoever inserted it until SLEEPER is set, and
-//!   to the owner of the lock from then on. Only to whom it belongs removes it.
+//!   to the owner of the lock from then on. Only to whom it belongs removes it. The owner finds it
+//!   by search; whoever else has inserted one keeps hold of it, since a search by somebody who has
+//!   not acquired the lock may find a former entry of the same lock, long gone.
 //! * **H2** Occupancy: an entry stands for a node that is the head of a queue, and a node is in
 //!   one queue at a time. There are at least as many entries as nodes, so it is never full. A
 //!   search may still pass by an entry that is freed behind it while another is taken ahead of
@@ -146,10 +148,14 @@ pub(crate) fn free<P: Platform>(p: &P, entry: &EntryOf<P>) {
     entry.lock.store(0, p.ordering(Site::HashFree, Release));
 }
 
-/// Records that `node` is the halted head of the lock at `word`. Returns whether it could (H2).
-pub(super) fn insert<P: Platform>(p: &P, word: &P::Word, node: NodeId) -> bool {
+/// Records that `node` is the halted head of the lock at `word`, if it can (H2). Returns the entry.
+pub(super) fn insert<'a, P: Platform>(
+    p: &'a P,
+    word: &P::Word,
+    node: NodeId,
+) -> Option<&'a EntryOf<P>> {
     let lock = p.address(word);
-    claim(p, search(p, lock), lock, node.number().into()).is_some()
+    claim(p, search(p, lock), lock, node.number().into())
 }
 
 /// Removes the entry of the lock at `word`, which this CPU owns, and returns its head.

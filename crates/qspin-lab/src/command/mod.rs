@@ -8,6 +8,7 @@ pub mod bench;
 pub mod hog;
 pub mod locks;
 pub mod report;
+pub mod stat;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -26,6 +27,8 @@ pub enum Command {
     Bench(bench::Args),
     /// Make a report from the rows of one or more runs.
     Report(report::Args),
+    /// Show what the locks of a running process count.
+    Stat(stat::Args),
     /// Spin beside a measurement; started by `bench --hogs`.
     #[command(hide = true)]
     Hog(hog::Args),
@@ -41,6 +44,7 @@ pub fn run(command: &Command) -> Result<ExitCode, Failure> {
         Command::Locks(args) => locks::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Report(args) => report::run(args),
+        Command::Stat(args) => stat::run(args),
         Command::Hog(args) => hog::run(args),
     }
 }

@@ -11,7 +11,7 @@ use crate::row::{Machine, Row};
 /// One lock, as it was tuned, at all its numbers of threads.
 #[derive(Debug, Clone)]
 pub struct Contender<'a> {
-    /// The lock's name, with its step or its tuning in brackets, where it has one.
+    /// Its step, where it is one; else the lock's name, with its tuning in brackets.
     pub name: String,
     /// The lock's name alone.
     pub lock: &'a str,
@@ -92,12 +92,12 @@ fn text(value: &Value) -> String {
 /// depend on the number of threads.
 const STEP: &str = "step";
 
-/// A lock as it took part: its name, with its step or its tuning in brackets.
+/// A lock as it took part: its step, where it is one; else its name, with its tuning in brackets.
 #[must_use]
 pub fn label(row: &Row) -> String {
     let lock = &row.lock;
     if let Some(step) = row.params.get(STEP) {
-        return format!("{lock} [{}]", text(step));
+        return text(step);
     }
     if row.tune.is_empty() {
         return lock.clone();

@@ -97,8 +97,9 @@ impl Time {
         let Some(mean) = self.mean else { return "stood still".to_owned() };
         let mean = mean / unit.ns;
         let decimals = match mean {
-            _ if mean < 1e3 => 3,
-            _ if mean < 1e5 => 1,
+            // As published.
+            _ if mean < 1e4 => 3,
+            _ if mean < 1e6 => 1,
             _ => 0,
         };
         let std_dev = self
@@ -370,7 +371,11 @@ mod tests {
         let published = [
             ((273.270, 1.051), (251.613, 1.155), ["273.270 (1.051)", "251.613 (1.155)", "7.9%"]),
             ((541.343, 57.317), (443.4, 2.832), ["541.343 (57.317)", "443.400 (2.832)", "18.1%"]),
-            ((564.61, 12.055), (420.51, 2.598), ["564.610 (12.055)", "420.510 (2.598)", "25.5%"]),
+            (
+                (1125.027, 5.337),
+                (1007.63, 5.707),
+                ["1125.027 (5.337)", "1007.630 (5.707)", "10.4%"],
+            ),
         ];
         for (without, with, cells) in published {
             let (without, with) = (time(without.0, without.1), time(with.0, with.1));

@@ -231,6 +231,10 @@ impl Group {
                 return self.pages.add(event, amount);
             }
         }
+        self.add_aside(event, amount);
+    }
+
+    fn add_aside(&self, event: Event, amount: u64) {
         // G5. ORDERING: SeqCst pairs with `become_ready`: of the addition and its look at
         // `early`, and of its READY and the look at it here, one is seen.
         self.early.0[event as usize].fetch_add(amount, SeqCst);
@@ -314,5 +318,35 @@ impl Group {
 impl core::fmt::Debug for Group {
     fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         formatter.debug_tuple("Group").field(&self.name()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::{CounterGroup, Events};
+
+    #[test]
+    fn what_comes_late_into_early_is_folded_by_who_brought_it() {
+        crate::counter_group!(Late = "late");
+        Late.count(Event::HashCount);
+        let group = Late::group();
+        assert!(!group.is_new());
+        // As a thread does that saw another one publish, and was overtaken by it.
+        group.add_aside(Event::HashCount, 5);
+        assert_eq!(group.pages.sum(Event::HashCount), 6, "seen by other processes");
+        assert_eq!(group.counts()[Event::HashCount as usize], 6);
+    }
+
+    #[test]
+    fn a_group_without_pages_counts_all_the_same() {
+        crate::counter_group!(Aside = "aside");
+        Aside::group().stand_aside();
+        Aside.add(Event::HashCount, 5);
+        assert_eq!(Aside::count_of(Event::HashCount), 5);
+        Aside::reset();
+        Aside.count(Event::HashCount);
+        assert_eq!(Aside::count_of(Event::HashCount), 1);
+        assert_eq!(Aside::group().pages.sum(Event::HashCount), 0, "nobody touches them");
     }
 }

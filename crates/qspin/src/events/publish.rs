@@ -18,7 +18,8 @@ use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64};
 use qspin_core::events::Event;
 
 use super::group::{Group, PAGE, Pages};
-use super::system::{SignalsBlocked, call, since_boot_ns};
+use super::system::{SignalsBlocked, since_boot_ns};
+use crate::platform::syscall::syscall;
 
 /// Whether a thread publishes a group, or forks.
 static TURN: AtomicU32 = AtomicU32::new(0);
@@ -65,7 +66,7 @@ pub(crate) extern "C" fn fork_begins() {
     while TURN.swap(1, Acquire) != 0 {
         // The thread whose turn it is has no signal to wait for, so it is soon done.
         // SAFETY: a system call without arguments that touches no memory of ours.
-        unsafe { call(libc::SYS_sched_yield, [0; 6]) };
+        unsafe { syscall(libc::SYS_sched_yield, []) };
     }
 }
 
@@ -101,7 +102,7 @@ impl File {
     }
 
     /// Remembers which file it is.
-    fn keep(&self, descriptor: usize) {
+    fn keep(&self, descriptor: u64) {
         if let Some((device, inode)) = identity(descriptor) {
             self.device.store(device, Relaxed);
             self.inode.store(inode, Relaxed);
@@ -111,7 +112,7 @@ impl File {
 
     /// Closes it, unless the program has closed it and has another of that number.
     pub(super) fn close(&self) {
-        let Ok(descriptor) = usize::try_from(self.descriptor.swap(-1, Relaxed)) else { return };
+        let Ok(descriptor) = u64::try_from(self.descriptor.swap(-1, Relaxed)) else { return };
         let kept = (self.device.load(Relaxed), self.inode.load(Relaxed));
         if identity(descriptor) == Some(kept) {
             close(descriptor);
@@ -120,11 +121,11 @@ impl File {
 }
 
 /// Device and inode of an open file.
-fn identity(descriptor: usize) -> Option<(u64, u64)> {
+fn identity(descriptor: u64) -> Option<(u64, u64)> {
     let mut status = core::mem::MaybeUninit::<libc::stat>::zeroed();
-    let arguments = [descriptor, status.as_mut_ptr() as usize, 0, 0, 0, 0];
+    let arguments = [descriptor, status.as_mut_ptr() as u64];
     // SAFETY: a valid place of the size that the kernel fills.
-    if unsafe { call(libc::SYS_fstat, arguments) } != 0 {
+    if unsafe { syscall(libc::SYS_fstat, arguments) } != 0 {
         return None;
     }
     // SAFETY: filled by the kernel; zeroes are a valid value besides.
@@ -132,9 +133,9 @@ fn identity(descriptor: usize) -> Option<(u64, u64)> {
     Some((status.st_dev, status.st_ino))
 }
 
-fn close(descriptor: usize) {
+fn close(descriptor: u64) {
     // SAFETY: touches no memory.
-    unsafe { call(libc::SYS_close, [descriptor, 0, 0, 0, 0, 0]) };
+    unsafe { syscall(libc::SYS_close, [descriptor]) };
 }
 
 /// Gives the group pages of this process's own, shown to others if that is possible.
@@ -162,62 +163,62 @@ fn publish(group: &'static Group) {
 }
 
 /// Replaces the pages by those of a file, or by new ones, which are zero.
-fn replace(pages: &'static Pages, descriptor: Option<usize>) -> bool {
+fn replace(pages: &'static Pages, descriptor: Option<u64>) -> bool {
     let flags = libc::MAP_FIXED
         | if descriptor.is_some() {
             libc::MAP_SHARED
         } else {
             libc::MAP_PRIVATE | libc::MAP_ANONYMOUS
         };
-    let place = ptr::from_ref(pages) as usize;
+    let place = ptr::from_ref(pages) as u64;
     let arguments = [
         place,
-        size_of::<Pages>(),
-        (libc::PROT_READ | libc::PROT_WRITE) as usize,
-        flags as usize,
-        descriptor.unwrap_or(usize::MAX),
+        size_of::<Pages>() as u64,
+        (libc::PROT_READ | libc::PROT_WRITE) as u64,
+        flags as u64,
+        descriptor.unwrap_or(u64::MAX),
         0,
     ];
     // SAFETY: `Pages` is whole pages, which hold nothing but atomics that nobody touches now
     // (G1, U1) and that are zero before and after; in the child of a fork its one thread has left
     // the parent's counts behind.
-    unsafe { call(libc::SYS_mmap, arguments) == place as isize }
+    unsafe { syscall(libc::SYS_mmap, arguments) == place as i64 }
 }
 
 /// The lowest number that the file gets: out of the way of programs that count on the numbers
 /// of the files that they open, and of standard streams that are closed.
-const LOWEST: usize = 200;
+const LOWEST: u64 = 200;
 
 /// Makes the file, of the right size and sealed to it.
-fn make_file(group: &'static Group) -> Option<usize> {
-    let size = size_of::<Pages>();
+fn make_file(group: &'static Group) -> Option<u64> {
+    let size = size_of::<Pages>() as u64;
     // The kernel answers a file beyond this limit with a signal, which kills by default.
-    if file_size_limit() < size as u64 {
+    if file_size_limit() < size {
         return None;
     }
-    let name = group.file_name().as_ptr() as usize;
+    let name = group.file_name().as_ptr() as u64;
     let create = |flags: libc::c_uint| {
         // SAFETY: the name ends with a zero.
-        let made = unsafe { call(libc::SYS_memfd_create, [name, flags as usize, 0, 0, 0, 0]) };
-        usize::try_from(made).ok()
+        let made = unsafe { syscall(libc::SYS_memfd_create, [name, u64::from(flags)]) };
+        u64::try_from(made).ok()
     };
     // A kernel before 6.3 does not know the first; one after may insist on it.
     let first = create(libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING | libc::MFD_NOEXEC_SEAL)
         .or_else(|| create(libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING))?;
     let descriptor = move_away(first)?;
     // SAFETY: touches no memory.
-    if unsafe { call(libc::SYS_ftruncate, [descriptor, size, 0, 0, 0, 0]) } != 0 {
+    if unsafe { syscall(libc::SYS_ftruncate, [descriptor, size]) } != 0 {
         close(descriptor);
         return None;
     }
     // Nobody who may write can cut it off under those who count.
     let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
-    control(descriptor, libc::F_ADD_SEALS, seals as usize);
+    control(descriptor, libc::F_ADD_SEALS, seals as u64);
     Some(descriptor)
 }
 
 /// The same file under a number that is not below [`LOWEST`], or at least no standard stream's.
-fn move_away(first: usize) -> Option<usize> {
+fn move_away(first: u64) -> Option<u64> {
     let moved = control(first, libc::F_DUPFD_CLOEXEC, LOWEST);
     let moved = moved.or_else(|| (first < 3).then(|| control(first, libc::F_DUPFD_CLOEXEC, 3))?);
     if moved.is_some() || first < 3 {
@@ -227,19 +228,18 @@ fn move_away(first: usize) -> Option<usize> {
     Some(first)
 }
 
-fn control(descriptor: usize, command: libc::c_int, argument: usize) -> Option<usize> {
+fn control(descriptor: u64, command: libc::c_int, argument: u64) -> Option<u64> {
     // SAFETY: the commands used here touch no memory.
-    let result =
-        unsafe { call(libc::SYS_fcntl, [descriptor, command as usize, argument, 0, 0, 0]) };
-    usize::try_from(result).ok()
+    let result = unsafe { syscall(libc::SYS_fcntl, [descriptor, command as u64, argument]) };
+    u64::try_from(result).ok()
 }
 
 /// The largest file that this process may make.
 fn file_size_limit() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    let arguments = [0, libc::RLIMIT_FSIZE as usize, 0, &raw mut limit as usize, 0, 0];
+    let arguments = [0, u64::from(libc::RLIMIT_FSIZE), 0, &raw mut limit as u64];
     // SAFETY: a valid place of the size that the kernel fills.
-    unsafe { call(libc::SYS_prlimit64, arguments) };
+    unsafe { syscall(libc::SYS_prlimit64, arguments) };
     limit.rlim_cur
 }
 
@@ -253,7 +253,7 @@ fn describe(group: &'static Group) {
     text.words(&["spin-stat"]).number(FORMAT).end_line();
     text.words(&["group", group.name()]).end_line();
     // SAFETY: a system call without arguments that touches no memory of ours.
-    let process = unsafe { call(libc::SYS_getpid, [0; 6]) };
+    let process = unsafe { syscall(libc::SYS_getpid, []) };
     text.words(&["pid"]).number(process as u64).end_line();
     text.words(&["started"]).number(since_boot_ns()).end_line();
     text.words(&["records"]);

@@ -1,31 +1,6 @@
-//! System calls without the C library: they leave `errno` alone and are async-signal-safe.
+//! What publishing needs of the system, async-signal-safe and without the C library's `errno`.
 
-use core::arch::asm;
-
-/// A system call; a negative result is an error number.
-///
-/// # Safety
-/// As the call asks: pointers among the arguments are valid for what it reads and writes.
-pub(super) unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> isize {
-    let result;
-    // SAFETY: the caller's promise. `syscall` overwrites rcx and r11.
-    unsafe {
-        asm!(
-            "syscall",
-            inlateout("rax") number as isize => result,
-            in("rdi") arguments[0],
-            in("rsi") arguments[1],
-            in("rdx") arguments[2],
-            in("r10") arguments[3],
-            in("r8") arguments[4],
-            in("r9") arguments[5],
-            lateout("rcx") _,
-            lateout("r11") _,
-            options(nostack),
-        );
-    }
-    result
-}
+use crate::platform::syscall::syscall;
 
 /// Nanoseconds since the machine was started: one clock for all its processes.
 pub(super) fn since_boot_ns() -> u64 {
@@ -54,14 +29,12 @@ impl Drop for SignalsBlocked {
 fn set_mask(mask: u64) -> u64 {
     let mut before = 0_u64;
     let arguments = [
-        libc::SIG_SETMASK as usize,
-        &raw const mask as usize,
-        &raw mut before as usize,
-        size_of::<u64>(),
-        0,
-        0,
+        libc::SIG_SETMASK as u64,
+        &raw const mask as u64,
+        &raw mut before as u64,
+        size_of::<u64>() as u64,
     ];
     // SAFETY: both masks are valid places of the size that is given.
-    unsafe { call(libc::SYS_rt_sigprocmask, arguments) };
+    unsafe { syscall(libc::SYS_rt_sigprocmask, arguments) };
     before
 }

@@ -34,7 +34,7 @@ use qspin_core::node::NodeId;
 use qspin_core::platform::CpuId;
 use qspin_core::waiting::Bucket;
 
-use super::{NODES, rseq, run_status};
+use super::{HALTED, NODES, rseq, run_status};
 use crate::events;
 
 /// A set of numbers below [`CpuId::LIMIT`], given out smallest first.

@@ -67,7 +67,7 @@ pub(super) fn known_not_to_run(cpu: CpuId) -> Option<bool> {
 pub(super) fn enter(number: u32) {
     if let Some(tid) = TIDS.get(number as usize) {
         // SAFETY: takes no arguments and touches no memory.
-        tid.store(unsafe { syscall(libc::SYS_gettid, [0; 5]) } as u32, Relaxed);
+        tid.store(unsafe { syscall(libc::SYS_gettid, []) } as u32, Relaxed);
     }
 }
 
@@ -78,7 +78,8 @@ pub(super) fn leave(number: u32) {
     }
 }
 
-/// In the child of `fork`, whose one thread has the number `own`, which may be no number at all.
+/// In the child of `fork`, whose one thread has the number `own`, which may be no number at all. It
+/// may be in another PID namespace than its parent, so that the table is of other threads.
 pub(super) fn child_begins(own: u32) {
     TABLE.store(core::ptr::null_mut(), Relaxed);
     for tid in &TIDS {
@@ -87,6 +88,12 @@ pub(super) fn child_begins(own: u32) {
         }
     }
     enter(own);
+}
+
+/// Whether the kernel publishes for this process which threads run.
+#[must_use]
+pub fn loaded() -> bool {
+    !TABLE.load(Relaxed).is_null()
 }
 
 /// Why nothing is published.
@@ -142,7 +149,7 @@ impl core::error::Error for NotPublished {}
 pub fn load() -> Result<(), NotPublished> {
     static ONCE: Mutex<()> = Mutex::new(());
     let _once = ONCE.lock().unwrap_or_else(PoisonError::into_inner);
-    if !TABLE.load(Relaxed).is_null() {
+    if loaded() {
         return Ok(());
     }
     in_initial_namespace()?;
@@ -236,7 +243,7 @@ fn bpf(
 ) -> Result<i32, NotPublished> {
     let mut attribute = Attribute([0; 128]);
     fill(&mut attribute);
-    let arguments = [command, attribute.0.as_ptr() as u64, attribute.0.len() as u64, 0, 0];
+    let arguments = [command, attribute.0.as_ptr() as u64, attribute.0.len() as u64];
     // SAFETY: `fill` has put in what the command takes; the kernel copies it.
     let result = unsafe { syscall(libc::SYS_bpf, arguments) };
     if result >= 0 { Ok(result as i32) } else { Err(failed(step, -result as i32)) }

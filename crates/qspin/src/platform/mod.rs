@@ -13,7 +13,7 @@ pub mod holder;
 pub mod interrupt;
 mod rseq;
 pub mod run_status;
-mod syscall;
+pub(crate) mod syscall;
 pub mod topology;
 
 use core::marker::PhantomData;

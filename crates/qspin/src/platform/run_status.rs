@@ -3,7 +3,7 @@
 //! # Problem
 //! To spin for somebody who does not run is to spin for nothing, and on the same CPU it even keeps
 //! them from running. Linux tells no thread whether another one runs. But it tells every thread on
-//! which CPU that one is itself, in its rseq area ([`super::rseq`]), which others can read.
+//! which CPU that one is itself, in its rseq area (`rseq.rs`), which others can read.
 //!
 //! # What is known, and what is not
 //! * Another thread's CPU is mine: it does not run, because I do. Whether it is preempted or asleep

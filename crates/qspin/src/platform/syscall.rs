@@ -6,23 +6,27 @@
 
 use core::arch::asm;
 
-/// Makes a system call; what it returns is a result, or an error number negated (E1).
+/// Makes a system call with up to six arguments; what it returns is a result, or an error number
+/// negated (E1).
 ///
 /// # Safety
 /// As that system call with those arguments.
 #[cold]
-pub(super) unsafe fn syscall(number: i64, arguments: [u64; 5]) -> i64 {
+pub(crate) unsafe fn syscall<const N: usize>(number: i64, arguments: [u64; N]) -> i64 {
+    let mut given = [0; 6];
+    given[..N].copy_from_slice(&arguments);
     let result;
     // SAFETY: the caller's. `syscall` overwrites rcx and r11.
     unsafe {
         asm!(
             "syscall",
             inlateout("rax") number => result,
-            in("rdi") arguments[0],
-            in("rsi") arguments[1],
-            in("rdx") arguments[2],
-            in("r10") arguments[3],
-            in("r8") arguments[4],
+            in("rdi") given[0],
+            in("rsi") given[1],
+            in("rdx") given[2],
+            in("r10") given[3],
+            in("r8") given[4],
+            in("r9") given[5],
             lateout("rcx") _,
             lateout("r11") _,
             options(nostack),

@@ -26,6 +26,9 @@ const SLEEP_ONE_IN: u32 = 50;
 const LONGEST_SLEEP_NS: f64 = 2_000_000.0;
 /// One acquisition in so many only tries.
 const TRY_ONE_IN: u32 = 4;
+/// One section of a handler in so many is interrupted on the spot. From outside a handler is hit
+/// rarely: it is short.
+const NEST_ONE_IN: u32 = 3;
 /// The longest life of a thread.
 const LONGEST_LIFE_NS: f64 = 300_000_000.0;
 
@@ -143,6 +146,7 @@ impl<C: Contender> Arena<C> {
         let tries = C::TRIES && random.u32(..TRY_ONE_IN) == 0;
         let sleeps = level == 0 && random.u32(..SLEEP_ONE_IN) == 0;
         let longest = if level == 0 { LONGEST_NS } else { LONGEST_IN_HANDLER_NS };
+        let nests = level > 0 && random.u32(..NEST_ONE_IN) == 0;
         let inside = self.pace.steps(length(&mut random, longest));
         let asleep = Duration::from_nanos(length(&mut random, LONGEST_SLEEP_NS));
         let pause = self.pace.steps(length(&mut random, LONGEST_NS));
@@ -170,6 +174,9 @@ impl<C: Contender> Arena<C> {
             count(&own.sleeps);
         } else {
             std::hint::black_box(busy(seen, inside));
+        }
+        if nests {
+            signals::interrupt_myself();
         }
         counter.0.store(seen + 1, Relaxed);
         let after = mark.0.load(Relaxed);

@@ -73,20 +73,17 @@ impl Crowd {
         Ok(())
     }
 
-    /// Sends a signal or two, half of them to a thread that is in a handler already. Where half
-    /// as many handlers as threads are under way it waits: a lock that serves slowly would be
-    /// buried under its handlers.
+    /// Sends a signal or two, half of them to a thread that is in a handler already. Where a
+    /// quarter as many handlers as threads are under way it waits: a lock that serves slowly would
+    /// be buried under its handlers.
     ///
     /// Threads at odd places are spared: a signal also wakes a sleeper that nobody else would
     /// have woken, and so hides the very fault that is looked for.
     pub(super) fn pester<C: Contender>(&mut self, arena: &Arena<C>) {
         let places = self.places.len();
-        let mut busy: u32 = (0..places).map(|place| arena.depth(place)).sum();
-        for _ in 0..self.random.u32(0..=SIGNALS) {
-            if busy as usize > places / 2 {
-                return;
-            }
-            busy += 1;
+        let under_way: u32 = (0..places).map(|place| arena.depth(place)).sum();
+        let room = (places as u32 / 4 + 1).saturating_sub(under_way);
+        for _ in 0..self.random.u32(0..=SIGNALS).min(room) {
             let any = self.random.usize(..places.div_ceil(2)) * 2;
             let nested = (0..places).find(|place| arena.depth(*place) > 0);
             let place = nested.filter(|_| self.random.bool()).unwrap_or(any);

@@ -94,6 +94,12 @@ pub(super) fn interrupt(thread: RawPthread) {
     unsafe { libc::pthread_kill(thread, SIGNAL) };
 }
 
+/// Interrupts the calling thread: the handler has run when this returns. Async-signal-safe.
+pub(super) fn interrupt_myself() {
+    // SAFETY: raises a signal in this thread.
+    unsafe { libc::raise(SIGNAL) };
+}
+
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
@@ -106,8 +112,7 @@ mod tests {
         fn interrupted(&self) {
             self.0.set(self.0.get() + 1);
             if self.0.get() < 4 {
-                // SAFETY: raises a signal in this thread, whose handler is installed.
-                unsafe { libc::raise(SIGNAL) };
+                interrupt_myself();
             }
         }
     }
@@ -117,11 +122,9 @@ mod tests {
         listen().unwrap();
         listen().unwrap();
         let counts = Counts(Cell::new(0));
-        // SAFETY: raises a signal in this thread, whose handler is installed.
-        let raise = || assert_eq!(unsafe { libc::raise(SIGNAL) }, 0);
-        raise();
-        while_interruptible(&counts, raise);
-        raise();
+        interrupt_myself();
+        while_interruptible(&counts, interrupt_myself);
+        interrupt_myself();
         assert_eq!(counts.0.get(), 4);
     }
 }

@@ -49,15 +49,18 @@ pub fn spread(wishes: &[f64], height: f64, top: f64, bottom: f64) -> Vec<f64> {
     places
 }
 
-/// A name cut to a number of characters, with an ellipsis.
+/// A name cut to a number of characters, with an ellipsis in the middle: forms of the same lock
+/// differ at the end.
 #[must_use]
 pub fn cut(name: &str, most: usize) -> String {
-    if name.chars().count() <= most {
-        name.to_owned()
-    } else {
-        let head: String = name.chars().take(most.saturating_sub(1)).collect();
-        format!("{head}…")
+    let length = name.chars().count();
+    if length <= most {
+        return name.to_owned();
     }
+    let left = most.saturating_sub(1);
+    let head: String = name.chars().take(left / 3).collect();
+    let tail: String = name.chars().skip(length - (left - left / 3)).collect();
+    format!("{head}…{tail}")
 }
 
 #[cfg(test)]
@@ -99,6 +102,8 @@ mod tests {
     #[test]
     fn long_names_are_cut() {
         assert_eq!(cut("native", 10), "native");
-        assert_eq!(cut("native [loops=512]", 8), "native …");
+        assert_eq!(cut("native [loops=512]", 11), "nat…ps=512]");
+        let levels = [1, 2].map(|level| cut(&format!("paravirt-queued [kick_ahead={level}]"), 20));
+        assert_eq!(levels, ["paravi…kick_ahead=1]", "paravi…kick_ahead=2]"]);
     }
 }

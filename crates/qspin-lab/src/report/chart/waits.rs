@@ -53,7 +53,7 @@ pub fn draw(threads: u32, waits: &[Waits], scale: Scale) -> Markup {
     });
     let longest =
         ranked.iter().map(|row| row.name.chars().count()).max().unwrap_or(0).min(LABEL_CHARACTERS);
-    let left = 16.0 + 7.0 * longest as f64;
+    let left = 16.0 + 7.6 * longest as f64;
     let right = WIDTH - 14.0;
     let bottom = TOP + ROW * ranked.len() as f64;
     let x = |ns: f64| left + scale.place(ns) * (right - left);
