@@ -9,7 +9,8 @@
 //!   is 0. So the fields of [`SelectedLock`] are views of one word, each valid whatever its value,
 //!   and a lock that nobody has touched is a free lock of every candidate.
 //! * **K2** All operations on all words of the process go to the same candidate: [`decided`] says
-//!   which, and never changes what it has once said.
+//!   which, and never changes what it has once said. (Whether a lock is held says the same bit in
+//!   each; that look fixes no choice.)
 //! * **K3** A guard of any candidate may be sent to another thread: `Guard` is `GuardSend`.
 //!
 //! # Limits
@@ -23,7 +24,7 @@ use qspin_core::lock::{ConstLock, RawLock};
 use qspin_core::platform::{ConstWord, Platform};
 use qspin_core::queued::{NativeLock, ParavirtLock};
 
-use super::decided::decided;
+use super::decided::{decided, glance};
 
 macro_rules! candidates {
     ($($(#[$doc:meta])* $choice:ident $field:ident $name:literal: $lock:ident $(, for now $instead:ident)?;)*) => {
@@ -74,42 +75,29 @@ macro_rules! candidates {
             $($field: ManuallyDrop<$lock<W>>,)*
         }
 
-        // SAFETY: by K2 it is one lock of the candidates, all the time; each of them excludes.
-        unsafe impl<P: Platform> RawLock<P> for SelectedLock<P::Word> {
-            #[inline]
-            fn new() -> Self {
-                Self { native: ManuallyDrop::new(RawLock::<P>::new()) }
-            }
-
-            #[inline]
-            fn acquire(&self, p: &P) {
+        impl<W> SelectedLock<W> {
+            #[inline(never)]
+            fn acquire_other<P: Platform<Word = W>>(&self, p: &P) {
                 match decided() {
                     // SAFETY: K1; by K2 it is the view that all others use, too.
                     $(Choice::$choice => unsafe { RawLock::<P>::acquire(&*self.$field, p) },)*
                 }
             }
 
-            #[inline]
-            fn try_acquire(&self, p: &P) -> bool {
+            #[inline(never)]
+            fn try_acquire_other<P: Platform<Word = W>>(&self, p: &P) -> bool {
                 match decided() {
                     // SAFETY: as above.
                     $(Choice::$choice => unsafe { RawLock::<P>::try_acquire(&*self.$field, p) },)*
                 }
             }
 
-            #[inline]
-            unsafe fn release(&self, p: &P) {
+            /// As `release` of the trait.
+            #[inline(never)]
+            unsafe fn release_other<P: Platform<Word = W>>(&self, p: &P) {
                 match decided() {
                     // SAFETY: as above; the caller holds the lock.
                     $(Choice::$choice => unsafe { RawLock::<P>::release(&*self.$field, p) },)*
-                }
-            }
-
-            #[inline]
-            fn is_locked(&self, p: &P) -> bool {
-                match decided() {
-                    // SAFETY: as above.
-                    $(Choice::$choice => unsafe { RawLock::<P>::is_locked(&*self.$field, p) },)*
                 }
             }
         }
@@ -162,6 +150,57 @@ impl<W> fmt::Debug for SelectedLock<W> {
     }
 }
 
+// The two choices of most machines stand where the lock is used, the others behind a call: a table to
+// jump through at each use would be slower for all of them.
+//
+// SAFETY: by K2 it is one lock of the candidates, all the time; each of them excludes.
+unsafe impl<P: Platform> RawLock<P> for SelectedLock<P::Word> {
+    #[inline]
+    fn new() -> Self {
+        Self { native: ManuallyDrop::new(RawLock::<P>::new()) }
+    }
+
+    #[inline]
+    fn acquire(&self, p: &P) {
+        match glance() {
+            // SAFETY: K1; by K2 it is the view that all others use, too.
+            Some(Choice::Native) => unsafe { RawLock::<P>::acquire(&*self.native, p) },
+            // SAFETY: as above.
+            Some(Choice::Paravirt) => unsafe { RawLock::<P>::acquire(&*self.paravirt, p) },
+            _ => self.acquire_other(p),
+        }
+    }
+
+    #[inline]
+    fn try_acquire(&self, p: &P) -> bool {
+        match glance() {
+            // SAFETY: as above.
+            Some(Choice::Native) => unsafe { RawLock::<P>::try_acquire(&*self.native, p) },
+            // SAFETY: as above.
+            Some(Choice::Paravirt) => unsafe { RawLock::<P>::try_acquire(&*self.paravirt, p) },
+            _ => self.try_acquire_other(p),
+        }
+    }
+
+    #[inline]
+    unsafe fn release(&self, p: &P) {
+        match glance() {
+            // SAFETY: as above; the caller holds the lock.
+            Some(Choice::Native) => unsafe { RawLock::<P>::release(&*self.native, p) },
+            // SAFETY: as above.
+            Some(Choice::Paravirt) => unsafe { RawLock::<P>::release(&*self.paravirt, p) },
+            // SAFETY: as above.
+            _ => unsafe { self.release_other(p) },
+        }
+    }
+
+    #[inline]
+    fn is_locked(&self, p: &P) -> bool {
+        // SAFETY: K1, K2.
+        unsafe { RawLock::<P>::is_locked(&*self.native, p) }
+    }
+}
+
 impl<W: ConstWord> ConstLock for SelectedLock<W> {
     #[allow(clippy::declare_interior_mutable_const)]
     const UNLOCKED: Self = Self { native: ManuallyDrop::new(NativeLock::UNLOCKED) };
@@ -172,6 +211,36 @@ impl<W: ConstWord> ConstLock for SelectedLock<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_same_bit_says_that_a_lock_is_held_in_each() {
+        use crate::events::NoEvents;
+        use crate::platform::Threads;
+        use core::sync::atomic::AtomicU32;
+
+        fn check<L: RawLock<Threads<NoEvents>>>(view: fn(&SelectedLock<AtomicU32>) -> &L) {
+            let p = Threads::<NoEvents>::NEW;
+            let lock = SelectedLock::<AtomicU32>::UNLOCKED;
+            let held =
+                || (view(&lock).is_locked(&p), RawLock::<Threads<NoEvents>>::is_locked(&lock, &p));
+            assert_eq!(held(), (false, false));
+            view(&lock).acquire(&p);
+            assert_eq!(held(), (true, true));
+            // SAFETY: acquired above.
+            unsafe { view(&lock).release(&p) };
+            assert_eq!(held(), (false, false));
+        }
+        // SAFETY: K1.
+        check(|lock| unsafe { &*lock.native });
+        // SAFETY: K1.
+        check(|lock| unsafe { &*lock.paravirt });
+        // SAFETY: K1.
+        check(|lock| unsafe { &*lock.backoff });
+        // SAFETY: K1.
+        check(|lock| unsafe { &*lock.cna });
+        // SAFETY: K1.
+        check(|lock| unsafe { &*lock.cna_paravirt });
+    }
 
     #[test]
     fn choices_have_names() {

@@ -32,6 +32,8 @@ pub const FALLBACK: Choice = Choice::Paravirt;
 
 static STATE: State = State::new();
 
+/// On a cache line of its own: every lock operation reads it, so nobody may write beside it.
+#[repr(align(128))]
 struct State(AtomicU8);
 
 impl State {
@@ -60,14 +62,17 @@ fn of(state: u8) -> Choice {
     Choice::numbered(state & !OPEN).unwrap_or(FALLBACK)
 }
 
-/// What all locks are.
+/// What all locks are, if that is fixed already.
+#[inline]
+pub(super) fn glance() -> Option<Choice> {
+    // Relaxed: what is fixed is final (F2), and nothing is read by way of it.
+    Choice::numbered(STATE.0.load(Relaxed))
+}
+
+/// What all locks are, from now on at the latest.
 #[inline]
 pub(super) fn decided() -> Choice {
-    // Relaxed: what is fixed is final (F2), and nothing is read by way of it.
-    match Choice::numbered(STATE.0.load(Relaxed)) {
-        Some(fixed) => fixed,
-        None => fix(),
-    }
+    glance().unwrap_or_else(fix)
 }
 
 /// The first lock operation of the process. Async-signal-safe.
