@@ -54,6 +54,7 @@
 #![warn(missing_docs)]
 
 pub mod events;
+mod excerpt;
 #[macro_use]
 mod typed;
 pub mod platform;

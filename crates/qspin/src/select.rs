@@ -123,7 +123,7 @@ extern "C" fn at_load() {
         Box::leak(Box::new(topology.unwrap_or_else(Topology::of_this_machine)));
     topology::set(topology);
     if !problems.is_empty() {
-        decided::complain(format!("qspin: {}; it is ignored\n", problems.join("; ")));
+        decided::complain(&format!("qspin: {}; it is ignored", problems.join("; ")));
     }
     let choice =
         hints.lock.unwrap_or_else(|| Inputs::of_this_process(hints, topology).verdict().choice);

@@ -37,6 +37,7 @@ use std::path::Path;
 use qspin_core::platform::CpuId;
 
 use super::rseq::{self, Area};
+use crate::excerpt::excerpt;
 
 pub use sysfs::{SYSFS, parse_cpu_list};
 
@@ -96,16 +97,15 @@ impl Topology {
     /// What is wrong with it, and what would be right, in one line.
     pub fn fake(described: &OsStr) -> Result<Self, String> {
         let folder = Path::new(described);
+        let shown = excerpt(&described.to_string_lossy());
         let mut topology = if described.as_encoded_bytes().contains(&b'/') || folder.is_dir() {
-            Self::find(folder)
-                .map_err(|why| format!("{VARIABLE}={}: {why}", described.display()))?
+            Self::find(folder).map_err(|why| format!("{VARIABLE}={shown}: {why}"))?
         } else {
             grid::parse(described).ok_or_else(|| {
                 format!(
-                    "{VARIABLE}={} is neither NODESxCORESxTHREADS like 4x18x2 (at most \
+                    "{VARIABLE}={shown} is neither NODESxCORESxTHREADS like 4x18x2 (at most \
                      {MOST_NODES} nodes and {MOST_CPUS} CPUs) nor a folder with files like \
-                     those of {SYSFS}",
-                    described.display()
+                     those of {SYSFS}"
                 )
             })?
         };

@@ -7,6 +7,8 @@
 
 use std::arch::x86_64::__cpuid;
 
+use crate::excerpt::excerpt;
+
 /// The registers that a leaf of CPUID fills: EAX, EBX, ECX, EDX.
 pub type Registers = [u32; 4];
 
@@ -47,7 +49,7 @@ impl Recorded {
         let mut leaves = Vec::new();
         for line in text.lines().map(str::trim).filter(|line| line.starts_with("0x")) {
             let leaf = leaf_of(line).ok_or_else(|| {
-                let line: String = line.chars().take(80).collect();
+                let line = excerpt(line);
                 format!(
                     "`{line}` is not like `0x00000001 0x00: eax=0x00000000 ebx=0x00000000 \
                      ecx=0x00000000 edx=0x00000000`"

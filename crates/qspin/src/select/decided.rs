@@ -94,8 +94,9 @@ fn fix() -> Choice {
 /// it nobody knows whether the program heeds the environment at all.
 static COMPLAINT: AtomicPtr<String> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Has `line` said on stderr, once, if a lock is chosen in this process.
-pub(super) fn complain(line: String) {
+/// Has `text` said on stderr, on one line and once, if a lock is chosen in this process.
+pub(super) fn complain(text: &str) {
+    let line = format!("{}\n", text.replace(char::is_control, " "));
     COMPLAINT.store(Box::leak(Box::new(line)), Release);
 }
 

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use super::choice::Choice;
+use crate::excerpt::excerpt;
 
 /// Names a lock: `QSPIN_LOCK=native`. Nothing else is asked then.
 pub const LOCK: &str = "QSPIN_LOCK";
@@ -44,7 +45,7 @@ impl Hints {
             let value = variable(name).filter(|value| !value.is_empty())?;
             let text = value.to_str().filter(|text| valid(text)).map(str::to_owned);
             if text.is_none() {
-                let shown: String = value.to_string_lossy().chars().take(40).collect();
+                let shown = excerpt(&value.to_string_lossy());
                 problem(format!("{name}={shown} is not {right}"));
             }
             text

@@ -7,6 +7,7 @@
 use std::fs;
 use std::path::Path;
 
+use crate::excerpt::excerpt;
 use crate::platform::topology::parse_cpu_list;
 
 /// The CPUs on which the calling thread may run at this moment: its affinity within its cpuset.
@@ -117,6 +118,5 @@ pub(super) fn hypervisor_by_name(root: &Path) -> Option<&'static str> {
 }
 
 fn malformed(root: &Path, file: &str, text: &str, what: &str) -> String {
-    let shown: String = text.trim().chars().take(40).collect();
-    format!("{}: `{shown}` is not {what}", root.join(file).display())
+    format!("{}: `{}` is not {what}", root.join(file).display(), excerpt(text))
 }

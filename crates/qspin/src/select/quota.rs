@@ -13,6 +13,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::excerpt::excerpt;
+
 /// A limit of CPU time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Quota {
@@ -137,8 +139,7 @@ fn read(folder: &Path, version: Version) -> Result<Option<Quota>, String> {
     match parse(&text) {
         Some(cpus) => Ok(cpus.map(|cpus| Quota { cpus, file })),
         None => {
-            let shown: String = text.trim().chars().take(40).collect();
-            let file = file.display();
+            let (file, shown) = (file.display(), excerpt(&text));
             Err(format!(
                 "{file}: `{shown}` is not a quota and a period in microseconds like `150000 100000`"
             ))

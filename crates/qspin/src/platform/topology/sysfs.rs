@@ -10,6 +10,7 @@ use std::path::Path;
 
 use super::grid::NEXT_NODE;
 use super::{MOST_NODES, NOWHERE, Place, Topology};
+use crate::excerpt::excerpt;
 
 /// Where Linux shows its CPUs (`cpu`) and NUMA nodes (`node`).
 pub const SYSFS: &str = "/sys/devices/system";
@@ -244,8 +245,7 @@ fn cpus_of(path: &Path, text: &str) -> io::Result<Vec<u32>> {
 }
 
 fn malformed(path: &Path, text: &str, what: &str) -> io::Error {
-    let shown: String = text.trim().chars().take(40).collect();
-    let message = format!("{}: `{shown}` is not {what}", path.display());
+    let message = format!("{}: `{}` is not {what}", path.display(), excerpt(text));
     io::Error::new(io::ErrorKind::InvalidData, message)
 }
 
