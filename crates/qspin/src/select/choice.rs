@@ -26,32 +26,70 @@ use qspin_core::queued::{NativeLock, ParavirtLock};
 
 use super::decided::{decided, glance};
 
+/// The candidates, as input of the macro `$make`. Those of most machines stand *here*, where the lock is
+/// used, the others *behind a call*: a table to jump through at each use would be slower for all.
 macro_rules! candidates {
-    ($($(#[$doc:meta])* $choice:ident $field:ident $name:literal: $lock:ident $(, for now $instead:ident)?;)*) => {
+    ($make:ident $($what:tt)*) => {
+        $make! {
+            $($what)*
+            here {
+                /// Spins on its own cache line, first come, first served: every thread has a CPU.
+                Native native "native": NativeLock;
+                /// Spins, then halts: threads do not always run.
+                Paravirt paravirt "paravirt": ParavirtLock;
+            }
+            behind a call {
+                /// Test-and-set, pausing ever longer: threads do not always run, and cannot halt.
+                Backoff backoff "backoff": BackoffLock;
+                // NUMA order plugs in here: name `CnaLock` and `CnaParavirtLock`, and strike "for now".
+                /// As native, preferring waiters that are near the holder: every thread has a CPU, on
+                /// several nodes.
+                Cna cna "cna": NativeLock, for now Native;
+                /// As paravirt, preferring waiters that are near the holder: threads on several nodes that
+                /// do not always run.
+                CnaParavirt cna_paravirt "cna-paravirt": ParavirtLock, for now Paravirt;
+            }
+        }
+    };
+}
+
+macro_rules! choices {
+    (
+        here { $($(#[$near_doc:meta])* $near:ident $near_field:ident $near_name:literal: $near_lock:ident;)* }
+        behind a call {
+            $($(#[$far_doc:meta])* $far:ident $far_field:ident $far_name:literal: $far_lock:ident
+                $(, for now $instead:ident)?;)*
+        }
+    ) => {
         /// What can be chosen.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[repr(u8)]
         pub enum Choice {
-            $($(#[$doc])* $choice,)*
+            $($(#[$near_doc])* $near,)*
+            $($(#[$far_doc])* $far,)*
         }
 
         impl Choice {
             /// All of them.
-            pub const ALL: &'static [Self] = &[$(Self::$choice),*];
+            pub const ALL: &'static [Self] = &[$(Self::$near,)* $(Self::$far,)*];
 
             /// The name, as `QSPIN_LOCK` has it.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
-                    $(Self::$choice => $name,)*
+                    $(Self::$near => $near_name,)*
+                    $(Self::$far => $far_name,)*
                 }
             }
 
             /// The choice of this number.
             #[inline]
             pub(super) const fn numbered(number: u8) -> Option<Self> {
-                $(if number == Self::$choice as u8 {
-                    return Some(Self::$choice);
+                $(if number == Self::$near as u8 {
+                    return Some(Self::$near);
+                })*
+                $(if number == Self::$far as u8 {
+                    return Some(Self::$far);
                 })*
                 None
             }
@@ -60,11 +98,9 @@ macro_rules! candidates {
             #[must_use]
             pub const fn lock(self) -> Self {
                 match self {
-                    $(Self::$choice => {
-                        let lock = Self::$choice;
-                        $(let lock = { let _ = lock; Self::$instead };)?
-                        lock
-                    })*
+                    $($(Self::$far => Self::$instead,)?)*
+                    #[allow(unreachable_patterns, reason = "if each stands for another")]
+                    lock => lock,
                 }
             }
         }
@@ -72,55 +108,77 @@ macro_rules! candidates {
         /// The lock that was chosen. See the [module](self) documentation.
         #[repr(C)]
         pub union SelectedLock<W> {
-            $($field: ManuallyDrop<$lock<W>>,)*
+            $($near_field: ManuallyDrop<$near_lock<W>>,)*
+            $($far_field: ManuallyDrop<$far_lock<W>>,)*
         }
 
-        impl<W> SelectedLock<W> {
-            #[inline(never)]
-            fn acquire_other<P: Platform<Word = W>>(&self, p: &P) {
-                match decided() {
-                    // SAFETY: K1; by K2 it is the view that all others use, too.
-                    $(Choice::$choice => unsafe { RawLock::<P>::acquire(&*self.$field, p) },)*
-                }
-            }
-
-            #[inline(never)]
-            fn try_acquire_other<P: Platform<Word = W>>(&self, p: &P) -> bool {
-                match decided() {
-                    // SAFETY: as above.
-                    $(Choice::$choice => unsafe { RawLock::<P>::try_acquire(&*self.$field, p) },)*
-                }
-            }
-
-            /// As `release` of the trait.
-            #[inline(never)]
-            unsafe fn release_other<P: Platform<Word = W>>(&self, p: &P) {
-                match decided() {
-                    // SAFETY: as above; the caller holds the lock.
-                    $(Choice::$choice => unsafe { RawLock::<P>::release(&*self.$field, p) },)*
-                }
-            }
-        }
-
-        $(const _: () = assert!(size_of::<$lock<core::sync::atomic::AtomicU32>>() == 4);)*
+        $(const _: () = assert!(size_of::<$near_lock<core::sync::atomic::AtomicU32>>() == 4);)*
+        $(const _: () = assert!(size_of::<$far_lock<core::sync::atomic::AtomicU32>>() == 4);)*
     };
 }
 
-candidates! {
-    /// Spins on its own cache line, first come, first served: every thread has a CPU.
-    Native native "native": NativeLock;
-    /// Spins, then halts: threads do not always run.
-    Paravirt paravirt "paravirt": ParavirtLock;
-    /// Test-and-set, pausing ever longer: threads do not always run, and cannot halt.
-    Backoff backoff "backoff": BackoffLock;
-    // NUMA order plugs in here: name `CnaLock` and `CnaParavirtLock`, and strike "for now".
-    /// As native, preferring waiters that are near the holder: every thread has a CPU, on
-    /// several nodes.
-    Cna cna "cna": NativeLock, for now Native;
-    /// As paravirt, preferring waiters that are near the holder: threads on several nodes that do
-    /// not always run.
-    CnaParavirt cna_paravirt "cna-paravirt": ParavirtLock, for now Paravirt;
+/// An operation on the lock that is chosen, in three steps: the likely choices, the others, and
+/// whatever it is for the operation that fixes it.
+macro_rules! operation {
+    (
+        $name:ident, $chosen:ident, $other:ident, $first:ident, $result:ty;
+        here { $($(#[$near_doc:meta])* $near:ident $near_field:ident $near_name:literal: $near_lock:ident;)* }
+        behind a call {
+            $($(#[$far_doc:meta])* $far:ident $far_field:ident $far_name:literal: $far_lock:ident
+                $(, for now $instead:ident)?;)*
+        }
+    ) => {
+        impl<W> SelectedLock<W> {
+            /// # Safety
+            /// As the operation.
+            #[inline]
+            unsafe fn $chosen<P: Platform<Word = W>>(&self, p: &P) -> $result {
+                let choice = glance();
+                $(if choice == Choice::$near as u8 {
+                    // SAFETY: K1; by K2 it is the view that all others use, too. The caller's
+                    // promise is the operation's.
+                    return unsafe { RawLock::<P>::$name(&*self.$near_field, p) };
+                })*
+                // SAFETY: the caller's promise.
+                unsafe { self.$other(p, choice) }
+            }
+
+            /// # Safety
+            /// As the operation.
+            #[inline(never)]
+            unsafe fn $other<P: Platform<Word = W>>(&self, p: &P, choice: u8) -> $result {
+                $(if choice == Choice::$far as u8 {
+                    // SAFETY: as above.
+                    return unsafe { RawLock::<P>::$name(&*self.$far_field, p) };
+                })*
+                // SAFETY: the caller's promise.
+                unsafe { self.$first(p) }
+            }
+
+            /// # Safety
+            /// As the operation.
+            #[cold]
+            #[inline(never)]
+            unsafe fn $first<P: Platform<Word = W>>(&self, p: &P) -> $result {
+                match decided() {
+                    // SAFETY: as above.
+                    $(Choice::$near => unsafe {
+                        RawLock::<P>::$name(&*self.$near_field, p)
+                    },)*
+                    // SAFETY: as above.
+                    $(Choice::$far => unsafe {
+                        RawLock::<P>::$name(&*self.$far_field, p)
+                    },)*
+                }
+            }
+        }
+    };
 }
+
+candidates!(choices);
+candidates!(operation acquire, acquire_chosen, acquire_other, acquire_first, (););
+candidates!(operation try_acquire, try_acquire_chosen, try_acquire_other, try_acquire_first, bool;);
+candidates!(operation release, release_chosen, release_other, release_first, (););
 
 impl Choice {
     /// The choice of this name.
@@ -150,9 +208,6 @@ impl<W> fmt::Debug for SelectedLock<W> {
     }
 }
 
-// The two choices of most machines stand where the lock is used, the others behind a call: a table to
-// jump through at each use would be slower for all of them.
-//
 // SAFETY: by K2 it is one lock of the candidates, all the time; each of them excludes.
 unsafe impl<P: Platform> RawLock<P> for SelectedLock<P::Word> {
     #[inline]
@@ -162,36 +217,20 @@ unsafe impl<P: Platform> RawLock<P> for SelectedLock<P::Word> {
 
     #[inline]
     fn acquire(&self, p: &P) {
-        match glance() {
-            // SAFETY: K1; by K2 it is the view that all others use, too.
-            Some(Choice::Native) => unsafe { RawLock::<P>::acquire(&*self.native, p) },
-            // SAFETY: as above.
-            Some(Choice::Paravirt) => unsafe { RawLock::<P>::acquire(&*self.paravirt, p) },
-            _ => self.acquire_other(p),
-        }
+        // SAFETY: this operation asks for nothing.
+        unsafe { self.acquire_chosen(p) };
     }
 
     #[inline]
     fn try_acquire(&self, p: &P) -> bool {
-        match glance() {
-            // SAFETY: as above.
-            Some(Choice::Native) => unsafe { RawLock::<P>::try_acquire(&*self.native, p) },
-            // SAFETY: as above.
-            Some(Choice::Paravirt) => unsafe { RawLock::<P>::try_acquire(&*self.paravirt, p) },
-            _ => self.try_acquire_other(p),
-        }
+        // SAFETY: this operation asks for nothing.
+        unsafe { self.try_acquire_chosen(p) }
     }
 
     #[inline]
     unsafe fn release(&self, p: &P) {
-        match glance() {
-            // SAFETY: as above; the caller holds the lock.
-            Some(Choice::Native) => unsafe { RawLock::<P>::release(&*self.native, p) },
-            // SAFETY: as above.
-            Some(Choice::Paravirt) => unsafe { RawLock::<P>::release(&*self.paravirt, p) },
-            // SAFETY: as above.
-            _ => unsafe { self.release_other(p) },
-        }
+        // SAFETY: the caller holds the lock.
+        unsafe { self.release_chosen(p) };
     }
 
     #[inline]

@@ -23,7 +23,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU8};
 use super::choice::Choice;
 use crate::platform::say_unless_blocked;
 
-/// The choice may still change. A byte with it is no choice's number, so locks look once.
+/// The choice may still change. A byte with it is no choice's number: locks look once.
 const OPEN: u8 = 1 << 7;
 
 /// What the first lock operation finds if it comes before the decision, in a function that runs at
@@ -62,17 +62,16 @@ fn of(state: u8) -> Choice {
     Choice::numbered(state & !OPEN).unwrap_or(FALLBACK)
 }
 
-/// What all locks are, if that is fixed already.
+/// What all locks are: the number of a [`Choice`], or of none before that is fixed.
 #[inline]
-pub(super) fn glance() -> Option<Choice> {
+pub(super) fn glance() -> u8 {
     // Relaxed: what is fixed is final (F2), and nothing is read by way of it.
-    Choice::numbered(STATE.0.load(Relaxed))
+    STATE.0.load(Relaxed)
 }
 
 /// What all locks are, from now on at the latest.
-#[inline]
 pub(super) fn decided() -> Choice {
-    glance().unwrap_or_else(fix)
+    Choice::numbered(glance()).unwrap_or_else(fix)
 }
 
 /// The first lock operation of the process. Async-signal-safe.
