@@ -105,7 +105,7 @@ macro_rules! choices {
             }
         }
 
-        /// The lock that was chosen. See the [module](self) documentation.
+        /// The lock that was chosen: see [`select`](crate::select).
         #[repr(C)]
         pub union SelectedLock<W> {
             $($near_field: ManuallyDrop<$near_lock<W>>,)*
