@@ -126,7 +126,7 @@ fn another_machine_is_advised_from_its_files() {
 fn idle_by_the_guest_itself_is_explained() {
     // `-overcommit cpu-pm=on` without the hint: whether the CPUs are dedicated nobody says.
     let machine = Machine::new().kvm(0, 0);
-    let said = text(&machine.advise(&[]).output().unwrap());
+    let said = text(&machine.advise(&[]).output().unwrap()).replace('\n', " ");
     assert!(said.contains("cpu-pm=on") && said.contains("say --dedicated"), "{said}");
     // With the hint there is nothing to be explained.
     let machine = Machine::new().kvm(0, 1);
@@ -138,7 +138,7 @@ fn idle_by_the_guest_itself_is_explained() {
 #[test]
 fn doubtful_promises_are_remarked() {
     let machine = Machine::new().kvm(0, 1).file("proc/stat", "cpu  1 0 1 88 0 0 0 10");
-    let said = text(&machine.advise(&[]).output().unwrap());
+    let said = text(&machine.advise(&[]).output().unwrap()).replace('\n', " ");
     assert!(said.contains("said to be dedicated, yet"), "{said}");
     assert!(said.contains("10.00 %"), "{said}");
 }

@@ -118,7 +118,9 @@ impl Inputs {
         let cpus = match process::listed_cpus(root) {
             // The list may allow CPUs that are offline.
             Ok(Some(listed)) if topology.is_fake() || known.is_empty() => listed,
-            Ok(Some(listed)) => listed.into_iter().filter(|cpu| known.contains(cpu)).collect(),
+            Ok(Some(listed)) => {
+                listed.into_iter().filter(|cpu| known.binary_search(cpu).is_ok()).collect()
+            }
             Ok(None) => known,
             Err(wrong) => {
                 trouble(wrong);

@@ -22,6 +22,23 @@ fn counted(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
+/// Breaks a paragraph into lines that fit a page.
+fn fold(paragraph: &str) -> String {
+    const WIDTH: usize = 100;
+    let (mut text, mut column) = (String::new(), 0);
+    for word in paragraph.split_whitespace() {
+        let width = word.chars().count();
+        if column > 0 {
+            let breaks = column + 1 + width > WIDTH;
+            text.push(if breaks { '\n' } else { ' ' });
+            column = if breaks { 0 } else { column + 1 };
+        }
+        text += word;
+        column += width;
+    }
+    text
+}
+
 /// Each input: its name, its value, where it is from.
 fn rows(inputs: &Inputs, topology: Option<&str>) -> Vec<[String; 3]> {
     let row = |name: &str, value: String, source: &str| [name.to_owned(), value, source.to_owned()];
@@ -118,11 +135,10 @@ pub(super) fn text(inputs: &Inputs, topology: Option<&str>) -> String {
         |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let (first, second) = (width(0), width(1));
     let verdict = inputs.verdict();
-    let mut text = format!("Take `{}`", verdict.choice);
-    if verdict.choice.lock() != verdict.choice {
-        text += &format!(" (here: `{}`)", verdict.choice.lock());
-    }
-    text += &format!(": {}.\n\n", verdict.reason);
+    let lock = verdict.choice.lock();
+    let here = if lock == verdict.choice { String::new() } else { format!(" (here: `{lock}`)") };
+    let advice = format!("Take `{}`{here}: {}.", verdict.choice, verdict.reason);
+    let mut text = format!("{}\n\n", fold(&advice));
     for [name, value, source] in &rows {
         text += &format!("  {name:first$}  {value:second$}  {source}\n");
     }
@@ -136,7 +152,7 @@ pub(super) fn text(inputs: &Inputs, topology: Option<&str>) -> String {
         text += &format!("  {what:widest$}  → {choice}\n");
     }
     for remark in remarks(inputs) {
-        text += &format!("\n{remark}\n");
+        text += &format!("\n{}\n", fold(&remark));
     }
     text
 }
@@ -194,6 +210,15 @@ pub(super) fn json(inputs: &Inputs, topology: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn paragraphs_are_folded_between_words() {
+        assert_eq!(fold("one  two"), "one two");
+        let long = fold(&"word ".repeat(50));
+        assert_eq!(long.lines().count(), 3);
+        assert!(long.lines().all(|line| line.len() <= 100 && line.starts_with("word")));
+        assert_eq!(fold(&"x".repeat(200)).lines().count(), 1);
+    }
 
     #[test]
     fn lists_of_cpus_are_ranges() {
