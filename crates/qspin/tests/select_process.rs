@@ -237,7 +237,9 @@ fn a_program_with_more_rights_does_not_heed_the_environment() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::set_permissions(&folder, PermissionsExt::from_mode(0o755)).unwrap();
     let program = folder.path().join("program");
-    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    // Not by this process: a child that another test forks meanwhile would have it open for writing.
+    let copied = Command::new("cp").arg(std::env::current_exe().unwrap()).arg(&program).status();
+    assert!(copied.unwrap().success());
     chown(&program, Some(65534), Some(65534)).unwrap();
     let variables = [("QSPIN_LOCK", "backoff"), ("QSPIN_TOPOLOGY", "5x1x1")];
     let heeded = line(&run(&program, "part_look", &variables));
