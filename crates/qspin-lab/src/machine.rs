@@ -1,8 +1,10 @@
 //! What machine this is: the figures of a lock mean nothing without it.
 
 use std::fs;
+use std::path::Path;
 
 use qspin::platform::topology::Topology;
+use qspin::select;
 
 use crate::bench::affinity::allowed_cpus;
 use crate::row::{Machine, SCHEMA};
@@ -62,70 +64,12 @@ fn cpu_model() -> Option<String> {
 }
 
 fn hypervisor() -> String {
-    use std::arch::x86_64::__cpuid;
-
-    const PRESENT: u32 = 1 << 31;
-    let (features, vendor) = (__cpuid(1), __cpuid(0x4000_0000));
-    if features.ecx & PRESENT == 0 {
-        return "none".to_owned();
-    }
-    let bytes: Vec<u8> =
-        [vendor.ebx, vendor.ecx, vendor.edx].into_iter().flat_map(u32::to_le_bytes).collect();
-    let signature = String::from_utf8_lossy(&bytes);
-    match signature.trim_matches(['\0', ' ']) {
-        "KVMKVMKVM" => "KVM".to_owned(),
-        "Microsoft Hv" => "Hyper-V".to_owned(),
-        "VMwareVMware" => "VMware".to_owned(),
-        "XenVMMXenVMM" => "Xen".to_owned(),
-        "TCGTCGTCGTCG" => "QEMU TCG".to_owned(),
-        "" => "unknown".to_owned(),
-        other => other.to_owned(),
-    }
+    select::hypervisor(&select::Processor).map_or_else(|| "none".to_owned(), |found| found.name)
 }
 
-/// The tightest quota of this process's control groups, in CPUs.
+/// The tightest quota of this process's control groups, in CPUs. A malformed one limits nothing.
 fn quota_cpus() -> Option<f64> {
-    let groups = read("/proc/self/cgroup")?;
-    let mut tightest: Option<f64> = None;
-    let mut consider = |cpus: Option<f64>| {
-        if let Some(cpus) = cpus {
-            tightest = Some(tightest.map_or(cpus, |least| least.min(cpus)));
-        }
-    };
-    for line in groups.lines() {
-        let mut parts = line.splitn(3, ':').skip(1);
-        let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else {
-            continue;
-        };
-        // A group's ancestors limit it as well; in a container the path may not be visible.
-        let mut path = path.trim_end_matches('/');
-        loop {
-            if controllers.is_empty() {
-                let file = format!("/sys/fs/cgroup{path}/cpu.max");
-                consider(read(&file).as_deref().and_then(parse_cpu_max));
-            } else if controllers.split(',').any(|name| name == "cpu") {
-                let group = format!("/sys/fs/cgroup/cpu{path}");
-                let value = |name: &str| read(&format!("{group}/{name}"));
-                if let (Some(quota), Some(period)) =
-                    (value("cpu.cfs_quota_us"), value("cpu.cfs_period_us"))
-                {
-                    consider(parse_cpu_max(&format!("{quota} {period}")));
-                }
-            }
-            match path.rsplit_once('/') {
-                Some((parent, _)) => path = parent,
-                None => break,
-            }
-        }
-    }
-    tightest
-}
-
-/// `cpu.max`: quota and period in µs, or `max` for no quota (`-1` in the older files).
-fn parse_cpu_max(text: &str) -> Option<f64> {
-    let (quota, period) = text.trim().split_once(' ')?;
-    let (quota, period): (f64, f64) = (quota.parse().ok()?, period.parse().ok()?);
-    (quota > 0.0 && period > 0.0).then(|| quota / period)
+    select::quota(Path::new("/"), &mut |_| ()).map(|quota| quota.cpus)
 }
 
 /// What makes the figures less trustworthy, one sentence each.
@@ -230,13 +174,6 @@ fn own_ticks() -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn quotas() {
-        assert_eq!(parse_cpu_max("150000 100000"), Some(1.5));
-        assert_eq!(parse_cpu_max("max 100000"), None);
-        assert_eq!(parse_cpu_max("-1 100000"), None);
-    }
 
     #[test]
     fn others_are_what_is_busy_beside_us() {

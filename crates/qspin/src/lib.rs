@@ -16,6 +16,7 @@
 //! | [`tas`] | test-and-set | 4 | no | spins on the lock |
 //! | [`yielding`] | test-and-set that yields the CPU | 4 | no | spins, then yields |
 //! | [`simple`] | test-and-set with its owner in the word | 4 | no | spins, then yields |
+//! | [`select`] | one of them, chosen when the program starts | 4 | as chosen | as chosen |
 //! | [`queued_rw`] | reader-writer lock | 8 | readers and writers alike | spins |
 //!
 //! The name `qspin::Mutex` is reserved for the default mutex. Until it is there: with at most
@@ -53,9 +54,11 @@
 #![warn(missing_docs)]
 
 pub mod events;
+mod excerpt;
 #[macro_use]
 mod typed;
 pub mod platform;
+pub mod select;
 pub mod tuning;
 
 typed_mutex! {
@@ -157,6 +160,7 @@ const _: () = {
     assert!(size_of::<ticket::RawLock>() == 4);
     assert!(size_of::<paravirt_ticket::RawLock>() == 4);
     assert!(size_of::<simple::RawLock>() == 4);
+    assert!(size_of::<select::RawLock>() == 4);
     assert!(size_of::<mcs::RawLock>() == 8);
     assert!(size_of::<queued_rw::RawRwLock>() <= 8);
 };

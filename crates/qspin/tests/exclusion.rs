@@ -124,7 +124,7 @@ macro_rules! for_every_lock {
 }
 
 for_every_lock!(native backoff tas yielding ticket mcs simple);
-for_every_lock!(paravirt paravirt_stealing paravirt_queued paravirt_ticket);
+for_every_lock!(paravirt paravirt_stealing paravirt_queued paravirt_ticket select);
 
 fn readers_share_and_writers_exclude<R: RawRwLock + Send + Sync>() {
     let lock = RwLock::<R, _>::new(Halves::default());

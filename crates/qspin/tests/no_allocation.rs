@@ -59,6 +59,14 @@ fn mutex<R: RawMutex + Sync>() -> u64 {
 
 #[test]
 fn locking_does_not_allocate() {
+    // The very first operation fixes which lock it is.
+    let before = ALLOCATIONS.with(Cell::get);
+    let lock = qspin::select::RawLock::INIT;
+    assert!(!qspin::select::is_fixed());
+    lock.lock();
+    assert!(qspin::select::is_fixed());
+    assert_eq!(ALLOCATIONS.with(Cell::get), before);
+
     // The counter counts.
     assert!(allocations(|| drop(std::hint::black_box(Box::new(1)))) >= 40_000);
 
@@ -73,6 +81,7 @@ fn locking_does_not_allocate() {
     assert_eq!(mutex::<qspin::paravirt_stealing::CountedRawLock>(), 0);
     assert_eq!(mutex::<qspin::paravirt_queued::CountedRawLock>(), 0);
     assert_eq!(mutex::<qspin::paravirt_ticket::CountedRawLock>(), 0);
+    assert_eq!(mutex::<qspin::select::CountedRawLock>(), 0);
     let lock = qspin::queued_rw::RawRwLock::INIT;
     let shared = allocations(|| {
         let held = lock.lock_shared();

@@ -4,6 +4,7 @@
 //! `pub fn run(args: &Args) -> Result<ExitCode, Failure>`; adding one is a `mod`, a variant of
 //! [`Command`] and an arm of [`run`].
 
+pub mod advise;
 pub mod bench;
 pub mod hog;
 pub mod locks;
@@ -23,6 +24,8 @@ use crate::failure::Failure;
 pub enum Command {
     /// List the locks: size, fairness, how they wait, what they are good for.
     Locks(locks::Args),
+    /// Say which lock fits this machine and program, and why.
+    Advise(advise::Args),
     /// Measure locks on this machine, side by side, and say which is best.
     Bench(bench::Args),
     /// Make a report from the rows of one or more runs.
@@ -42,6 +45,7 @@ pub enum Command {
 pub fn run(command: &Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Locks(args) => locks::run(args),
+        Command::Advise(args) => advise::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Report(args) => report::run(args),
         Command::Stat(args) => stat::run(args),

@@ -26,6 +26,7 @@ use qspin_core::tuning::Tuning;
 use qspin_core::waiting::Bucket;
 
 use self::holder::{Hint, Unhinted};
+pub(crate) use self::syscall::say_unless_blocked;
 use crate::events::NoEvents;
 
 /// Every node a tail can name: 4 MiB of address space, of which only the pages of threads

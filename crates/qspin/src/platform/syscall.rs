@@ -34,3 +34,16 @@ pub(crate) unsafe fn syscall<const N: usize>(number: i64, arguments: [u64; N]) -
     }
     result
 }
+
+/// Writes a line to stderr if nobody has to be waited for; otherwise it stays unsaid.
+/// Async-signal-safe.
+pub(crate) fn say_unless_blocked(line: &[u8]) {
+    let mut stderr = libc::pollfd { fd: libc::STDERR_FILENO, events: libc::POLLOUT, revents: 0 };
+    // SAFETY: one valid `pollfd`, and a timeout of 0.
+    let ready = unsafe { syscall(libc::SYS_poll, [&raw mut stderr as u64, 1, 0, 0, 0]) };
+    if ready == 1 && stderr.revents & libc::POLLOUT != 0 {
+        let arguments = [stderr.fd as u64, line.as_ptr() as u64, line.len() as u64, 0, 0];
+        // SAFETY: the bytes are valid for reading.
+        unsafe { syscall(libc::SYS_write, arguments) };
+    }
+}

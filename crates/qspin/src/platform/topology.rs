@@ -1,141 +1,335 @@
-//! Which NUMA node a CPU belongs to, from sysfs.
+//! Where CPUs are, and how far from each other: nodes, last-level caches, distances.
+//!
+//! # Problem
+//! A lock that prefers waiters near its holder asks two questions on its slow path: where does this
+//! thread run, and how far is it from there to there? The answers are made once, when the program is
+//! loaded, and only looked up later: no file is read and nothing is allocated on the path of a lock.
+//!
+//! # Source
+//! sysfs ([`sysfs`](Topology::read)): `node*/cpulist`, `node*/distance`, `cpu*/cache`. Or what
+//! `QSPIN_TOPOLOGY` says: `4x18x2`, four nodes of 18 cores of two hardware threads; or a folder
+//! with files like sysfs's. With it the machine is *fake*: threads are laid on its CPUs by their
+//! number, one node after the other, wherever they really run.
+//!
+//! # Levels of distance
+//! | distance | from one CPU to another |
+//! |--:|---|
+//! | 0 | of the same last-level cache |
+//! | 1 | of the same node |
+//! | 2, 3 … | of the node at the nearest, next, … distance that the firmware's table (SLIT) has |
+//!
+//! # What is defined where the world is not as it should be
+//! * No sysfs, no nodes in it, or nonsense: one node, at distance 0 from itself.
+//! * A CPU that no node lists, one that was offline when the program was loaded, and one past the
+//!   end: as a CPU of the first place, of the lowest node. A cpuset that changes while the program
+//!   runs needs no answer of its own: every CPU of the machine has its place, allowed or not.
+//! * Node numbers with holes are kept as names; nodes without CPUs are no places.
 
-use std::fs;
-use std::io;
+mod grid;
+mod sysfs;
+
+use core::sync::atomic::AtomicPtr;
+use core::sync::atomic::Ordering::{Acquire, Release};
+use std::ffi::OsStr;
+use std::fmt;
 use std::path::Path;
 
-/// Where Linux shows its NUMA nodes.
-pub const SYSFS_NODES: &str = "/sys/devices/system/node";
+use qspin_core::platform::CpuId;
 
-/// The NUMA node of each CPU.
+use super::rseq::{self, Area};
+use crate::excerpt::excerpt;
+
+pub use sysfs::{SYSFS, parse_cpu_list};
+
+/// The variable that names another topology.
+pub const VARIABLE: &str = "QSPIN_TOPOLOGY";
+
+/// Nodes that a topology may have: what Linux can be built for.
+const MOST_NODES: usize = 1 << 10;
+/// CPUs that a fake topology may have.
+const MOST_CPUS: usize = 1 << 16;
+
+/// A last-level cache, or the part of one that is on one node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    cache: u32,
+    /// Index into `nodes`.
+    node: u32,
+}
+
+/// A CPU that has no place.
+const NOWHERE: u32 = u32::MAX;
+
+/// Where the CPUs of a machine are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Topology {
-    /// Node of CPU `i`; `None` for a CPU that no node lists.
-    node_of: Vec<Option<u32>>,
+    /// Numbers of the nodes that have CPUs, ascending.
+    nodes: Vec<u32>,
+    places: Vec<Place>,
+    /// Index into `places` of each CPU, or [`NOWHERE`].
+    place_of: Vec<u32>,
+    /// Distance from node to node, both by index.
+    ranks: Vec<u32>,
+    /// The CPU of each thread by its number, over and over; empty if threads are where they run.
+    laid: Vec<u32>,
 }
 
 impl Topology {
-    /// Reads the nodes of this machine. A machine (or container) that shows none has one node,
-    /// 0, to which every CPU belongs.
+    /// One node that every CPU belongs to: what is assumed of a machine that shows nothing.
+    pub const ONE_NODE: Self = Self {
+        nodes: Vec::new(),
+        places: Vec::new(),
+        place_of: Vec::new(),
+        ranks: Vec::new(),
+        laid: Vec::new(),
+    };
+
+    /// Reads this machine's; [`ONE_NODE`](Self::ONE_NODE) where it shows none, or nonsense.
     #[must_use]
     pub fn of_this_machine() -> Self {
-        Self::read(Path::new(SYSFS_NODES)).unwrap_or(Self { node_of: Vec::new() })
+        Self::read(Path::new(SYSFS)).unwrap_or(Self::ONE_NODE)
     }
 
-    /// Reads the nodes from `nodes`, a folder like [`SYSFS_NODES`] with `node0/cpulist` and so
-    /// on. Node numbers may have holes, nodes may have no CPU, CPUs may have no node.
+    /// A fake topology as `QSPIN_TOPOLOGY` describes it: `NODESxCORESxTHREADS`, or a folder that
+    /// [`find`](Self::find) can read.
     ///
     /// # Errors
-    /// The folder cannot be read, or a list of CPUs is malformed.
-    pub fn read(nodes: &Path) -> io::Result<Self> {
-        let mut node_of = Vec::new();
-        for entry in fs::read_dir(nodes)? {
-            let entry = entry?;
-            let name = entry.file_name();
-            let Some(node) = name
-                .to_str()
-                .and_then(|name| name.strip_prefix("node"))
-                .and_then(|number| number.parse::<u32>().ok())
-            else {
-                continue;
-            };
-            let path = entry.path().join("cpulist");
-            let list = fs::read_to_string(&path)?;
-            let cpus = parse_cpu_list(list.trim()).ok_or_else(|| {
-                let message = format!(
-                    "{}: `{}` is not a list of CPUs like `0-3,8`",
-                    path.display(),
-                    list.trim()
-                );
-                io::Error::new(io::ErrorKind::InvalidData, message)
-            })?;
-            for cpu in cpus {
-                let cpu = cpu as usize;
-                if node_of.len() <= cpu {
-                    node_of.resize(cpu + 1, None);
-                }
-                node_of[cpu] = Some(node);
-            }
-        }
-        Ok(Self { node_of })
+    /// What is wrong with it, and what would be right, in one line.
+    pub fn fake(described: &OsStr) -> Result<Self, String> {
+        let folder = Path::new(described);
+        let shown = excerpt(&described.to_string_lossy());
+        let mut topology = if described.as_encoded_bytes().contains(&b'/') || folder.is_dir() {
+            Self::find(folder).map_err(|why| format!("{VARIABLE}={shown}: {why}"))?
+        } else {
+            grid::parse(described).ok_or_else(|| {
+                format!(
+                    "{VARIABLE}={shown} is neither NODESxCORESxTHREADS like 4x18x2 (at most \
+                     {MOST_NODES} nodes and {MOST_CPUS} CPUs) nor a folder with files like \
+                     those of {SYSFS}"
+                )
+            })?
+        };
+        topology.laid = topology.spread();
+        Ok(topology)
     }
 
-    /// The node of CPU `cpu`; 0 for one that no node lists.
+    /// What the environment's value says: `None` if there is none, or an empty one.
+    ///
+    /// # Errors
+    /// As [`fake`](Self::fake).
+    pub fn from_value(value: Option<&OsStr>) -> Result<Option<Self>, String> {
+        value.filter(|value| !value.is_empty()).map(Self::fake).transpose()
+    }
+
+    /// Whether threads are laid on its CPUs by their number.
+    #[must_use]
+    pub fn is_fake(&self) -> bool {
+        !self.laid.is_empty()
+    }
+
+    /// The CPUs that it knows.
+    pub fn cpus(&self) -> impl Iterator<Item = usize> {
+        (0..self.place_of.len()).filter(|&cpu| self.place_of[cpu] != NOWHERE)
+    }
+
+    /// The number of the node of CPU `cpu`; the lowest one for a CPU that no node lists.
     #[must_use]
     pub fn node_of(&self, cpu: usize) -> u32 {
-        self.node_of.get(cpu).copied().flatten().unwrap_or(0)
+        let index = self.places.get(self.place_of(cpu) as usize).map_or(0, |place| place.node);
+        self.nodes.get(index as usize).copied().unwrap_or(0)
+    }
+
+    /// The place of CPU `cpu`: CPUs of one place are at distance 0. From 0 without holes.
+    #[inline]
+    #[must_use]
+    pub fn place_of(&self, cpu: usize) -> u32 {
+        match self.place_of.get(cpu) {
+            Some(&place) if place != NOWHERE => place,
+            _ => 0,
+        }
+    }
+
+    /// The distance from one place to another, in levels (see the [module](self)). Places that this
+    /// topology does not have are two places if their numbers differ.
+    #[inline]
+    #[must_use]
+    pub fn distance(&self, from: u32, to: u32) -> u32 {
+        if from == to {
+            return 0;
+        }
+        match (self.places.get(from as usize), self.places.get(to as usize)) {
+            (Some(from), Some(to)) if from.cache == to.cache => 0,
+            (Some(from), Some(to)) if from.node == to.node => 1,
+            (Some(from), Some(to)) => {
+                self.ranks[from.node as usize * self.nodes.len() + to.node as usize]
+            }
+            _ => 1,
+        }
+    }
+
+    /// The distance from the CPU `from` to the CPU `to`.
+    #[must_use]
+    pub fn distance_of_cpus(&self, from: usize, to: usize) -> u32 {
+        self.distance(self.place_of(from), self.place_of(to))
+    }
+
+    /// The CPU on which a fake topology lays the thread of this number.
+    #[inline]
+    #[must_use]
+    pub fn cpu_of_thread(&self, thread: CpuId) -> Option<usize> {
+        let turn = (thread.number() as usize).checked_rem(self.laid.len())?;
+        Some(self.laid[turn] as usize)
     }
 
     /// How many nodes have at least one of `cpus`.
     pub fn nodes_among(&self, cpus: impl IntoIterator<Item = usize>) -> usize {
-        let mut nodes: Vec<u32> = cpus.into_iter().map(|cpu| self.node_of(cpu)).collect();
-        nodes.sort_unstable();
-        nodes.dedup();
-        nodes.len()
+        count_different(cpus.into_iter().map(|cpu| self.node_of(cpu)))
+    }
+
+    /// How many last-level caches have at least one of `cpus`.
+    pub fn caches_among(&self, cpus: impl IntoIterator<Item = usize>) -> usize {
+        let place = |cpu| self.places.get(self.place_of(cpu) as usize);
+        count_different(cpus.into_iter().map(|cpu| place(cpu).map_or(0, |place| place.cache)))
+    }
+
+    /// Every distance that there is between two of `cpus`, ascending.
+    pub fn distances_among(&self, cpus: impl IntoIterator<Item = usize>) -> Vec<u32> {
+        let mut places: Vec<u32> = cpus.into_iter().map(|cpu| self.place_of(cpu)).collect();
+        places.sort_unstable();
+        places.dedup();
+        let pairs = places.iter().flat_map(|&from| places.iter().map(move |&to| (from, to)));
+        let mut all: Vec<u32> = pairs.map(|(from, to)| self.distance(from, to)).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// The CPUs in the order in which threads are laid on them: one of each node, then the next.
+    fn spread(&self) -> Vec<u32> {
+        let mut of_node = vec![Vec::new(); self.nodes.len()];
+        for cpu in self.cpus() {
+            of_node[self.places[self.place_of[cpu] as usize].node as usize].push(cpu as u32);
+        }
+        let longest = of_node.iter().map(Vec::len).max().unwrap_or(0);
+        (0..longest)
+            .flat_map(|turn| of_node.iter().filter_map(move |cpus| cpus.get(turn)))
+            .copied()
+            .collect()
     }
 }
 
-/// CPUs of a kernel list like `0-3,8,10-11`; the empty list is one, too.
-#[must_use]
-pub fn parse_cpu_list(list: &str) -> Option<Vec<u32>> {
-    /// More CPUs than any kernel is built for: a guard against a list that fills the memory.
-    const MOST: u32 = 1 << 20;
-    let mut cpus = Vec::new();
-    for range in list.split(',').filter(|range| !range.is_empty()) {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let (first, last) = (first.parse::<u32>().ok()?, last.parse::<u32>().ok()?);
-        if first > last || last >= MOST {
-            return None;
-        }
-        cpus.extend(first..=last);
+impl fmt::Display for Topology {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nodes = self.nodes.len().max(1);
+        write!(f, "{nodes} node{}", if nodes == 1 { "" } else { "s" })
     }
-    Some(cpus)
+}
+
+fn count_different(numbers: impl Iterator<Item = u32>) -> usize {
+    let mut numbers: Vec<u32> = numbers.collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers.len()
+}
+
+static ONE_NODE: Topology = Topology::ONE_NODE;
+
+/// Null until the program is loaded: then [`ONE_NODE`] is in force.
+static IN_FORCE: AtomicPtr<Topology> = AtomicPtr::new(core::ptr::null_mut());
+
+/// The topology in force. Async-signal-safe.
+#[inline]
+#[must_use]
+pub fn in_force() -> &'static Topology {
+    // SAFETY: null, or made by `set` of a reference for the whole program and only read through.
+    // ORDERING: Acquire pairs with the Release of `set`. (A load on the processors of today.)
+    unsafe { IN_FORCE.load(Acquire).as_ref() }.unwrap_or(&ONE_NODE)
+}
+
+/// Puts another topology in force, at any moment. A waiter that is under way keeps the place that
+/// it had in the old one, so until it is served the order of a queue may be worse, never wrong.
+pub fn set(topology: &'static Topology) {
+    IN_FORCE.store(core::ptr::from_ref(topology).cast_mut(), Release);
+}
+
+/// The place of this thread, whose number is `thread`: where it runs at this moment, or where a
+/// fake topology lays it. Async-signal-safe.
+#[inline]
+#[must_use]
+pub fn place(thread: Option<CpuId>) -> u32 {
+    let topology = in_force();
+    if topology.places.len() <= 1 {
+        0
+    } else if topology.is_fake() {
+        thread
+            .and_then(|thread| topology.cpu_of_thread(thread))
+            .map_or(0, |cpu| topology.place_of(cpu))
+    } else {
+        topology.place_of(current_cpu())
+    }
+}
+
+/// The CPU on which this thread runs.
+#[inline]
+fn current_cpu() -> usize {
+    // SAFETY: this thread's own area, if it has one.
+    match unsafe { rseq::mine().as_ref() }.and_then(Area::cpu) {
+        Some(cpu) => cpu as usize,
+        // SAFETY: a call without arguments. Negative where the kernel does not tell: past the end.
+        None => unsafe { libc::sched_getcpu() as usize },
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn tree(nodes: &[(&str, &str)]) -> tempfile::TempDir {
-        let root = tempfile::tempdir().unwrap();
-        for (node, cpus) in nodes {
-            fs::create_dir(root.path().join(node)).unwrap();
-            fs::write(root.path().join(node).join("cpulist"), format!("{cpus}\n")).unwrap();
-        }
-        root
+    fn thread(number: u32) -> CpuId {
+        CpuId::new(number).unwrap()
     }
 
     #[test]
-    fn lists_of_cpus() {
-        assert_eq!(parse_cpu_list("0-3,8"), Some(vec![0, 1, 2, 3, 8]));
-        assert_eq!(parse_cpu_list(""), Some(vec![]));
-        for bad in ["x", "3-1", "1-", "-", "0-4294967295", "1 2"] {
-            assert_eq!(parse_cpu_list(bad), None, "{bad}");
-        }
+    fn threads_are_laid_one_node_after_the_other() {
+        let topology = Topology::fake(OsStr::new("2x2x1")).unwrap();
+        let cpus: Vec<_> = (0..6).map(|n| topology.cpu_of_thread(thread(n)).unwrap()).collect();
+        assert_eq!(cpus, [0, 2, 1, 3, 0, 2]);
+        let nodes: Vec<_> = cpus.iter().map(|&cpu| topology.node_of(cpu)).collect();
+        assert_eq!(nodes, [0, 1, 0, 1, 0, 1]);
+        assert!(topology.is_fake());
+        assert_eq!(Topology::ONE_NODE.cpu_of_thread(thread(3)), None);
     }
 
     #[test]
-    fn nodes_with_holes_and_without_cpus() {
-        let root = tree(&[("node0", "0-1"), ("node2", "4-5"), ("node7", ""), ("power", "9")]);
-        let topology = Topology::read(root.path()).unwrap();
-        assert_eq!(topology.node_of(1), 0);
-        assert_eq!(topology.node_of(4), 2);
-        assert_eq!(topology.node_of(2), 0, "a CPU without a node");
-        assert_eq!(topology.node_of(999), 0, "a CPU past the end");
-        assert_eq!(topology.nodes_among([0, 1, 4, 5]), 2);
+    fn one_node_has_every_cpu_at_distance_0() {
+        let one = Topology::ONE_NODE;
+        assert_eq!((one.node_of(0), one.node_of(usize::MAX), one.place_of(7)), (0, 0, 0));
+        assert_eq!(one.nodes_among(0..64), 1);
+        assert_eq!(one.distances_among(0..64), [0]);
+        assert_eq!(one.to_string(), "1 node");
     }
 
     #[test]
-    fn a_malformed_list_says_where_and_what() {
-        let root = tree(&[("node0", "zero")]);
-        let error = Topology::read(root.path()).unwrap_err().to_string();
-        assert!(error.contains("cpulist") && error.contains("zero"), "{error}");
+    fn places_of_another_topology_are_apart_and_harmless() {
+        let topology = Topology::fake(OsStr::new("2x1x1")).unwrap();
+        assert_eq!((topology.distance(9, 9), topology.distance(0, 9)), (0, 1));
     }
 
     #[test]
-    fn a_machine_without_sysfs_has_one_node() {
-        assert!(Topology::read(Path::new("/nonexistent")).is_err());
-        let none = Topology { node_of: Vec::new() };
-        assert_eq!(none.nodes_among(0..64), 1);
+    fn an_empty_value_is_none() {
+        assert_eq!(Topology::from_value(None), Ok(None));
+        assert_eq!(Topology::from_value(Some(OsStr::new(""))), Ok(None));
+    }
+
+    #[test]
+    fn this_thread_has_a_place_in_any_topology() {
+        // The only test of this process that sets one.
+        let real = place(Some(thread(1)));
+        assert!(real == 0 || (real as usize) < in_force().places.len());
+        set(Box::leak(Box::new(Topology::fake(OsStr::new("3x2x1")).unwrap())));
+        let places: Vec<_> = (0..4).map(|number| place(Some(thread(number)))).collect();
+        assert_eq!(places, [0, 1, 2, 0]);
+        assert_eq!(place(None), 0, "without a number");
+        set(&ONE_NODE);
+        assert_eq!(place(Some(thread(2))), 0);
     }
 }

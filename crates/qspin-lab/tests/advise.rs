@@ -1,0 +1,281 @@
+//! `qspin advise`: inputs, choice, reason, and what would change it; on this machine, on others' files
+//! and under limits.
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+const VARIABLES: [&str; 4] = ["QSPIN_LOCK", "QSPIN_THREADS", "QSPIN_DEDICATED", "QSPIN_TOPOLOGY"];
+
+/// `qspin advise` in an environment without a word about locks.
+fn advise(args: &[&str]) -> Command {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin("qspin"));
+    VARIABLES.iter().for_each(|name| {
+        command.env_remove(name);
+    });
+    command.arg("advise").args(args);
+    command
+}
+
+fn text(output: &Output) -> String {
+    assert!(output.status.success(), "{output:?}");
+    assert!(output.stderr.is_empty(), "{output:?}");
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn json(command: &mut Command) -> Value {
+    let text = text(&command.arg("--json").output().unwrap());
+    assert_eq!(text.lines().count(), 1, "{text}");
+    serde_json::from_str(&text).unwrap()
+}
+
+/// The one line of a refusal.
+fn refused(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(output.stdout.is_empty());
+    assert!(said.lines().count() == 1 && said.starts_with("qspin: "), "{said}");
+    said
+}
+
+/// Another machine: two nodes of two CPUs under KVM.
+struct Machine(tempfile::TempDir);
+
+impl Machine {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+            .file("proc/self/status", "Threads:\t1\nCpus_allowed_list:\t0-3")
+            .file("proc/self/cgroup", "0::/app")
+            .file("proc/stat", "cpu  1 0 1 98 0 0 0 0")
+            .file("sys/devices/system/cpu/online", "0-3")
+            .file("sys/devices/system/node/node0/cpulist", "0-1")
+            .file("sys/devices/system/node/node0/distance", "10 21")
+            .file("sys/devices/system/node/node1/cpulist", "2-3")
+            .file("sys/devices/system/node/node1/distance", "21 10")
+            .kvm(0x80, 0)
+    }
+
+    fn file(self, path: &str, text: &str) -> Self {
+        let path = self.0.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, format!("{text}\n")).unwrap();
+        self
+    }
+
+    fn kvm(self, features: u32, hints: u32) -> Self {
+        let text = format!(
+            "   0x00000001 0x00: eax=0x0 ebx=0x0 ecx=0x80000000 edx=0x0\n   \
+             0x40000000 0x00: eax=0x40000001 ebx=0x4b4d564b ecx=0x564b4d56 edx=0x0000004d\n   \
+             0x40000001 0x00: eax={features:#x} ebx=0x0 ecx=0x0 edx={hints:#x}"
+        );
+        self.file("cpuid", &text)
+    }
+
+    fn path(&self) -> &str {
+        self.0.path().to_str().unwrap()
+    }
+
+    fn advise(&self, args: &[&str]) -> Command {
+        advise(&[&["--root", self.path()], args].concat())
+    }
+}
+
+#[test]
+fn this_machine_gets_an_advice_with_a_reason() {
+    let said = json(&mut advise(&[]));
+    let choice = said["choice"].as_str().unwrap();
+    assert!(said["reason"].as_str().unwrap().len() > 20);
+    assert!(!said["inputs"]["cpus"].as_array().unwrap().is_empty());
+    assert!(!said["changes"].as_array().unwrap().is_empty());
+    let text = text(&advise(&[]).output().unwrap());
+    assert!(text.starts_with(&format!("Take `{choice}`")), "{text}");
+    for part in ["CPU quota", "PV_UNHALT", "NUMA nodes", "What would change that:", "QSPIN_THREADS"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn another_machine_is_advised_from_its_files() {
+    let machine = Machine::new();
+    let said = json(&mut machine.advise(&[]));
+    assert_eq!((&said["choice"], &said["rule"]), (&"cna-paravirt".into(), &"hypervisor".into()));
+    assert_eq!(said["inputs"]["distances"], serde_json::json!([0, 2]));
+    assert_eq!(said["inputs"]["hypervisor"]["pv_unhalt"], true);
+    let text = text(&machine.advise(&[]).output().unwrap());
+    assert!(text.starts_with("Take `cna-paravirt`"), "{text}");
+    for line in ["4 (0-3)", "all CPUs on one NUMA node", "→ paravirt", "→ cna\n", "→ backoff"]
+    {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    // What is said counts more than what is found.
+    let rule = |args: &[&str]| json(&mut machine.advise(args))["rule"].clone();
+    assert_eq!(rule(&["--dedicated"]), "dedicated");
+    assert_eq!(rule(&["--threads", "5"]), "more-threads-than-cpus");
+    assert_eq!(rule(&["--no-halt"]), "hypervisor-without-halt");
+    let said = json(machine.advise(&[]).env("QSPIN_LOCK", "backoff"));
+    assert_eq!((&said["choice"], &said["rule"]), (&"backoff".into(), &"said".into()));
+    assert_eq!(said["changes"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn idle_by_the_guest_itself_is_explained() {
+    // `-overcommit cpu-pm=on` without the hint: whether the CPUs are dedicated nobody says.
+    let machine = Machine::new().kvm(0, 0);
+    let said = text(&machine.advise(&[]).output().unwrap()).replace('\n', " ");
+    assert!(said.contains("cpu-pm=on") && said.contains("say --dedicated"), "{said}");
+    // With the hint there is nothing to be explained.
+    let machine = Machine::new().kvm(0, 1);
+    let said = text(&machine.advise(&[]).output().unwrap());
+    assert!(said.contains("KVM_HINTS_REALTIME") && !said.contains("cpu-pm=on"), "{said}");
+    assert!(said.starts_with("Take `cna`"), "{said}");
+}
+
+#[test]
+fn doubtful_promises_are_remarked() {
+    let machine = Machine::new().kvm(0, 1).file("proc/stat", "cpu  1 0 1 88 0 0 0 10");
+    let said = text(&machine.advise(&[]).output().unwrap()).replace('\n', " ");
+    assert!(said.contains("said to be dedicated, yet"), "{said}");
+    assert!(said.contains("10.00 %"), "{said}");
+}
+
+#[test]
+fn a_quota_of_another_machine_is_heeded() {
+    let machine = Machine::new().file("sys/fs/cgroup/cpu.max", "150000 100000");
+    let said = json(&mut machine.advise(&["--dedicated"]));
+    assert_eq!((&said["rule"], &said["choice"]), (&"quota".into(), &"cna-paravirt".into()));
+    assert_eq!(said["inputs"]["quota"]["cpus"], 1.5);
+    let text = text(&machine.advise(&[]).output().unwrap());
+    assert!(text.contains("1.50 CPUs") && text.contains("sys/fs/cgroup/cpu.max"), "{text}");
+}
+
+#[test]
+fn a_fake_topology_is_heeded_and_named() {
+    let mut command = advise(&["--dedicated", "--threads", "1"]);
+    let said = json(command.env("QSPIN_TOPOLOGY", "4x18x2"));
+    assert_eq!(
+        (&said["inputs"]["nodes"], &said["inputs"]["topology"]),
+        (&4.into(), &"4x18x2".into())
+    );
+    if said["rule"] == "dedicated" {
+        assert_eq!(said["choice"], "cna");
+    } else {
+        assert_eq!(said["rule"], "quota", "nothing else could stop one thread");
+    }
+    let tree = Machine::new();
+    let text = text(&advise(&[]).env("QSPIN_TOPOLOGY", tree.path()).output().unwrap());
+    assert!(text.contains("which is fake") && text.contains("levels 0 2"), "{text}");
+}
+
+#[test]
+fn fewer_cpus_are_seen_at_once() {
+    let all = json(&mut advise(&[]))["inputs"]["cpus"].as_array().unwrap().clone();
+    let first = all[0].as_u64().unwrap() as usize;
+    let mut command = advise(&["--threads", "2"]);
+    // SAFETY: between fork and exec only a system call is made, on plain bits.
+    unsafe {
+        command.pre_exec(move || {
+            let mut set: libc::cpu_set_t = std::mem::zeroed();
+            libc::CPU_SET(first, &mut set);
+            match libc::sched_setaffinity(0, size_of_val(&set), &set) {
+                0 => Ok(()),
+                _ => Err(std::io::Error::last_os_error()),
+            }
+        });
+    }
+    let said = json(&mut command);
+    assert_eq!(said["inputs"]["cpus"], serde_json::json!([first]));
+    let stopped = ["more-threads-than-cpus", "overcommit-without-halt"];
+    assert!(stopped.contains(&said["rule"].as_str().unwrap()), "{said}");
+}
+
+/// A control group of this machine, which is removed at the end.
+struct Group(PathBuf);
+
+impl Group {
+    /// One that allows half a CPU; `None` where none may be made.
+    fn of_half_a_cpu() -> Option<Self> {
+        let name = format!("qspin-test-{}", std::process::id());
+        for top in ["", "unified", "cpu", "cpu,cpuacct"] {
+            let path = Path::new("/sys/fs/cgroup").join(top).join(&name);
+            if fs::create_dir(&path).is_err() {
+                continue;
+            }
+            let group = Self(path);
+            let set = |file: &str, text: &str| {
+                let path = group.0.join(file);
+                path.exists() && fs::write(path, text).is_ok()
+            };
+            if set("cpu.max", "50000 100000")
+                || set("cpu.cfs_period_us", "100000") && set("cpu.cfs_quota_us", "50000")
+            {
+                return Some(group);
+            }
+        }
+        None
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn a_real_quota_is_found() {
+    let Some(group) = Group::of_half_a_cpu() else {
+        println!("skipped: no control group can be made here");
+        return;
+    };
+    let mut command = Command::new("sh");
+    VARIABLES.iter().for_each(|name| {
+        command.env_remove(name);
+    });
+    command.args(["-c", "echo $$ > \"$0/cgroup.procs\" && exec \"$1\" advise --dedicated --json"]);
+    command.arg(&group.0).arg(assert_cmd::cargo::cargo_bin("qspin"));
+    let said: Value = serde_json::from_str(&text(&command.output().unwrap())).unwrap();
+    assert_eq!(said["inputs"]["quota"]["cpus"], 0.5, "{said}");
+    assert_eq!(said["rule"], "quota");
+    let file = said["inputs"]["quota"]["file"].as_str().unwrap();
+    assert!(Path::new(file).starts_with(&group.0), "{file}");
+}
+
+#[test]
+fn what_is_malformed_is_refused_in_one_line() {
+    let environment = [
+        ("QSPIN_LOCK", "nativ", "native, paravirt, backoff, cna or cna-paravirt"),
+        ("QSPIN_THREADS", "0", "a number of threads like 32"),
+        ("QSPIN_DEDICATED", "yes", "0 or 1"),
+        ("QSPIN_TOPOLOGY", "4x18", "NODESxCORESxTHREADS like 4x18x2"),
+        ("QSPIN_TOPOLOGY", "0x1x1", "NODESxCORESxTHREADS"),
+        ("QSPIN_TOPOLOGY", "/nonexistent", "no cpu/online and no node/node0/cpulist"),
+    ];
+    for (name, value, right) in environment {
+        for machine in [None, Some(Machine::new())] {
+            let mut command = machine.as_ref().map_or_else(|| advise(&[]), |m| m.advise(&[]));
+            let said = refused(command.env(name, value));
+            assert!(said.contains(&format!("{name}={value}")) && said.contains(right), "{said}");
+        }
+    }
+    let node = "sys/devices/system/node/node1/cpulist";
+    for (file, text, right) in [
+        (node, "two", "list of CPUs like"),
+        (node, "1-2", "node0 lists CPU 1, too"),
+        ("sys/devices/system/cpu/online", "9", "no node lists a CPU that is online"),
+        ("sys/devices/system/node/node1/distance", "21", "2 distances"),
+        ("sys/fs/cgroup/cpu.max", "1", "like `150000 100000`"),
+        ("proc/self/status", "Cpus_allowed_list:\t?", "list of CPUs"),
+        ("cpuid", "0x1", "edx=0x00000000"),
+    ] {
+        let said = refused(&mut Machine::new().file(file, text).advise(&["--json"]));
+        assert!(said.contains(right), "{said}");
+    }
+    assert!(refused(&mut advise(&["--root", "/nonexistent"])).contains("like /"));
+    assert!(refused(&mut advise(&["--threads", "0"])).contains("1..=1048576"));
+    assert!(refused(&mut advise(&["native"])).contains("Usage: qspin advise"));
+}

@@ -1,0 +1,25 @@
+//! What was read, in a message: one line of it, and not too much.
+
+/// The beginning of `text`, without line ends and other control characters.
+pub(crate) fn excerpt(text: &str) -> String {
+    const MOST: usize = 60;
+    let text = text.trim();
+    let shown = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    if text.chars().nth(MOST).is_none() {
+        shown.collect()
+    } else {
+        shown.take(MOST).chain(['…']).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_excerpt_is_one_short_line() {
+        assert_eq!(excerpt(" a\nb\x1b[1m\n"), "a b [1m");
+        assert_eq!(excerpt(&"é".repeat(60)), "é".repeat(60));
+        assert_eq!(excerpt(&"é".repeat(61)), format!("{}…", "é".repeat(60)));
+    }
+}

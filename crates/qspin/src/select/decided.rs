@@ -1,0 +1,141 @@
+//! What was decided, in one byte: proposed until the first lock operation, fixed from then on.
+//!
+//! # Problem
+//! To decide takes files, memory and time; a lock operation may have none of these, and may run in a
+//! signal handler, or before `main`. So the decision is *made* when the program is loaded, or when
+//! the program asks for it, and only *looked up* by locks. The first lock operation of the process
+//! fixes what it finds, since a word that one algorithm has touched must not be read by another.
+//!
+//! # States
+//! ```text
+//!  FALLBACK ──at load──► proposal ──by the program, any number of times──► proposal
+//!      │                     │                                                │
+//!      └──── first lock operation ───────────────────────────────────────────┴──► fixed
+//! ```
+//!
+//! # Invariants
+//! * **F1** But for OPEN, the byte is a [`Choice`] whose lock exists, at any time.
+//! * **F2** OPEN is cleared once and never set again, and the choice never changes after that.
+
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicPtr, AtomicU8};
+
+use super::choice::Choice;
+use crate::platform::say_unless_blocked;
+
+/// The choice may still change. A byte with it is no choice's number: locks look once.
+const OPEN: u8 = 1 << 7;
+
+/// What the first lock operation finds if it comes before the decision, in a function that runs at
+/// load time, too. Paravirt is never the worst choice by much, whatever the machine.
+pub const FALLBACK: Choice = Choice::Paravirt;
+
+static STATE: State = State::new();
+
+/// On a cache line of its own: every lock operation reads it, so nobody may write beside it.
+#[repr(align(128))]
+struct State(AtomicU8);
+
+impl State {
+    const fn new() -> Self {
+        Self(AtomicU8::new(FALLBACK as u8 | OPEN))
+    }
+
+    /// F2. Returns whether it still could be changed.
+    fn propose(&self, choice: Choice) -> bool {
+        let new = choice.lock() as u8 | OPEN;
+        let propose = |seen| (seen & OPEN != 0).then_some(new);
+        // ORDERING: Release pairs with the Acquire of `fix`, which says what was complained about.
+        self.0.fetch_update(Release, Relaxed, propose).is_ok()
+    }
+
+    /// Fixes the choice; the second value is whether that was done just now.
+    fn fix(&self) -> (Choice, bool) {
+        // ORDERING: Acquire pairs with the Release of `propose`.
+        let before = self.0.fetch_and(!OPEN, Acquire);
+        (of(before), before & OPEN != 0)
+    }
+}
+
+/// F1.
+fn of(state: u8) -> Choice {
+    Choice::numbered(state & !OPEN).unwrap_or(FALLBACK)
+}
+
+/// What all locks are: the number of a [`Choice`], or of none before that is fixed.
+#[inline]
+pub(super) fn glance() -> u8 {
+    // Relaxed: what is fixed is final (F2), and nothing is read by way of it.
+    STATE.0.load(Relaxed)
+}
+
+/// What all locks are, from now on at the latest.
+pub(super) fn decided() -> Choice {
+    Choice::numbered(glance()).unwrap_or_else(fix)
+}
+
+/// The first lock operation of the process. Async-signal-safe.
+#[cold]
+#[inline(never)]
+fn fix() -> Choice {
+    let (choice, just_now) = STATE.fix();
+    if just_now {
+        // SAFETY: null, or made by `complain` of a text for the whole program.
+        // ORDERING: Acquire pairs with the Release of `complain`.
+        if let Some(text) = unsafe { COMPLAINT.load(Acquire).as_ref() } {
+            say_unless_blocked(text.as_bytes());
+        }
+    }
+    choice
+}
+
+/// What is wrong with the environment: one line. Said by the first lock operation, because before
+/// it nobody knows whether the program heeds the environment at all.
+static COMPLAINT: AtomicPtr<String> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Has `text` said on stderr, on one line and once, if a lock is chosen in this process.
+pub(super) fn complain(text: &str) {
+    let line = format!("{}\n", text.replace(char::is_control, " "));
+    COMPLAINT.store(Box::leak(Box::new(line)), Release);
+}
+
+/// The choice is `choice` from now on, unless it was fixed before: then that one is returned.
+pub(super) fn propose(choice: Choice) -> Result<(), Choice> {
+    if STATE.propose(choice) { Ok(()) } else { Err(current().0) }
+}
+
+/// The choice as of now, and whether it is fixed.
+pub(super) fn current() -> (Choice, bool) {
+    let seen = STATE.0.load(Relaxed);
+    (of(seen), seen & OPEN == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn proposals_may_change_and_what_is_fixed_may_not() {
+        let state = State::new();
+        assert!(state.propose(Choice::Native) && state.propose(Choice::Backoff));
+        assert_eq!(state.fix(), (Choice::Backoff, true));
+        assert!(!state.propose(Choice::Native));
+        assert_eq!(state.fix(), (Choice::Backoff, false), "fixed once");
+    }
+
+    #[test]
+    fn what_comes_before_any_proposal_finds_the_fallback() {
+        let state = State::new();
+        assert_eq!(state.fix(), (FALLBACK, true));
+        assert!(!state.propose(Choice::Native));
+    }
+
+    #[test]
+    fn a_lock_that_does_not_exist_is_never_decided() {
+        let state = State::new();
+        for &choice in Choice::ALL {
+            state.propose(choice);
+            assert_eq!(of(state.0.load(Relaxed)), choice.lock());
+        }
+    }
+}

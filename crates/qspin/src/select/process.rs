@@ -1,0 +1,122 @@
+//! What the operating system says about this process: CPUs, threads, stolen time, and a hypervisor
+//! that CPUID does not show.
+//!
+//! Each function has a file below `root`, where `/` is, for its source; a file that is missing is
+//! no answer.
+
+use std::fs;
+use std::path::Path;
+
+use crate::excerpt::excerpt;
+use crate::platform::topology::parse_cpu_list;
+
+/// The CPUs on which the calling thread may run at this moment: its affinity within its cpuset.
+#[must_use]
+pub fn allowed_cpus() -> Vec<usize> {
+    /// More CPUs than any kernel is built for.
+    const MOST: usize = 1 << 20;
+    let bits = u64::BITS as usize;
+    // The kernel refuses a set that is smaller than its own; how big that is it does not say.
+    let mut set = vec![0u64; 1024 / bits];
+    loop {
+        // SAFETY: the set may be written and its size is given.
+        let code =
+            unsafe { libc::sched_getaffinity(0, size_of_val(&*set), set.as_mut_ptr().cast()) };
+        if code == 0 {
+            break;
+        }
+        if set.len() * bits >= MOST {
+            return Vec::new();
+        }
+        set.resize(set.len() * 2, 0);
+    }
+    (0..set.len() * bits).filter(|cpu| set[cpu / bits] >> (cpu % bits) & 1 != 0).collect()
+}
+
+/// The value of a line `name:\tvalue` of `/proc/self/status`.
+fn status(root: &Path, name: &str) -> Option<String> {
+    let text = fs::read_to_string(root.join("proc/self/status")).ok()?;
+    let value = |line: &str| Some(line.strip_prefix(name)?.strip_prefix(':')?.trim().to_owned());
+    text.lines().find_map(value)
+}
+
+/// The CPUs that `Cpus_allowed_list` allows.
+///
+/// # Errors
+/// It is no list of CPUs.
+pub(super) fn listed_cpus(root: &Path) -> Result<Option<Vec<usize>>, String> {
+    let Some(list) = status(root, "Cpus_allowed_list") else { return Ok(None) };
+    match parse_cpu_list(&list) {
+        Some(mut cpus) if !cpus.is_empty() => {
+            cpus.sort_unstable();
+            cpus.dedup();
+            Ok(Some(cpus.into_iter().map(|cpu| cpu as usize).collect()))
+        }
+        _ => Err(malformed(root, "proc/self/status", &list, "a list of CPUs like `0-3,8`")),
+    }
+}
+
+/// How many threads the process has at this moment.
+///
+/// # Errors
+/// It is no number.
+pub(super) fn threads(root: &Path) -> Result<Option<u32>, String> {
+    let Some(threads) = status(root, "Threads") else { return Ok(None) };
+    let number = threads.parse().ok().filter(|&number: &u32| number > 0);
+    let wrong = || malformed(root, "proc/self/status", &threads, "a number of threads");
+    number.map(Some).ok_or_else(wrong)
+}
+
+/// The share of the CPUs' time since the machine was started that the hypervisor gave to others.
+///
+/// # Errors
+/// The first line of `/proc/stat` is not as it should be.
+pub(super) fn stolen(root: &Path) -> Result<Option<f64>, String> {
+    let Ok(text) = fs::read_to_string(root.join("proc/stat")) else { return Ok(None) };
+    let line = text.lines().next().unwrap_or("");
+    let wrong = || malformed(root, "proc/stat", line, "`cpu` and at least 8 numbers of ticks");
+    let fields = line.strip_prefix("cpu ").ok_or_else(wrong)?;
+    // user nice system idle iowait irq softirq steal; guests' time is in user's, too.
+    let ticks: Vec<f64> = fields
+        .split_whitespace()
+        .take(8)
+        .map_while(|n| n.parse::<u64>().ok())
+        .map(|n| n as f64)
+        .collect();
+    let &[.., steal] = ticks.as_slice() else { return Err(wrong()) };
+    if ticks.len() < 8 {
+        return Err(wrong());
+    }
+    Ok(Some(steal / ticks.iter().sum::<f64>().max(1.0)))
+}
+
+/// The hypervisor by what the firmware and the kernel say of the machine: for one that hides from
+/// CPUID. Only names that no machine of metal has.
+pub(super) fn hypervisor_by_name(root: &Path) -> Option<&'static str> {
+    /// (what a name begins with, whose it is)
+    const NAMES: [(&str, &str); 8] = [
+        ("QEMU", "QEMU"),
+        ("KVM", "KVM"),
+        ("VMware", "VMware"),
+        ("VirtualBox", "VirtualBox"),
+        ("innotek GmbH", "VirtualBox"),
+        ("Xen", "Xen"),
+        ("Bochs", "Bochs"),
+        ("Parallels", "Parallels"),
+    ];
+    let read = |file: &str| fs::read_to_string(root.join(file)).unwrap_or_default();
+    if read("sys/hypervisor/type").trim() == "xen" {
+        return Some("Xen");
+    }
+    let vendor = read("sys/class/dmi/id/sys_vendor");
+    let product = read("sys/class/dmi/id/product_name");
+    if vendor.trim() == "Microsoft Corporation" && product.trim() == "Virtual Machine" {
+        return Some("Hyper-V");
+    }
+    let known = |name: &str| NAMES.iter().find(|(begin, _)| name.trim().starts_with(begin));
+    known(&vendor).or_else(|| known(&product)).map(|(_, name)| *name)
+}
+
+fn malformed(root: &Path, file: &str, text: &str, what: &str) -> String {
+    format!("{}: `{}` is not {what}", root.join(file).display(), excerpt(text))
+}
