@@ -9,6 +9,8 @@
 //! | [`mcs`] | MCS lock | 8 | first come, first served | spins on its own cache line |
 //! | [`paravirt`] | queued spinlock, culled | 4 | nobody is forgotten | spins, then halts |
 //! | [`paravirt_stealing`] | queued spinlock that newcomers steal | 4 | past a sleeping head | spins, then halts |
+//! | [`cna`] | NUMA-aware queued spinlock | 4 | near waiters first, within bounds | spins on its own cache line |
+//! | [`cna_paravirt`] | the same, culled | 4 | nobody is forgotten | spins, then halts |
 //! | [`paravirt_queued`] | queued spinlock | 4 | first come, first served | spins, then halts |
 //! | [`paravirt_ticket`] | ticket lock | 4 | first come, first served | spins on the lock, then halts |
 //! | [`ticket`] | ticket lock | 4 | first come, first served | spins on the lock |
@@ -87,6 +89,21 @@ typed_mutex! {
     /// The paravirt queued spinlock, strictly first come, first served: document 000.
     /// See [`qspin_core::waiting::Halt`].
     paravirt_queued: qspin_core::queued::ParavirtQueuedLock
+}
+
+typed_mutex! {
+    /// The compact NUMA-aware lock: waiters near the holder first, within bounds.
+    ///
+    /// For machines whose cores are far apart, while every thread runs.
+    /// See [`qspin_core::order::Numa`] and [`platform::topology`].
+    cna: qspin_core::queued::CnaLock
+}
+
+typed_mutex! {
+    /// The compact NUMA-aware lock whose waiters halt, one or two of them awake.
+    ///
+    /// For machines whose cores are far apart, with threads that do not always run.
+    cna_paravirt: qspin_core::queued::CnaParavirtLock
 }
 
 typed_mutex! {

@@ -164,6 +164,16 @@ impl<E: StaticEvents, H: Hint> Platform for Threads<E, H> {
     }
 
     #[inline]
+    fn place(&self) -> u32 {
+        topology::place(cpu::current())
+    }
+
+    #[inline]
+    fn distance(&self, from: u32, to: u32) -> u32 {
+        topology::in_force().distance(from, to)
+    }
+
+    #[inline]
     fn yield_cpu(&self) {
         // SAFETY: a system call without arguments that touches no memory of ours.
         unsafe { libc::sched_yield() };

@@ -22,7 +22,7 @@ use core::mem::ManuallyDrop;
 use qspin_core::backoff::BackoffLock;
 use qspin_core::lock::{ConstLock, RawLock};
 use qspin_core::platform::{ConstWord, Platform};
-use qspin_core::queued::{NativeLock, ParavirtLock};
+use qspin_core::queued::{CnaLock, CnaParavirtLock, NativeLock, ParavirtLock};
 
 use super::decided::{decided, glance};
 
@@ -41,13 +41,12 @@ macro_rules! candidates {
             behind a call {
                 /// Test-and-set, pausing ever longer: threads do not always run, and cannot halt.
                 Backoff backoff "backoff": BackoffLock;
-                // NUMA order plugs in here: name `CnaLock` and `CnaParavirtLock`, and strike "for now".
                 /// As native, preferring waiters that are near the holder: every thread has a CPU, on
                 /// several nodes.
-                Cna cna "cna": NativeLock, for now Native;
+                Cna cna "cna": CnaLock;
                 /// As paravirt, preferring waiters that are near the holder: threads on several nodes that
                 /// do not always run.
-                CnaParavirt cna_paravirt "cna-paravirt": ParavirtLock, for now Paravirt;
+                CnaParavirt cna_paravirt "cna-paravirt": CnaParavirtLock;
             }
         }
     };
@@ -58,7 +57,7 @@ macro_rules! choices {
         here { $($(#[$near_doc:meta])* $near:ident $near_field:ident $near_name:literal: $near_lock:ident;)* }
         behind a call {
             $($(#[$far_doc:meta])* $far:ident $far_field:ident $far_name:literal: $far_lock:ident
-                $(, for now $instead:ident)?;)*
+                ;)*
         }
     ) => {
         /// What can be chosen.
@@ -125,7 +124,7 @@ macro_rules! operation {
         here { $($(#[$near_doc:meta])* $near:ident $near_field:ident $near_name:literal: $near_lock:ident;)* }
         behind a call {
             $($(#[$far_doc:meta])* $far:ident $far_field:ident $far_name:literal: $far_lock:ident
-                $(, for now $instead:ident)?;)*
+                ;)*
         }
     ) => {
         impl<W> SelectedLock<W> {
