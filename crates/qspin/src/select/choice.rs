@@ -56,8 +56,7 @@ macro_rules! choices {
     (
         here { $($(#[$near_doc:meta])* $near:ident $near_field:ident $near_name:literal: $near_lock:ident;)* }
         behind a call {
-            $($(#[$far_doc:meta])* $far:ident $far_field:ident $far_name:literal: $far_lock:ident
-                ;)*
+            $($(#[$far_doc:meta])* $far:ident $far_field:ident $far_name:literal: $far_lock:ident;)*
         }
     ) => {
         /// What can be chosen.
@@ -92,16 +91,6 @@ macro_rules! choices {
                 })*
                 None
             }
-
-            /// The choice whose lock is taken: another one where this build has no such lock.
-            #[must_use]
-            pub const fn lock(self) -> Self {
-                match self {
-                    $($(Self::$far => Self::$instead,)?)*
-                    #[allow(unreachable_patterns, reason = "if each stands for another")]
-                    lock => lock,
-                }
-            }
         }
 
         /// The lock that was chosen: see [`select`](crate::select).
@@ -123,8 +112,7 @@ macro_rules! operation {
         $name:ident, $chosen:ident, $other:ident, $first:ident, $result:ty;
         here { $($(#[$near_doc:meta])* $near:ident $near_field:ident $near_name:literal: $near_lock:ident;)* }
         behind a call {
-            $($(#[$far_doc:meta])* $far:ident $far_field:ident $far_name:literal: $far_lock:ident
-                ;)*
+            $($(#[$far_doc:meta])* $far:ident $far_field:ident $far_name:literal: $far_lock:ident;)*
         }
     ) => {
         impl<W> SelectedLock<W> {
@@ -284,7 +272,6 @@ mod tests {
     fn choices_have_names() {
         for &choice in Choice::ALL {
             assert_eq!(Choice::named(choice.name()), Some(choice));
-            assert_eq!(choice.lock().lock(), choice.lock(), "a stand-in is there itself");
         }
         assert_eq!(Choice::named("nativ"), None);
         assert_eq!(Choice::named(""), None);

@@ -43,7 +43,7 @@ impl State {
 
     /// F2. Returns whether it still could be changed.
     fn propose(&self, choice: Choice) -> bool {
-        let new = choice.lock() as u8 | OPEN;
+        let new = choice as u8 | OPEN;
         let propose = |seen| (seen & OPEN != 0).then_some(new);
         // ORDERING: Release pairs with the Acquire of `fix`, which says what was complained about.
         self.0.fetch_update(Release, Relaxed, propose).is_ok()
@@ -135,7 +135,7 @@ mod tests {
         let state = State::new();
         for &choice in Choice::ALL {
             state.propose(choice);
-            assert_eq!(of(state.0.load(Relaxed)), choice.lock());
+            assert_eq!(of(state.0.load(Relaxed)), choice);
         }
     }
 }

@@ -94,16 +94,10 @@ impl Inputs {
     /// What is chosen for these inputs.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
-        let (choice, rule, mut reason) = match self.hints.lock {
+        let (choice, rule, reason) = match self.hints.lock {
             Some(choice) => (choice, "said", "it was asked for by name".to_owned()),
             None => self.ruled(),
         };
-        if choice.lock() != choice {
-            reason = format!(
-                "{reason}; this build has no {choice} yet, {} stands in for it",
-                choice.lock()
-            );
-        }
         Verdict { choice, rule, reason }
     }
 

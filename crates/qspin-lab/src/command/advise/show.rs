@@ -135,9 +135,7 @@ pub(super) fn text(inputs: &Inputs, topology: Option<&str>) -> String {
         |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let (first, second) = (width(0), width(1));
     let verdict = inputs.verdict();
-    let lock = verdict.choice.lock();
-    let here = if lock == verdict.choice { String::new() } else { format!(" (here: `{lock}`)") };
-    let advice = format!("Take `{}`{here}: {}.", verdict.choice, verdict.reason);
+    let advice = format!("Take `{}`: {}.", verdict.choice, verdict.reason);
     let mut text = format!("{}\n\n", fold(&advice));
     for [name, value, source] in &rows {
         text += &format!("  {name:first$}  {value:second$}  {source}\n");
@@ -184,7 +182,7 @@ pub(super) fn json(inputs: &Inputs, topology: Option<&str>) -> String {
         .collect();
     let line = json!({
         "choice": verdict.choice.name(),
-        "lock": verdict.choice.lock().name(),
+        "lock": verdict.choice.name(),
         "rule": verdict.rule,
         "reason": verdict.reason,
         "inputs": {
