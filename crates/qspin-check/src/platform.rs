@@ -210,6 +210,11 @@ impl<M: Machine> Platform for Context<M> {
         ledger::ordering(site, order)
     }
 
+    /// Two places, with every other CPU.
+    fn place(&self) -> u32 {
+        self.cpu.map_or(0, |cpu| cpu.number() % 2)
+    }
+
     fn in_interrupt(&self) -> bool {
         self.interrupt
     }

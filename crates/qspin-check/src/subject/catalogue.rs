@@ -3,16 +3,17 @@
 use qspin_core::admission::Admission;
 use qspin_core::backoff::{BackoffLock, TasLock};
 use qspin_core::mcs::McsLock;
-use qspin_core::order::Fifo;
+use qspin_core::order::{Fifo, Numa};
 use qspin_core::paravirt_ticket::ParavirtTicketLock;
 use qspin_core::platform::Platform;
 use qspin_core::queued::{
-    NativeLock, ParavirtLock, ParavirtQueuedLock, ParavirtStealingLock, QueuedLock,
+    CnaLock, CnaParavirtLock, NativeLock, ParavirtLock, ParavirtQueuedLock, ParavirtStealingLock,
+    QueuedLock,
 };
 use qspin_core::rwlock::QueuedRwLock;
 use qspin_core::simple::SimpleLock;
 use qspin_core::ticket::TicketLock;
-use qspin_core::waiting::{Spin, Waiting};
+use qspin_core::waiting::{Halt, Spin, Waiting};
 use qspin_core::word::{LOCKED_MASK, PENDING};
 use qspin_core::yielding::YieldLock;
 
@@ -89,6 +90,31 @@ family!(
     tunings::RESIGNED
 );
 
+family!(
+    /// `Spin × Numa × Queued`.
+    Cna = "cna", WITH_NODES, rules::CNA, Exclusive<CnaLock<Word<M>>>
+);
+family!(
+    /// The same with an admission that always queues: it takes one context less to fill a queue.
+    CnaQueue = "cna-no-pending", WITH_NODES, rules::CNA,
+    Exclusive<QueuedLock<Word<M>, Spin, Numa, NoPending>>
+);
+family!(
+    /// The same with a secondary queue that is flushed at once.
+    CnaFlush = "cna-flush", WITH_NODES, rules::CNA,
+    Exclusive<QueuedLock<Word<M>, Spin, Numa, NoPending>>, tunings::FLUSH
+);
+family!(
+    /// `Halt × Numa × Culled`.
+    CnaParavirt = "cna-paravirt", HALTING, rules::CNA_CULLED, Exclusive<CnaParavirtLock<Word<M>>>,
+    tunings::IMPATIENT
+);
+family!(
+    /// The strict one, whose queue is full sooner, with kicks ahead.
+    CnaHalting = "cna-halting", STEP, rules::CNA_HALTING,
+    Exclusive<QueuedLock<Word<M>, Halt, Numa, NoPending>>, tunings::KICK_AHEAD
+);
+
 /// The strict halting lock with steps of the series on or off.
 macro_rules! step {
     ($family:ident = $name:literal, $tuning:expr) => {
@@ -146,6 +172,8 @@ pub fn locks() -> Vec<&'static dyn Subject> {
         Of::<ParavirtStealing>::VALUE,
         Of::<ParavirtQueued>::VALUE,
         Of::<ParavirtTicket>::VALUE,
+        Of::<Cna>::VALUE,
+        Of::<CnaParavirt>::VALUE,
     ]
 }
 
@@ -155,6 +183,9 @@ pub fn variants() -> Vec<&'static dyn Subject> {
     let mut all = locks();
     all.extend([
         Of::<NativeQueue>::VALUE,
+        Of::<CnaQueue>::VALUE,
+        Of::<CnaFlush>::VALUE,
+        Of::<CnaHalting>::VALUE,
         Of::<Resigned>::VALUE,
         Of::<BeforeTheSeries>::VALUE,
         Of::<ConditionalKick>::VALUE,

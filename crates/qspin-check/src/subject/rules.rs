@@ -58,6 +58,25 @@ pub const STEALING: Rules = Rules {
 pub const CULLED: Rules =
     Rules { legal: |_, from, to| Kind::Culled.is_legal(from, to), ..STEALING };
 
+/// Whether this is a step of a queued lock of that kind whose order may leave a secondary queue, which
+/// becomes the main one in the step in which the last of the main one takes the lock.
+const fn is_spliced(kind: Kind, from: u32, to: u32) -> bool {
+    let leaves_a_tail = to & TAIL_MASK != 0 && (from ^ to) & TAIL_MASK != 0;
+    kind.is_legal(from, to) || leaves_a_tail && kind.is_legal(from, to & !TAIL_MASK)
+}
+
+/// The NUMA-aware lock: not first come, first served.
+pub const CNA: Rules =
+    Rules { legal: |_, from, to| is_spliced(Kind::Native, from, to), fifo: false, ..QUEUED };
+
+/// The same where waiters halt.
+pub const CNA_HALTING: Rules =
+    Rules { legal: |_, from, to| is_spliced(Kind::Halting, from, to), fifo: false, ..HALTING };
+
+/// The same with stealing and culling.
+pub const CNA_CULLED: Rules =
+    Rules { legal: |_, from, to| is_spliced(Kind::Culled, from, to), ..CULLED };
+
 /// Test-and-set locks of every kind: 0, and what their holder writes.
 pub const FLAG: Rules = no_order(|_, from, to| (from == 0) != (to == 0));
 

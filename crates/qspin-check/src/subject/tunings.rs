@@ -23,8 +23,13 @@ pub const ONE_LOOK: Tuning = Tuning {
     cull_looks: 0,
     awake_looks: 1,
     patience_looks: 0,
+    // Each head arranges the queue, and no clock runs here: nobody waits too long.
+    numa_skip_bits: 0,
     ..Tuning::DEFAULT
 };
+
+/// CNA, with a secondary queue that is flushed by the first head that finds one.
+pub(crate) const FLUSH: Tuning = Tuning { numa_threshold_ns: 0, ..ONE_LOOK };
 
 /// Culled, with a look before a waiter forbids stealing and one after, a second look of newcomers,
 /// and a rotation after two turns.
