@@ -77,11 +77,32 @@ impl Setting for Adaptive {
     }
 }
 
+/// The part of the locks that reads a tunable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// Newcomers of a queued lock, at a lock that has an owner and nobody in line.
+    Owner,
+    /// Newcomers of a queued lock, at its pending waiter.
+    Pending,
+    /// The simple lock.
+    Simple,
+    /// The yielding lock.
+    Yield,
+    /// Waiting in a queue that halts.
+    Halt,
+    /// Admission past the queue.
+    Stealing,
+    /// Admission that culls the waiters.
+    Culled,
+}
+
 /// What is known about one tunable: enough to set it by name.
 #[derive(Debug, Clone, Copy)]
 pub struct Tunable {
     /// The name: that of its field in [`Tuning`].
     pub name: &'static str,
+    /// The part of the locks that reads it.
+    pub part: Part,
     /// What it does.
     pub about: &'static str,
     /// The smallest value.
@@ -97,7 +118,8 @@ pub struct Tunable {
 }
 
 macro_rules! tunables {
-    ($($(#[doc = $about:literal])+ $field:ident: $type:ty = $default:expr, $range:expr;)*) => {
+    ($($(#[doc = $about:literal])+ $part:ident $field:ident: $type:ty = $default:expr,
+       $range:expr;)*) => {
         /// The tunables in force on a platform.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub struct Tuning {
@@ -112,6 +134,7 @@ macro_rules! tunables {
             /// Every tunable.
             pub const ALL: &'static [Tunable] = &[$(Tunable {
                 name: stringify!($field),
+                part: Part::$part,
                 about: concat!($($about),+),
                 least: *$range.start(),
                 most: *$range.end(),
@@ -131,65 +154,65 @@ const CHOICE: core::ops::RangeInclusive<u32> = 0..=2;
 tunables! {
     /// Looks at a lock that has an owner and nobody in line, before a newcomer lines up as the
     /// pending waiter. Linux: 0.
-    owner_looks: u32 = OWNER_LOOKS, 0..=16;
+    Owner owner_looks: u32 = OWNER_LOOKS, 0..=16;
     /// Pause instructions before the first of those looks; each further one is after twice as
     /// many.
-    owner_pauses: u32 = OWNER_PAUSES, 0..=1024;
+    Owner owner_pauses: u32 = OWNER_PAUSES, 0..=1024;
     /// Looks at the word while the pending waiter is just taking the lock, before a newcomer
     /// gives up waiting for the word to settle and queues. Linux: 1 by default, 512 on x86 and
     /// powerpc ("not tuned").
-    pending_looks: u32 = PENDING_LOOKS, LOOKS;
+    Pending pending_looks: u32 = PENDING_LOOKS, LOOKS;
     /// Looks at a taken simple lock before its waiter yields to the holder.
-    simple_looks: u32 = SIMPLE_LOOKS, LOOKS;
+    Simple simple_looks: u32 = SIMPLE_LOOKS, LOOKS;
     /// Looks at a taken yielding lock before its waiter yields.
-    yield_looks: u32 = YIELD_LOOKS, LOOKS;
+    Yield yield_looks: u32 = YIELD_LOOKS, LOOKS;
     /// Halt: looks of a waiter in the queue before it halts. Linux: 32768.
-    queue_looks: u32 = QUEUE_LOOKS, 1..=1 << 24;
+    Halt queue_looks: u32 = QUEUE_LOOKS, 1..=1 << 24;
     /// Halt: looks of the head of the queue before it halts. Linux: 32768.
-    head_looks: u32 = HEAD_LOOKS, 1..=1 << 24;
+    Halt head_looks: u32 = HEAD_LOOKS, 1..=1 << 24;
     /// Halt: whether a newcomer may wait as the pending waiter (patch 2 of the series).
-    pending: bool = true, SWITCH;
+    Halt pending: bool = true, SWITCH;
     /// Halt: looks of the pending waiter before it gives up and queues (patch 2). The series: a
     /// 32nd of the threshold in the queue.
-    pending_wait_looks: u32 = PENDING_WAIT_LOOKS, 1..=1 << 24;
+    Halt pending_wait_looks: u32 = PENDING_WAIT_LOOKS, 1..=1 << 24;
     /// Halt: whether a release kicks the halted head whatever its state (patch 1).
-    kick_unconditionally: bool = true, SWITCH;
+    Halt kick_unconditionally: bool = true, SWITCH;
     /// Halt: halted waiters behind the head that a release kicks as well (patch 4).
-    kick_ahead: u32 = 0, 0..=KICK_AHEAD_MOST as u32;
+    Halt kick_ahead: u32 = 0, 0..=KICK_AHEAD_MOST as u32;
     /// Halt: when the kick of a new head is left to the release (patch 5).
-    defer: Defer = Defer::Always, CHOICE;
+    Halt defer: Defer = Defer::Always, CHOICE;
     /// Halt: whether a waiter halts earlier if the one before it is halted (patch 6).
-    adaptive: Adaptive = Adaptive::Off, CHOICE;
+    Halt adaptive: Adaptive = Adaptive::Off, CHOICE;
     /// Halt: whether a waiter halts earlier if the one before it is known not to be running.
     /// Simple: whether a waiter yields at once if the owner is.
-    heed_preempted: bool = false, SWITCH;
+    Halt heed_preempted: bool = false, SWITCH;
     /// Halt: times that a waiter in the queue yields to the one before it before it halts.
-    queue_yields: u32 = 0, 0..=1024;
+    Halt queue_yields: u32 = 0, 0..=1024;
     /// Halt: the threshold of a waiter that halts early is `queue_looks` divided by this.
-    short_divisor: u32 = 32, 1..=1 << 16;
+    Halt short_divisor: u32 = 32, 1..=1 << 16;
     /// Halt: looks between two looks at the waiter before.
-    check_looks: u32 = 256, 1..=1 << 24;
+    Halt check_looks: u32 = 256, 1..=1 << 24;
     /// Halt: what a halt adds to the wait history; a halt that came early adds 1.
-    history_increment: u32 = 2, 0..=1 << 16;
+    Halt history_increment: u32 = 2, 0..=1 << 16;
     /// Halt: below this the wait history does not fall.
-    history_least: u32 = 1, 0..=1 << 16;
+    Halt history_least: u32 = 1, 0..=1 << 16;
     /// Halt: from this on the wait history does not rise.
-    history_most: u32 = 30, 0..=1 << 16;
+    Halt history_most: u32 = 30, 0..=1 << 16;
     /// Halt: wait history above which waiters heed the one before them.
-    history_threshold: u32 = 15, 0..=1 << 16;
+    Halt history_threshold: u32 = 15, 0..=1 << 16;
     /// Stealing: looks of a newcomer at a taken lock before it queues.
-    steal_looks: u32 = STEAL_LOOKS, LOOKS;
+    Stealing steal_looks: u32 = STEAL_LOOKS, LOOKS;
     /// Culled: looks of a newcomer at a taken lock before it queues.
-    cull_looks: u32 = CULL_LOOKS, LOOKS;
+    Culled cull_looks: u32 = CULL_LOOKS, LOOKS;
     /// Culled: looks of the awake waiter before it gives up and queues.
-    awake_looks: u32 = AWAKE_LOOKS, 1..=1 << 24;
+    Culled awake_looks: u32 = AWAKE_LOOKS, 1..=1 << 24;
     /// Culled: looks of an awake waiter at a taken lock before it forbids stealing.
-    patience_looks: u32 = PATIENCE_LOOKS, LOOKS;
+    Culled patience_looks: u32 = PATIENCE_LOOKS, LOOKS;
     /// Culled: turns of a CPU past others that wait (locks stolen past a queue, releases past a
     /// sleeping head) before it wakes the head and queues itself.
-    rotate_turns: u32 = ROTATE_TURNS, 1..=1 << 24;
+    Culled rotate_turns: u32 = ROTATE_TURNS, 1..=1 << 24;
     /// Culled: the same in microseconds since the first of these turns.
-    rotate_us: u32 = ROTATE_US, 1..=1 << 24;
+    Culled rotate_us: u32 = ROTATE_US, 1..=1 << 24;
 }
 
 /// Most waiters that a release may kick beside the head. The series has at most 4, since "I
