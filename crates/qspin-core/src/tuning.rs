@@ -190,8 +190,8 @@ tunables! {
     Halt queue_yields: u32 = 0, 0..=1024;
     /// Halt: the threshold of a waiter that halts early is `queue_looks` divided by this.
     Halt short_divisor: u32 = 32, 1..=1 << 16;
-    /// Halt: looks between two looks at the waiter before.
-    Halt check_looks: u32 = 256, 1..=1 << 24;
+    /// Halt: looks between two looks at the waiter before. The series: 256 of 32768.
+    Halt check_looks: u32 = CHECK_LOOKS, 1..=1 << 24;
     /// Halt: what a halt adds to the wait history; a halt that came early adds 1.
     Halt history_increment: u32 = 2, 0..=1 << 16;
     /// Halt: below this the wait history does not fall.
@@ -270,6 +270,8 @@ pub const BACKOFF_CAP: u32 = 64;
 pub const QUEUE_LOOKS: u32 = 64;
 /// Default of [`Tuning::head_looks`].
 pub const HEAD_LOOKS: u32 = 256;
+/// Default of [`Tuning::check_looks`]: eight times within the threshold. The series' 256 is beyond it.
+pub const CHECK_LOOKS: u32 = 8;
 /// Default of [`Tuning::pending_wait_looks`].
 pub const PENDING_WAIT_LOOKS: u32 = 1024;
 /// Default of [`Tuning::steal_looks`].

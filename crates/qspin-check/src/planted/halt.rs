@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use qspin_core::admission::Admission;
 use qspin_core::node::{HALTED, NodeId, RUNNING, TURN};
 use qspin_core::platform::{AtomicWord, Budget, CpuId, Platform, Until};
-use qspin_core::waiting::{Halt, Waiting};
+use qspin_core::waiting::{Halt, Headship, Waiting};
 use qspin_core::word::{self, LOCKED, SLEEPER};
 
 use super::axes::as_in;
@@ -102,7 +102,12 @@ impl<const FLAW: u8> Waiting for SmallHalt<FLAW> {
         }
     }
 
-    fn await_owner<P: Platform, A: Admission>(p: &P, word: &P::Word, me: NodeId) -> u32 {
+    fn await_owner<P: Platform, A: Admission>(
+        p: &P,
+        word: &P::Word,
+        me: NodeId,
+        _: &mut Headship,
+    ) -> u32 {
         let free = Until::clear(A::OCCUPIED);
         loop {
             let mut seen = p.wait_until(word, free, Budget::Looks(1), Relaxed);

@@ -58,12 +58,16 @@ impl Admission for Culled {
     }
 
     #[inline]
-    fn leaves_asleep<P: Platform>(p: &P, seen: u32) -> bool {
-        // U1, and U2: a CPU without a number has no turns.
-        seen & PENDING != 0 && {
-            let turns = Turns::of(p);
-            turns.first.is_some() && !turns.count()
-        }
+    fn may_leave_asleep(seen: u32) -> bool {
+        // U1.
+        seen & PENDING != 0
+    }
+
+    #[inline]
+    fn leaves_asleep<P: Platform>(p: &P) -> bool {
+        // U2. A CPU without a number has no turns.
+        let turns = Turns::of(p);
+        turns.first.is_some() && !turns.count()
     }
 }
 
@@ -117,18 +121,23 @@ fn compete<P: Platform>(p: &P, word: &P::Word) -> bool {
                 events::count(p, Event::PendingLockCount);
                 return true;
             }
-            continue;
         }
-        looks = looks.saturating_sub(chunk);
-        patience = patience.saturating_sub(chunk);
-        if looks == 0 {
-            // U1: only while the lock is held.
-            if word.compare_exchange(seen, seen & !(PENDING | raised), Relaxed).is_ok() {
-                events::count(p, Event::PendingFailCount);
-                return false;
-            }
-            looks = 1;
-        } else if patience == 0 && seen & NO_STEAL == 0 {
+        // A race that was lost counts as a look: this waiter is as unlucky as one that saw the lock
+        // taken.
+        let lost = free.met_by(seen);
+        let spent = if lost { 1 } else { chunk };
+        looks = looks.saturating_sub(spent);
+        patience = patience.saturating_sub(spent);
+        // U1: only while the lock is held.
+        if looks == 0
+            && !lost
+            && word.compare_exchange(seen, seen & !(PENDING | raised), Relaxed).is_ok()
+        {
+            events::count(p, Event::PendingFailCount);
+            return false;
+        }
+        looks = looks.max(1);
+        if patience == 0 && seen & NO_STEAL == 0 {
             word.fetch_or(NO_STEAL, Relaxed);
             raised = NO_STEAL;
         }

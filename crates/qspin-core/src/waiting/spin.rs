@@ -5,7 +5,7 @@
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use super::Waiting;
+use super::{Headship, Waiting};
 use crate::admission::Admission;
 use crate::node::{NodeId, TURN};
 use crate::platform::{AtomicWord, Budget, Platform, Until};
@@ -31,7 +31,12 @@ impl Waiting for Spin {
     }
 
     #[inline]
-    fn await_owner<P: Platform, A: Admission>(p: &P, word: &P::Word, _: NodeId) -> u32 {
+    fn await_owner<P: Platform, A: Admission>(
+        p: &P,
+        word: &P::Word,
+        _: NodeId,
+        _: &mut Headship,
+    ) -> u32 {
         p.wait_until(word, Until::clear(A::OCCUPIED), Budget::Unbounded, Relaxed)
     }
 
