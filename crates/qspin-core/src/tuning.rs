@@ -266,25 +266,32 @@ pub const YIELD_LOOKS: u32 = 256;
 /// `qspin bench --workload kernel-lock-bench --ratio backoff/tas`, is the evidence.
 pub const BACKOFF_CAP: u32 = 64;
 
-/// Default of [`Tuning::queue_looks`].
+/// Default of [`Tuning::queue_looks`]: some microseconds. From 1 to 1024 there is no clear
+/// difference; with the series' 32768 eight threads on 2 CPUs do 0.73 to 0.81 of the work.
 pub const QUEUE_LOOKS: u32 = 64;
-/// Default of [`Tuning::head_looks`].
+/// Default of [`Tuning::head_looks`]. With 1 to 64 eight to 32 threads do 0.88 to 1 of the work with
+/// nothing outside, with 32768 0.92 to 1; outside 2 µs there is no clear difference up to 1024.
 pub const HEAD_LOOKS: u32 = 256;
 /// Default of [`Tuning::check_looks`]: eight times within the threshold. The series' 256 is beyond it.
 pub const CHECK_LOOKS: u32 = 8;
-/// Default of [`Tuning::pending_wait_looks`].
+/// Default of [`Tuning::pending_wait_looks`]: the series' figure. Of the locks that halt only the
+/// strict one has such a waiter; with two threads its gain is hidden in noise (docs/paravirt.md).
 pub const PENDING_WAIT_LOOKS: u32 = 1024;
-/// Default of [`Tuning::steal_looks`].
+/// Default of [`Tuning::steal_looks`]. With 16 eight threads do 0.75 of the work with 2 µs outside,
+/// with 0 a fifth or less; 64 makes no clear difference.
 pub const STEAL_LOOKS: u32 = 256;
-/// Default of [`Tuning::cull_looks`].
+/// Default of [`Tuning::cull_looks`]. From 0 to 512 there is no clear difference with eight threads.
 pub const CULL_LOOKS: u32 = 32;
-/// Default of [`Tuning::awake_looks`].
+/// Default of [`Tuning::awake_looks`]: below a time slice, above a wake-up. From 64 to 16384 there is
+/// no clear difference with more threads than CPUs; with two threads 1024 did 0.97 of the work.
 pub const AWAKE_LOOKS: u32 = 4096;
-/// Default of [`Tuning::patience_looks`].
+/// Default of [`Tuning::patience_looks`]. From 1 to 1024 there is no clear difference in throughput.
 pub const PATIENCE_LOOKS: u32 = 64;
-/// Default of [`Tuning::rotate_turns`].
+/// Default of [`Tuning::rotate_turns`]: out of the way of `rotate_us` on a platform with a clock.
 pub const ROTATE_TURNS: u32 = 4096;
-/// Default of [`Tuning::rotate_us`].
+/// Default of [`Tuning::rotate_us`]. With 100 eight to 32 threads do 0.81 to 0.88 of the work; with
+/// 10000 no more, and the longest wait grows with it: 5 ms at 100, 24 ms at 1000, 38 ms at 2000
+/// with 32 threads.
 pub const ROTATE_US: u32 = 1000;
 
 #[cfg(test)]
