@@ -48,6 +48,12 @@ pub trait Admission {
         false
     }
 
+    /// After a release past others that wait. The lock may be gone by now.
+    #[inline]
+    fn released<P: Platform>(p: &P) {
+        let _ = p;
+    }
+
     /// Whether it does. Asked once a release, and only where it may.
     #[inline]
     fn leaves_asleep<P: Platform>(p: &P) -> bool {

@@ -184,7 +184,7 @@ fn release_slow<P: Platform, A: Admission>(p: &P, word: &P::Word, seen: u32) {
         || A::may_leave_asleep(seen) && *turn.get_or_insert_with(|| A::leaves_asleep(p))
     {
         match word.compare_exchange(seen, seen & !LOCKED, order) {
-            Ok(_) => return,
+            Ok(_) => return A::released(p),
             Err(now) => seen = now,
         }
     }
@@ -208,6 +208,7 @@ fn release_slow<P: Platform, A: Admission>(p: &P, word: &P::Word, seen: u32) {
     for node in ahead.into_iter().flatten() {
         kick(p, node, Event::KickAheadCount);
     }
+    A::released(p);
 }
 
 /// Patch 1 of the series: kick whatever the state. Before it: only whom the release sees halted.
