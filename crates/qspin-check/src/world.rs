@@ -101,6 +101,7 @@ impl<F: Family, M: Machine> World<F, M> {
             Step::Leave(lock, mode) => self.leave(context, lock, mode),
             Step::Together(lock, readers) => {
                 self.enter(context, lock, Mode::Read);
+                // ORDERING: AcqRel pairs with the Acquire below and with the other readers' own.
                 self.together.fetch_add(1, AcqRel);
                 let all = Until::is(readers);
                 context.wait_until(&self.together, all, Budget::Unbounded, Acquire);

@@ -118,5 +118,7 @@ impl Guard for lock_api::GuardNoSend {
 /// checks a task's state, for instance) calls this right after acquiring.
 #[inline]
 pub fn full_barrier_after_acquire<P: Platform>(p: &P) {
+    // ORDERING: SeqCst pairs with the caller's own full fence between its store and its load on the
+    // other side; no access of a lock pairs with it.
     p.fence(core::sync::atomic::Ordering::SeqCst);
 }

@@ -34,7 +34,7 @@ use crate::node::{NodeId, with_node};
 use crate::order::Order;
 use crate::platform::{AtomicWord, Budget, Platform, Until};
 use crate::site::Site;
-use crate::waiting::Waiting;
+use crate::waiting::{Headship, Waiting};
 use crate::word::{self, LOCKED, SLEEPER, TAIL_MASK};
 
 /// Acquires the lock after the fast path found `seen` in `word`.
@@ -78,8 +78,9 @@ where
 
     // S1: this is the head. Newcomers still change the tail under it, and one without a node may
     // take the lock; a compare-exchange that fails means just that, so look again.
+    let mut headship = Headship::default();
     let last = loop {
-        let seen = H::await_owner::<P, O, A>(p, word, me);
+        let seen = H::await_owner::<P, O, A>(p, word, me, &mut headship);
         let last = seen & TAIL_MASK == word::tail_of(me);
         let tail = if last { O::tail_after(p, me) } else { seen & TAIL_MASK };
         // ORDERING: Acquire pairs with the owner's Release (`QueueRelease`).

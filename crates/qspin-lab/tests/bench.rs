@@ -339,10 +339,12 @@ fn assert_hogs_die(args: &[&str], count: usize, stopped: bool) {
     }
     assert_eq!(hogs.len(), count);
     if stopped {
-        std::thread::sleep(Duration::from_millis(200));
+        let state = |hog| fs::read_to_string(format!("/proc/{hog}/stat")).unwrap();
         for hog in &hogs {
-            let stat = fs::read_to_string(format!("/proc/{hog}/stat")).unwrap();
-            assert!(stat.contains(") T "), "a hog that was to stand still: {stat}");
+            while !state(*hog).contains(") T ") && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            assert!(state(*hog).contains(") T "), "a hog that was to stand still: {}", state(*hog));
         }
     }
     child.kill().unwrap();

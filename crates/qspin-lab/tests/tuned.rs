@@ -72,6 +72,18 @@ fn what_was_tuned_is_in_the_rows_of_the_locks_that_read_it_and_in_the_table() {
 }
 
 #[test]
+fn the_queue_of_the_reader_writer_lock_is_tuned_like_the_native_lock() {
+    let args = ["--workload", "rw", "--locks", "queued-rw", "--threads", "2"];
+    let tunes = ["--tune", "owner_looks=0,owner_pauses=9,pending_looks=1"];
+    let (_, rows, _) = bench(&[&args[..], &tunes].concat());
+    assert!(!rows.is_empty());
+    for row in rows {
+        let all = json!({"owner_looks": 0, "owner_pauses": 9, "pending_looks": 1});
+        assert_eq!((&row["lock"], &row["tune"]), (&json!("queued-rw"), &all));
+    }
+}
+
+#[test]
 fn a_report_names_what_was_tuned() {
     let directory = tempfile::tempdir().unwrap();
     let qspin = |args: &[&str]| {
@@ -199,5 +211,7 @@ fn locks_lists_every_tunable() {
     for tunable in Tuning::ALL {
         assert!(text.contains(&format!(" {} ", tunable.name)), "{} in:\n{text}", tunable.name);
     }
+    let of = |name: &str| text.split(&format!(" {name} ")).nth(1).unwrap_or("");
+    assert!(of("pending_looks").lines().take(3).any(|line| line.contains("queued-rw")), "{text}");
     assert!(text.contains("never, conditions or always") && text.contains("0 to 5"), "{text}");
 }

@@ -64,9 +64,10 @@ const EXPERIMENTS: &[Experiment] = experiments! {
     paravirt_stealing HALTING steal_looks: 0 16 64 256;
     paravirt HALTING cull_looks: 0 8 32 128 512;
     paravirt HALTING awake_looks: 64 256 1024 4096 16384;
-    paravirt HALTING patience_looks: 1 16 64 256 1024;
+    paravirt HALTING patience_looks: 1 8 64 256 1024;
     paravirt HALTING rotate_turns: 8 64 512 4096;
-    paravirt HALTING rotate_us: 100 1000 10000;
+    paravirt HALTING rotate_us: 100 500 2000 10000;
+    paravirt HALTING yield_turns: 0 1 8 32 256;
 };
 
 /// A chain of multiplications: as long in every copy of the loop that the compiler makes, which

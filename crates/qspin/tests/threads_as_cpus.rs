@@ -66,6 +66,7 @@ macro_rules! a_destructor_of_a_dying_thread_may_lock {
                 struct LocksWhenDropped;
                 impl Drop for LocksWhenDropped {
                     fn drop(&mut self) {
+                        assert!(cpu::current().is_some(), "it must not lose its number so early");
                         *COUNT.lock() += 1;
                     }
                 }

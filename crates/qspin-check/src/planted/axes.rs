@@ -22,8 +22,13 @@ macro_rules! as_in {
         }
     };
     (@await_owner $other:ty) => {
-        fn await_owner<P: Platform, O: qspin_core::order::Order, A: Admission>(p: &P, word: &P::Word, me: NodeId) -> u32 {
-            <$other>::await_owner::<P, O, A>(p, word, me)
+        fn await_owner<P: Platform, O: qspin_core::order::Order, A: Admission>(
+            p: &P,
+            word: &P::Word,
+            me: NodeId,
+            headship: &mut qspin_core::waiting::Headship,
+        ) -> u32 {
+            <$other>::await_owner::<P, O, A>(p, word, me, headship)
         }
     };
     (@taken $other:ty) => {

@@ -6,7 +6,7 @@ use qspin_core::admission::Admission;
 use qspin_core::node::{HALTED, NodeId, RUNNING, TURN};
 use qspin_core::order::Order;
 use qspin_core::platform::{AtomicWord, Budget, CpuId, Platform, Until};
-use qspin_core::waiting::{Halt, Waiting};
+use qspin_core::waiting::{Halt, Headship, Waiting};
 use qspin_core::word::{self, LOCKED, SLEEPER};
 
 use super::axes::as_in;
@@ -103,7 +103,12 @@ impl<const FLAW: u8> Waiting for SmallHalt<FLAW> {
         }
     }
 
-    fn await_owner<P: Platform, O: Order, A: Admission>(p: &P, word: &P::Word, me: NodeId) -> u32 {
+    fn await_owner<P: Platform, O: Order, A: Admission>(
+        p: &P,
+        word: &P::Word,
+        me: NodeId,
+        _: &mut Headship,
+    ) -> u32 {
         let free = Until::clear(A::OCCUPIED);
         loop {
             let mut seen = p.wait_until(word, free, Budget::Looks(1), Relaxed);

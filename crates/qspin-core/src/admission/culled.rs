@@ -14,9 +14,14 @@
 //! * **U1** While SLEEPER is set and the lock is free, *pending* is set: its owner is awake and
 //!   will take the lock, and release it. It gives up only while the lock is held.
 //! * **U2** Nobody is forgotten. A CPU that has had its turns past others that wait ([`Turns`])
-//!   wakes the head at its next release and queues itself at its next acquisition, which makes
-//!   room for the one that it woke. And an unlucky awake waiter, pending or head, sets NO_STEAL:
-//!   from then on only these two may take the lock (the heirs).
+//!   wakes the head at its next release, gives way to it from time to time, and queues itself
+//!   when it is relieved ([`RELIEVED`]). And an unlucky awake waiter, pending or head, sets
+//!   NO_STEAL: from then on only these two may take the lock (the heirs).
+//!
+//! # Why the relieved CPU leaves, and no earlier
+//! A woken thread is not yet a running one: it may have been put in line behind another CPU's
+//! thread. A CPU that left at once would then be idle, until the scheduler notices. So it goes on,
+//! and yields now and then, in case the woken thread is in line for this very CPU.
 //!
 //! # Limits
 //! Not first come, first served. Turns are counted by the CPU, not by the lock: one that uses two
@@ -31,7 +36,7 @@ use crate::node::{Node, NodeId};
 use crate::platform::{AtomicWord, Budget, Platform, Until};
 use crate::site::Site;
 use crate::waiting::Waiting;
-use crate::word::{LOCKED, NO_STEAL, PENDING, TAIL_MASK};
+use crate::word::{LOCKED, NO_STEAL, PENDING, SLEEPER, TAIL_MASK};
 
 /// One awake waiter beside the owner.
 #[derive(Debug, Clone, Copy, Default)]
@@ -45,7 +50,8 @@ impl Admission for Culled {
 
     fn newcomer<P: Platform, W: Waiting>(p: &P, word: &P::Word, seen: u32) -> bool {
         let turns = Turns::of(p);
-        let acquired = !turns.are_over() && take_or_compete(&turns, word, seen);
+        let relieved = turns.are_over() && seen & RELIEVED != 0;
+        let acquired = !relieved && take_or_compete(&turns, word, seen);
         if !acquired {
             turns.begin_anew();
         }
@@ -58,14 +64,29 @@ impl Admission for Culled {
     }
 
     #[inline]
-    fn leaves_asleep<P: Platform>(p: &P, seen: u32) -> bool {
-        // U1, and U2: a CPU without a number has no turns.
-        seen & PENDING != 0 && {
-            let turns = Turns::of(p);
-            turns.first.is_some() && !turns.count()
+    fn may_leave_asleep(seen: u32) -> bool {
+        // U1.
+        seen & PENDING != 0
+    }
+
+    #[inline]
+    fn leaves_asleep<P: Platform>(p: &P) -> bool {
+        // U2. A CPU without a number has no turns.
+        let turns = Turns::of(p);
+        turns.first.is_some() && !turns.count()
+    }
+
+    fn released<P: Platform>(p: &P) {
+        let turns = Turns::of(p);
+        if turns.are_over() {
+            turns.give_way();
         }
     }
 }
+
+/// Marks of somebody who takes the place of a CPU whose turns are over: the head is awake and at a
+/// loss, or a head that was woken has had the lock and another sleeps behind it.
+const RELIEVED: u32 = SLEEPER | NO_STEAL;
 
 /// Takes the lock past the queue; or competes for it as the one awake waiter, if nobody does yet.
 fn take_or_compete<P: Platform>(turns: &Turns<P>, word: &P::Word, seen: u32) -> bool {
@@ -117,18 +138,23 @@ fn compete<P: Platform>(p: &P, word: &P::Word) -> bool {
                 events::count(p, Event::PendingLockCount);
                 return true;
             }
-            continue;
         }
-        looks = looks.saturating_sub(chunk);
-        patience = patience.saturating_sub(chunk);
-        if looks == 0 {
-            // U1: only while the lock is held.
-            if word.compare_exchange(seen, seen & !(PENDING | raised), Relaxed).is_ok() {
-                events::count(p, Event::PendingFailCount);
-                return false;
-            }
-            looks = 1;
-        } else if patience == 0 && seen & NO_STEAL == 0 {
+        // A race that was lost counts as a look: this waiter is as unlucky as one that saw the lock
+        // taken.
+        let lost = free.met_by(seen);
+        let spent = if lost { 1 } else { chunk };
+        looks = looks.saturating_sub(spent);
+        patience = patience.saturating_sub(spent);
+        // U1: only while the lock is held.
+        if looks == 0
+            && !lost
+            && word.compare_exchange(seen, seen & !(PENDING | raised), Relaxed).is_ok()
+        {
+            events::count(p, Event::PendingFailCount);
+            return false;
+        }
+        looks = looks.max(1);
+        if patience == 0 && seen & NO_STEAL == 0 {
             word.fetch_or(NO_STEAL, Relaxed);
             raised = NO_STEAL;
         }
@@ -148,8 +174,6 @@ struct Turns<'a, P: Platform> {
 impl<'a, P: Platform> Turns<'a, P> {
     /// Turns between two looks at the clock, which costs as much as ten pauses.
     const A_LOOK_AT_THE_CLOCK: u32 = 8;
-    /// Over by the clock.
-    const OVER: u32 = u32::MAX;
 
     #[inline]
     fn of(p: &'a P) -> Self {
@@ -160,6 +184,16 @@ impl<'a, P: Platform> Turns<'a, P> {
     #[inline]
     fn are_over(&self) -> bool {
         self.first.is_some_and(|node| node.turns.load(Relaxed) >= self.p.tuning().rotate_turns)
+    }
+
+    /// Yields, once every so many turns.
+    fn give_way(&self) {
+        let Some(node) = self.first else { return };
+        let turns = node.turns.load(Relaxed);
+        node.turns.store(turns.saturating_add(1), Relaxed);
+        if turns.checked_rem(self.p.tuning().yield_turns) == Some(0) {
+            self.p.yield_cpu();
+        }
     }
 
     fn begin_anew(&self) {
@@ -182,7 +216,7 @@ impl<'a, P: Platform> Turns<'a, P> {
             if turns == 1 {
                 node.since.store(now, Relaxed);
             } else if now.wrapping_sub(node.since.load(Relaxed)) >= tuning.rotate_us {
-                turns = Self::OVER;
+                turns = turns.max(tuning.rotate_turns);
             }
         }
         node.turns.store(turns, Relaxed);

@@ -40,11 +40,24 @@ pub trait Admission {
         0
     }
 
-    /// Whether a release that finds `seen`, a halted head among it, may leave the head asleep
-    /// because somebody else who is awake will have the lock next, and release it again.
+    /// Whether a release may leave a halted head asleep in a word that is `seen` before it: somebody
+    /// else who is awake will have the lock next, and release it again.
     #[inline]
-    fn leaves_asleep<P: Platform>(p: &P, seen: u32) -> bool {
-        let _ = (p, seen);
+    fn may_leave_asleep(seen: u32) -> bool {
+        let _ = seen;
+        false
+    }
+
+    /// After a release past others that wait. The lock may be gone by now.
+    #[inline]
+    fn released<P: Platform>(p: &P) {
+        let _ = p;
+    }
+
+    /// Whether it does. Asked once a release, and only where it may.
+    #[inline]
+    fn leaves_asleep<P: Platform>(p: &P) -> bool {
+        let _ = p;
         false
     }
 }

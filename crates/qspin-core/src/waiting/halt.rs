@@ -40,7 +40,7 @@
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
 use super::kick::{halt, kick};
-use super::{Waiting, hash};
+use super::{Headship, Waiting, hash};
 use crate::admission::Admission;
 use crate::events::{self, Event};
 use crate::node::{CLAIMED, HALTED, HASHED, Node, NodeId, RUNNING, TURN};
@@ -85,36 +85,49 @@ impl Waiting for Halt {
         }
     }
 
-    fn await_owner<P: Platform, O: Order, A: Admission>(p: &P, word: &P::Word, me: NodeId) -> u32 {
-        forget(p, p.node(me));
-        let mut arranges = O::ARRANGES && O::arranges_as_head(p, me);
+    fn await_owner<P: Platform, O: Order, A: Admission>(
+        p: &P,
+        word: &P::Word,
+        me: NodeId,
+        headship: &mut Headship,
+    ) -> u32 {
+        if headship.begins::<P, O>(p, me) {
+            headship.patience = A::patience(p);
+            forget(p, p.node(me));
+        } else {
+            // It saw the lock free, and lost the race for it.
+            headship.patience = headship.patience.saturating_sub(1);
+        }
         let free = Until::clear(A::OCCUPIED);
-        let mut raised = false;
-        let mut halts = 0;
         loop {
             let mut looks = p.tuning().head_looks;
-            let mut patience = if A::STEALS { A::patience(p) } else { looks };
             while looks > 0 {
-                if A::STEALS && patience == 0 && word.load(Relaxed) & NO_STEAL == 0 {
-                    word.fetch_or(NO_STEAL, Relaxed);
-                    raised = true;
+                let mut chunk = looks;
+                if A::STEALS {
+                    if headship.patience > 0 {
+                        chunk = headship.patience.min(looks);
+                    } else if word.load(Relaxed) & NO_STEAL == 0 {
+                        word.fetch_or(NO_STEAL, Relaxed);
+                        headship.raised = true;
+                    }
                 }
-                if arranges {
-                    arranges = may_arrange(p, word, me) && O::arrange(p, me) != Arranged::Settled;
+                if headship.arranges && may_arrange(p, word, me) {
+                    headship.arranges = O::arrange(p, me) != Arranged::Settled;
+                    if headship.arranges {
+                        chunk = 1;
+                    }
                 }
-                let chunk = if patience == 0 { looks } else { patience.min(looks) };
-                let chunk = if arranges { 1 } else { chunk };
                 let seen = p.wait_until(word, free, Budget::Looks(chunk), Relaxed);
                 if free.met_by(seen) {
                     return seen;
                 }
                 looks -= chunk;
-                patience = patience.saturating_sub(chunk);
+                headship.patience = headship.patience.saturating_sub(chunk);
             }
-            if let Some(seen) = sleep(p, word, me, free, &mut raised, halts) {
-                return seen;
+            match sleep(p, word, me, free, headship) {
+                Some(seen) => return seen,
+                None => headship.patience = A::patience(p),
             }
-            halts += 1;
         }
     }
 
@@ -170,11 +183,14 @@ impl Waiting for Halt {
 #[inline(never)]
 fn release_slow<P: Platform, A: Admission>(p: &P, word: &P::Word, seen: u32) {
     let mut seen = seen;
+    let mut turn = None;
     // ORDERING: as in `release`.
     let order = p.ordering(Site::QueueRelease, Release);
-    while seen & SLEEPER == 0 || A::leaves_asleep(p, seen) {
+    while seen & SLEEPER == 0
+        || A::may_leave_asleep(seen) && *turn.get_or_insert_with(|| A::leaves_asleep(p))
+    {
         match word.compare_exchange(seen, seen & !LOCKED, order) {
-            Ok(_) => return,
+            Ok(_) => return A::released(p),
             Err(now) => seen = now,
         }
     }
@@ -198,6 +214,7 @@ fn release_slow<P: Platform, A: Admission>(p: &P, word: &P::Word, seen: u32) {
     for node in ahead.into_iter().flatten() {
         kick(p, node, Event::KickAheadCount);
     }
+    A::released(p);
 }
 
 /// Patch 1 of the series: kick whatever the state. Before it: only whom the release sees halted.
@@ -256,21 +273,20 @@ fn may_arrange<P: Platform>(p: &P, word: &P::Word, me: NodeId) -> bool {
     state != CLAIMED && word.load(Relaxed) & SLEEPER == 0
 }
 
-/// Halts as the head, for the `halts + 1`-th time; or returns the word, if the lock is free by now.
+/// Halts as the head; or returns the word, if the lock is free by now.
 #[cold]
 fn sleep<P: Platform>(
     p: &P,
     word: &P::Word,
     me: NodeId,
     free: Until,
-    raised: &mut bool,
-    halts: u32,
+    headship: &mut Headship,
 ) -> Option<u32> {
     let node = p.node(me);
     // V6. ORDERING: Acquire pairs with the Release of `HaltHashed`: whoever sees the state HASHED,
     // and then no SLEEPER, knows that the entry has been there and is gone.
     if node.state.load(p.ordering(Site::HaltClaimed, Acquire)) == CLAIMED {
-        count_halt(p, node, halts);
+        count_halt(p, node, headship);
         halt(p, me);
         return None;
     }
@@ -296,28 +312,29 @@ fn sleep<P: Platform>(
         // V2. A head that sleeps does not forbid others to steal.
         // ORDERING: Release pairs with the Acquire of `HaltSlow`.
         let order = p.ordering(Site::HaltSleeper, Release);
-        let rest = if *raised { seen & !NO_STEAL } else { seen };
+        let rest = if headship.raised { seen & !NO_STEAL } else { seen };
         match word.compare_exchange(seen, rest | SLEEPER, order) {
             Ok(_) => {
-                *raised = false;
+                headship.raised = false;
                 break;
             }
             Err(now) => seen = now,
         }
     }
-    count_halt(p, node, halts);
+    count_halt(p, node, headship);
     halt(p, me);
     node.state.swap(RUNNING, Relaxed);
     None
 }
 
-/// The head halts, for the `halts + 1`-th time.
-fn count_halt<P: Platform>(p: &P, node: &Node<P::Word>, halts: u32) {
+/// The head is about to halt.
+fn count_halt<P: Platform>(p: &P, node: &Node<P::Word>, headship: &mut Headship) {
     remember(p, node, p.tuning().history_increment);
     events::count(p, Event::WaitHeadCount);
-    if halts > 0 {
+    if headship.halted {
         events::count(p, Event::PvWaitAgain);
     }
+    headship.halted = true;
 }
 
 /// Watches for the turn of `me` for as long as that is worth it; returns whether it has come.
@@ -331,7 +348,7 @@ fn watch<P: Platform>(p: &P, me: NodeId, prev: NodeId) -> bool {
     // (the threshold to begin with, whether to look at the neighbour again in between)
     let by_history = tuning.adaptive == Adaptive::History
         && node.history.load(Relaxed) > tuning.history_threshold;
-    let short = (tuning.queue_looks / tuning.short_divisor).max(1);
+    let short = (tuning.queue_looks / tuning.short_divisor.max(1)).max(1);
     let mut early = by_history && halted() || preempted();
     let mut looks = match tuning.adaptive {
         Adaptive::Neighbour if halted() => {
@@ -345,12 +362,12 @@ fn watch<P: Platform>(p: &P, me: NodeId, prev: NodeId) -> bool {
     let order = p.ordering(Site::QueueTurn, Acquire);
     let turn = Until::is(TURN);
     while looks > 0 {
-        let chunk = if by_history { looks.min(tuning.check_looks) } else { looks };
+        let chunk = if by_history { looks.min(tuning.check_looks.max(1)) } else { looks };
         if turn.met_by(p.wait_until(&node.locked, turn, Budget::Looks(chunk), order)) {
             return true;
         }
         looks -= chunk;
-        if by_history && halted() != early {
+        if by_history && looks > 0 && halted() != early {
             early = !early;
             if !early {
                 looks = tuning.queue_looks;
@@ -378,7 +395,7 @@ fn watch<P: Platform>(p: &P, me: NodeId, prev: NodeId) -> bool {
 fn remember<P: Platform>(p: &P, node: &Node<P::Word>, increment: u32) {
     let history = node.history.load(Relaxed);
     if history < p.tuning().history_most {
-        node.history.store(history + increment, Relaxed);
+        node.history.store(history.saturating_add(increment), Relaxed);
     }
 }
 

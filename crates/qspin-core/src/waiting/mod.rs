@@ -14,6 +14,34 @@ use crate::node::NodeId;
 use crate::order::Order;
 use crate::platform::{Budget, Platform};
 
+/// What the head of a queue remembers while it waits for the lock, over all the times that somebody
+/// else takes it first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Headship {
+    /// It has waited for the owner before.
+    waited: bool,
+    /// Looks at a taken lock, or races lost, before it forbids stealing.
+    patience: u32,
+    /// It has forbidden stealing, and not taken that back.
+    raised: bool,
+    /// It has halted.
+    halted: bool,
+    /// It arranges the queue.
+    arranges: bool,
+}
+
+impl Headship {
+    /// Whether this is the first wait; decides then whether this head arranges the queue.
+    fn begins<P: Platform, O: Order>(&mut self, p: &P, me: NodeId) -> bool {
+        let begins = !self.waited;
+        if begins {
+            self.waited = true;
+            self.arranges = O::ARRANGES && O::arranges_as_head(p, me);
+        }
+        begins
+    }
+}
+
 /// How a waiter waits, and what whoever ends the wait does about it.
 pub trait Waiting {
     /// How long a pending waiter watches the word before it queues; `None` if nobody is to wait
@@ -24,8 +52,14 @@ pub trait Waiting {
     fn await_turn<P: Platform>(p: &P, me: NodeId, prev: NodeId);
 
     /// Waits as the head, until no bit of `A::OCCUPIED` is set in `word`; returns the word seen.
-    /// Orders nothing: the step that takes the lock does. Meanwhile the queue is arranged.
-    fn await_owner<P: Platform, O: Order, A: Admission>(p: &P, word: &P::Word, me: NodeId) -> u32;
+    /// Orders nothing: the step that takes the lock does. Called anew, with the same `headship`,
+    /// when somebody else was faster. Meanwhile the queue is arranged.
+    fn await_owner<P: Platform, O: Order, A: Admission>(
+        p: &P,
+        word: &P::Word,
+        me: NodeId,
+        headship: &mut Headship,
+    ) -> u32;
 
     /// After the head has taken the lock, in a step that replaced `seen`.
     #[inline]

@@ -5,7 +5,7 @@
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use super::Waiting;
+use super::{Headship, Waiting};
 use crate::admission::Admission;
 use crate::node::{NodeId, TURN};
 use crate::order::{Arranged, Order};
@@ -32,18 +32,23 @@ impl Waiting for Spin {
     }
 
     #[inline]
-    fn await_owner<P: Platform, O: Order, A: Admission>(p: &P, word: &P::Word, me: NodeId) -> u32 {
+    fn await_owner<P: Platform, O: Order, A: Admission>(
+        p: &P,
+        word: &P::Word,
+        me: NodeId,
+        headship: &mut Headship,
+    ) -> u32 {
         let free = Until::clear(A::OCCUPIED);
-        if O::ARRANGES && O::arranges_as_head(p, me) {
-            // The time that would otherwise be spent spinning.
-            while O::arrange(p, me) != Arranged::Settled {
-                let seen = p.wait_until(word, free, Budget::Looks(1), Relaxed);
-                if free.met_by(seen) {
-                    return seen;
-                }
-                p.relax(1);
+        headship.begins::<P, O>(p, me);
+        // The time that would otherwise be spent spinning.
+        while headship.arranges && O::arrange(p, me) != Arranged::Settled {
+            let seen = p.wait_until(word, free, Budget::Looks(1), Relaxed);
+            if free.met_by(seen) {
+                return seen;
             }
+            p.relax(1);
         }
+        headship.arranges = false;
         p.wait_until(word, free, Budget::Unbounded, Relaxed)
     }
 

@@ -1,6 +1,6 @@
 //! The list of everything that can be measured, with what people ask about a lock.
 
-use qspin::tuning::Tunable;
+use qspin::tuning::{Part, Tunable};
 
 use crate::bench::engine::{MutexEngine, RwEngine};
 
@@ -68,22 +68,19 @@ impl Lock {
     /// Whether it reads the tunable.
     #[must_use]
     pub fn heeds(&self, tunable: &Tunable) -> bool {
-        let name = tunable.name;
-        // What a tunable belongs to stands in front of what it does.
-        let part = tunable.about.trim_start().split_once(": ").map_or("", |(part, _)| part);
-        let lone_owner = name.starts_with("owner_");
-        let pending = name.starts_with("pending");
+        let (name, part) = (tunable.name, tunable.part);
+        // Other admissions than that of the strict queue have no use for the pending waiter.
+        let halt = part == Part::Halt && !name.starts_with("pending");
         match self.name {
-            "native" => lone_owner || name == "pending_looks",
-            "paravirt-queued" => lone_owner || pending || part == "Halt",
-            "paravirt-stealing" => part == "Stealing" || part == "Halt" && !pending,
+            // The queue of the reader-writer lock is a native lock.
+            "native" | "queued-rw" => matches!(part, Part::Owner | Part::Pending),
+            "paravirt-queued" => matches!(part, Part::Owner | Part::Pending | Part::Halt),
+            "paravirt-stealing" => halt || part == Part::Stealing,
             // Culling leaves every kick to the release.
-            "paravirt" => {
-                lone_owner || part == "Culled" || part == "Halt" && !pending && name != "defer"
-            }
+            "paravirt" => matches!(part, Part::Owner | Part::Culled) || halt && name != "defer",
             "paravirt-ticket" => name == "queue_looks",
-            "simple" => matches!(name, "simple_looks" | "heed_preempted"),
-            "yield" => name == "yield_looks",
+            "simple" => part == Part::Simple || name == "heed_preempted",
+            "yield" => part == Part::Yield,
             _ => false,
         }
     }
@@ -431,6 +428,31 @@ mod tests {
             let heeding = locks().iter().filter(|lock| lock.heeds(tunable)).count();
             assert!(heeding > 0, "{} is heeded by no lock", tunable.name);
             assert!(heeding < locks().len());
+        }
+    }
+
+    #[test]
+    fn a_tunable_is_heeded_by_the_locks_that_read_it() {
+        let queues = ["native", "paravirt", "paravirt-queued", "queued-rw"];
+        let halting = ["paravirt", "paravirt-stealing", "paravirt-queued"];
+        let expected: [(&str, &[&str]); 12] = [
+            ("owner_looks", &queues),
+            ("owner_pauses", &queues),
+            ("pending_looks", &["native", "paravirt-queued", "queued-rw"]),
+            ("simple_looks", &["simple"]),
+            ("yield_looks", &["yield"]),
+            ("queue_looks", &[&halting[..], &["paravirt-ticket"]].concat()),
+            ("head_looks", &halting),
+            ("pending", &["paravirt-queued"]),
+            ("defer", &["paravirt-stealing", "paravirt-queued"]),
+            ("heed_preempted", &[&["simple"], &halting[..]].concat()),
+            ("steal_looks", &["paravirt-stealing"]),
+            ("cull_looks", &["paravirt"]),
+        ];
+        for (name, expected) in expected {
+            let tunable = Tuning::ALL.iter().find(|tunable| tunable.name == name).unwrap();
+            let locks = locks().into_iter().filter(|lock| lock.heeds(tunable));
+            assert_eq!(locks.map(|lock| lock.name).collect::<Vec<_>>(), expected, "{name}");
         }
     }
 }

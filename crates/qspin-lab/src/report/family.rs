@@ -88,6 +88,12 @@ pub fn is_own(lock: &str) -> bool {
     )
 }
 
+/// Whether the lock goes to its waiters in strict order, also where the next one sleeps.
+#[must_use]
+pub fn sleeps_in_order(lock: &str) -> bool {
+    matches!(lock, "paravirt-queued" | "paravirt-ticket")
+}
+
 /// Whether the row measures the harness and not a lock: shown, never recommended.
 #[must_use]
 pub fn is_reference(lock: &str) -> bool {
@@ -121,5 +127,13 @@ mod tests {
             assert_eq!(Family::of(lock), Family::Queue, "{lock}");
         }
         assert_eq!(Family::of("paravirt"), Family::Sleep);
+    }
+
+    #[test]
+    fn the_locks_that_sleep_in_order_are_those_that_are_first_come_first_served() {
+        for lock in locks().iter().filter(|lock| Family::of(lock.name) == Family::Sleep) {
+            let in_order = lock.fairness == "first come, first served";
+            assert_eq!(sleeps_in_order(lock.name), in_order, "{}", lock.name);
+        }
     }
 }

@@ -4,7 +4,7 @@
 //! or more, against the same lock's own throughput when every thread had a CPU; where that was
 //! not measured with contention, against the best lock at the same number of threads.
 
-use crate::report::family::Family;
+use crate::report::family::{Family, sleeps_in_order};
 use crate::report::group::{Contender, Group};
 use crate::row::Row;
 
@@ -22,6 +22,8 @@ pub struct Fallen {
     pub name: String,
     /// How its waiters wait, which says why it collapses.
     pub family: Family,
+    /// They sleep, and nobody passes one that does.
+    pub sleeps_in_order: bool,
     /// The number of threads at which it is worst.
     pub threads: u32,
     /// Times less than the best lock at that number of threads.
@@ -99,6 +101,7 @@ fn fall(group: &Group<'_>, contender: &Contender<'_>, row: &Row) -> Option<Falle
     sure.then(|| Fallen {
         name: contender.name.clone(),
         family: contender.family,
+        sleeps_in_order: sleeps_in_order(contender.lock),
         threads: row.threads,
         than_best,
         than_itself,

@@ -310,6 +310,35 @@ fn a_collapse_of_another_kind_has_another_reason() {
 }
 
 #[test]
+fn a_lock_whose_waiters_sleep_does_not_collapse_for_want_of_a_cpu() {
+    let words = |lock: &str| {
+        let tuned = |row: Row| Row { tune: [("queue_looks".to_owned(), 9.into())].into(), ..row };
+        let rows = [
+            tuned(row(lock, 2, 4e6)),
+            tuned(row(lock, 8, 0.1e6)),
+            row("std", 2, 4e6),
+            row("std", 8, 4e6),
+        ];
+        verdict(&machine(2), &rows)
+    };
+    for lock in ["paravirt-queued", "paravirt-ticket"] {
+        let words = words(lock);
+        assert!(
+            words.contains(
+                "less than with 2 threads): every hand-over to a waiter that sleeps costs a \
+                 wake-up, and nobody else may have the lock meanwhile."
+            ),
+            "{words}"
+        );
+        assert!(!words.contains("is not running"), "{words}");
+    }
+    for lock in ["pthread", "paravirt-stealing", "some-new-lock"] {
+        let words = words(lock);
+        assert!(words.ends_with("less than with 2 threads)."), "{words}");
+    }
+}
+
+#[test]
 fn a_lock_that_starves_is_left_out_and_named() {
     for starving in [
         unfair(row("greedy", 2, 9e6), None, 1.0),

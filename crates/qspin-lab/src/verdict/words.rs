@@ -232,10 +232,16 @@ pub(crate) fn collapse(group: &Group<'_>, collapse: &Collapse) -> String {
             ": a thread that waits in line is not running when its turn comes, \
              and all behind it wait too."
         }
-        _ => {
+        Family::Spin | Family::Yield => {
             ": the thread that holds the lock is not running, \
              and the waiters use up the CPU that it needs."
         }
+        Family::Sleep if example.sleeps_in_order => {
+            ": every hand-over to a waiter that sleeps costs a wake-up, \
+             and nobody else may have the lock meanwhile."
+        }
+        // Nothing is sure of the others.
+        Family::Sleep | Family::Other => ".",
     };
     let others: Vec<String> = collapse
         .fallen

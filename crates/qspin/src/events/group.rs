@@ -148,8 +148,8 @@ pub struct Group {
     state: AtomicU32,
     early: Record,
     pub(super) file: File,
-    /// In the list of all groups that have counted.
-    pub(super) listed: AtomicBool,
+    /// Whether it is in the list of groups (U3 of [`publish`](super::publish)).
+    pub(super) listed: AtomicU32,
     pub(super) next: AtomicPtr<Group>,
     /// The pages may hold another process's counts: of the parent of a fork.
     used: AtomicBool,
@@ -190,7 +190,7 @@ impl Group {
             state: AtomicU32::new(NEW),
             early: Record::zero(),
             file: File::none(),
-            listed: AtomicBool::new(false),
+            listed: AtomicU32::new(publish::UNLISTED),
             next: AtomicPtr::new(core::ptr::null_mut()),
             used: AtomicBool::new(false),
         }
@@ -276,6 +276,20 @@ impl Group {
         self.file.close();
     }
 
+    /// What was counted before the pages were ready.
+    pub(super) fn early(&self) -> [u64; Event::ALL.len()] {
+        Event::ALL.map(|event| self.early.0[event as usize].load(Relaxed))
+    }
+
+    /// In the child of a fork: forgets so much of it, and not what others add meanwhile. A reset
+    /// that comes in between has forgotten it already.
+    pub(super) fn take_away(&self, amounts: &[u64; Event::ALL.len()]) {
+        for (event, amount) in Event::ALL.into_iter().zip(amounts) {
+            let less = |count: u64| Some(count.saturating_sub(*amount));
+            let _ = self.early.0[event as usize].fetch_update(Relaxed, Relaxed, less);
+        }
+    }
+
     /// Moves into the pages what was counted before they were ready.
     fn fold(&self) {
         for event in Event::ALL {
@@ -289,6 +303,9 @@ impl Group {
     /// How often each event happened since the last reset, in the order of [`Event::ALL`].
     #[must_use]
     pub fn counts(&self) -> [u64; Event::ALL.len()] {
+        if publish::is_inherited(self) {
+            return [0; Event::ALL.len()];
+        }
         let ready = self.state.load(Relaxed) == READY;
         Event::ALL.map(|event| {
             let early = self.early.0[event as usize].load(Relaxed);

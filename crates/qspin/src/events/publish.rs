@@ -4,16 +4,21 @@
 //! * **U1** A group is published by the thread that holds the turn, with every signal blocked, so
 //!   that neither another thread nor a handler comes in between. Nobody waits for the turn but
 //!   `fork`: who does not get it counts in `early`.
-//! * **U2** `fork` holds the turn, so no child begins with a group half published.
-//! * **U3** Who wants to publish has first put the group into the list, so the child of a fork
-//!   finds every group that has counted.
+//! * **U2** `fork` holds the turn, so no child begins with a group half published. A fork in a
+//!   signal handler that interrupted a fork of the same thread shares its turn: `TURN` names the
+//!   thread, `NESTED` counts the forks inside the first. Only the thread that holds the turn changes
+//!   `NESTED`, and a handler leaves it as it found it; the last to end frees the turn.
+//! * **U3** A group is published only once it is in the list (`listed` is `LISTED`). What the child
+//!   of a fork finds outside the list has at most counted in `early`: either nobody ever claimed to
+//!   list it, or a thread of the parent that is not here did, and its claim bears an older
+//!   generation. Then who first counts claims it anew, and takes away what the parent had counted.
 //! * **U4** A call here leaves `errno` as it was, as counting must.
 //! * **U5** The kernel's answer is the only judge: after a replacement of the pages that failed,
 //!   nobody knows what is there, and nobody touches them again.
 
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
 
 use qspin_core::events::Event;
 
@@ -21,18 +26,36 @@ use super::group::{Group, PAGE, Pages};
 use super::system::{SignalsBlocked, since_boot_ns};
 use crate::platform::syscall::syscall;
 
-/// Whether a thread publishes a group, or forks.
-static TURN: AtomicU32 = AtomicU32::new(0);
+/// The thread that publishes a group, or forks; 0 if there is none.
+static TURN: AtomicUsize = AtomicUsize::new(0);
 
-/// Every group that has counted (U3).
+/// Forks of the thread that holds the turn, inside its first one (U2).
+static NESTED: AtomicU32 = AtomicU32::new(0);
+
+/// Every group that was published, and others that have counted (U3).
 static GROUPS: AtomicPtr<Group> = AtomicPtr::new(ptr::null_mut());
+
+/// Differs between a process and those that it descends from by `fork`. Neither of the next two.
+static GENERATION: AtomicU32 = AtomicU32::new(1);
+/// Value of `listed` of a group that nobody has claimed to list yet.
+pub(super) const UNLISTED: u32 = 0;
+/// Value of `listed` of a group in the list. Others are the generation of who lists it.
+const LISTED: u32 = u32::MAX;
+
+/// What names this thread while it lives: the same in the child of its fork.
+fn this_thread() -> usize {
+    thread_local! {
+        // Never used but for its address, which is not 0.
+        static PLACE: AtomicU8 = const { AtomicU8::new(0) };
+    }
+    PLACE.with(|place| ptr::from_ref(place).addr())
+}
 
 /// Publishes the group, unless another thread is at it.
 pub(super) fn try_publish(group: &'static Group) {
     let _signals = SignalsBlocked::new();
-    list(group);
-    // U1. ORDERING: Acquire pairs with the Release of `end_turn`.
-    if TURN.swap(1, Acquire) != 0 {
+    // U1, U3.
+    if !list(group) || !try_turn() {
         return;
     }
     if group.is_new() {
@@ -41,13 +64,31 @@ pub(super) fn try_publish(group: &'static Group) {
     end_turn();
 }
 
+fn try_turn() -> bool {
+    // U1. ORDERING: Acquire pairs with the Release of `end_turn`.
+    TURN.compare_exchange(0, this_thread(), Acquire, Relaxed).is_ok()
+}
+
 fn end_turn() {
     TURN.store(0, Release);
 }
 
-fn list(group: &'static Group) {
-    if group.listed.swap(true, Relaxed) {
-        return;
+/// Puts the group into the list; whether it is there now. It is not if another thread is at it.
+fn list(group: &'static Group) -> bool {
+    let generation = GENERATION.load(Relaxed);
+    // ORDERING: Acquire pairs with the Release below: what the parent counted is taken away.
+    let seen = group.listed.load(Acquire);
+    if seen == LISTED || seen == generation {
+        return seen == LISTED;
+    }
+    // U3: until somebody claims the group nobody in this process adds to it, so whoever succeeds
+    // has seen what the parent had counted, and all of it.
+    let inherited = group.early();
+    if group.listed.compare_exchange(seen, generation, Relaxed, Relaxed).is_err() {
+        return false;
+    }
+    if seen != UNLISTED {
+        group.take_away(&inherited);
     }
     let this = ptr::from_ref(group).cast_mut();
     let mut first = GROUPS.load(Relaxed);
@@ -55,16 +96,29 @@ fn list(group: &'static Group) {
         group.next.store(first, Relaxed);
         // ORDERING: Release pairs with the Acquire of `forked`: the group's link.
         match GROUPS.compare_exchange_weak(first, this, Release, Relaxed) {
-            Ok(_) => return,
+            Ok(_) => break,
             Err(now) => first = now,
         }
     }
+    group.listed.store(LISTED, Release);
+    true
+}
+
+/// Whether all that the group has counted is its parent's (U3).
+pub(super) fn is_inherited(group: &Group) -> bool {
+    let seen = group.listed.load(Relaxed);
+    seen != UNLISTED && seen != LISTED && seen != GENERATION.load(Relaxed)
 }
 
 /// Before `fork`: keeps groups from being published until it is over (U2).
 pub(crate) extern "C" fn fork_begins() {
-    while TURN.swap(1, Acquire) != 0 {
-        // The thread whose turn it is has no signal to wait for, so it is soon done.
+    // Nobody but this thread stores its name, so there is nothing to order.
+    if TURN.load(Relaxed) == this_thread() {
+        NESTED.store(NESTED.load(Relaxed) + 1, Relaxed);
+        return;
+    }
+    while !try_turn() {
+        // The thread whose turn it is has no signal to wait for, or forks; so it is soon done.
         // SAFETY: a system call without arguments that touches no memory of ours.
         unsafe { syscall(libc::SYS_sched_yield, []) };
     }
@@ -72,21 +126,28 @@ pub(crate) extern "C" fn fork_begins() {
 
 /// After `fork`, in the parent.
 pub(crate) extern "C" fn fork_ends() {
-    end_turn();
+    match NESTED.load(Relaxed) {
+        0 => end_turn(),
+        nested => NESTED.store(nested - 1, Relaxed),
+    }
 }
 
 /// After `fork`, in the child: its groups begin anew. They are published, and so taken apart
 /// from the parent's, when they first count; a child that only executes another program has
 /// nothing to do.
 pub(crate) fn forked() {
+    let generation = GENERATION.load(Relaxed);
+    GENERATION.store(generation % (LISTED - 1) + 1, Relaxed);
     // ORDERING: Acquire pairs with the Release of `list`.
     let mut next = GROUPS.load(Acquire);
     // SAFETY: U3: the list holds references to statics.
     while let Some(group) = unsafe { next.as_ref() } {
         group.begin_anew();
+        // Who put it here may not have come to say so.
+        group.listed.store(LISTED, Relaxed);
         next = group.next.load(Relaxed);
     }
-    end_turn();
+    fork_ends();
 }
 
 /// A group's open file.

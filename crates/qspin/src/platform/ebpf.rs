@@ -52,7 +52,8 @@ pub(super) fn known_not_to_run(cpu: CpuId) -> Option<bool> {
     // ORDERING: Acquire pairs with the Release of `load`.
     let table = TABLE.load(Acquire);
     let tid = TIDS.get(cpu.number() as usize)?.load(Relaxed);
-    if table.is_null() || tid >= LENGTH.load(Relaxed) {
+    // D2: nobody has this number; what the table has at 0 is of the kernel's idle threads.
+    if table.is_null() || tid == 0 || tid >= LENGTH.load(Relaxed) {
         return None;
     }
     // SAFETY: D1, and the number is within the length.

@@ -38,6 +38,9 @@ fn a_child_of_fork_counts_for_itself() {
 
 #[test]
 fn a_fork_while_others_begin_to_count_is_exact_on_both_sides() {
+    if !crate::is_alone("apart::a_fork_while_others_begin_to_count_is_exact_on_both_sides") {
+        return;
+    }
     const THREADS: u64 = 3;
     const GROUPS: usize = 50;
     let groups = new_groups("qspin-stat:early\0", GROUPS);

@@ -85,6 +85,9 @@ fn a_reset_from_inside_or_outside_begins_at_zero_and_loses_nothing_after() {
 
 #[test]
 fn no_count_is_lost_while_the_first_ones_publish() {
+    if !crate::is_alone("exact::no_count_is_lost_while_the_first_ones_publish") {
+        return;
+    }
     const THREADS: u64 = 4;
     const EACH: u64 = 3;
     const GROUPS: usize = 100;

@@ -145,3 +145,18 @@ pub(crate) fn new_groups(name: &'static str, number: usize) -> &'static [Group] 
     let group = |_| Group::new(name, Box::leak(Box::new(Pages::untouched())));
     Vec::leak((0..number).map(group).collect())
 }
+
+/// Runs the test `name` once more, in a process where no other test does; whether this is that one.
+///
+/// A child that makes threads must not be forked while another test makes one: it would inherit
+/// locks of the standard library that nobody opens any more.
+pub(crate) fn is_alone(name: &str) -> bool {
+    const ALONE: &str = "QSPIN_TEST_ALONE";
+    if std::env::var_os(ALONE).is_some() {
+        return true;
+    }
+    let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+    let done = again.args([name, "--exact", "--test-threads=1"]).env(ALONE, "1").output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
+    false
+}
