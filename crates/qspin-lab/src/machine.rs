@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use qspin::platform::topology::Topology;
+use qspin::platform::topology::{self, Topology};
 use qspin::select;
 
 use crate::bench::affinity::allowed_cpus;
@@ -23,6 +23,7 @@ pub fn describe(seed: u64) -> Machine {
         cpu: cpu_model().unwrap_or_else(|| "unknown".to_owned()),
         cpus: cpus.len() as u32,
         numa_nodes: Topology::of_this_machine().nodes_among(cpus.iter().copied()).max(1) as u32,
+        topology: made_up(),
         hypervisor: hypervisor(),
         quota_cpus: quota_cpus(),
         kernel: read("/proc/sys/kernel/osrelease").unwrap_or_else(|| "unknown".to_owned()),
@@ -63,6 +64,21 @@ fn cpu_model() -> Option<String> {
     })
 }
 
+/// The longest description of a topology that is shown.
+const SHOWN: usize = 80;
+
+/// The topology that is in force instead of this machine's, as the environment describes it.
+#[must_use]
+pub fn made_up() -> Option<String> {
+    let described = std::env::var_os(topology::VARIABLE).filter(|_| topology::in_force().is_fake());
+    let described = described?.to_string_lossy().replace(char::is_control, " ");
+    let mut shown: String = described.chars().take(SHOWN).collect();
+    if shown.len() < described.len() {
+        shown.push('…');
+    }
+    Some(shown)
+}
+
 fn hypervisor() -> String {
     select::hypervisor(&select::Processor).map_or_else(|| "none".to_owned(), |found| found.name)
 }
@@ -75,6 +91,13 @@ fn quota_cpus() -> Option<f64> {
 /// What makes the figures less trustworthy, one sentence each.
 fn warnings(machine: &Machine) -> Vec<String> {
     let mut warnings = Vec::new();
+    if machine.topology.is_some() {
+        warnings.push(
+            "The topology is made up: which hand-over is local is as QSPIN_TOPOLOGY says, and what \
+             it costs is as on this machine."
+                .to_owned(),
+        );
+    }
     if machine.load > 0.3 * f64::from(machine.cpus) {
         warnings.push(format!(
             "Other programs were busy before the run (load {:.2}): they take CPU time from the \
@@ -193,7 +216,8 @@ mod tests {
         assert_eq!(machine.command[0], "qspin");
         (machine.load, machine.quota_cpus) = (64.0, Some(0.5));
         (machine.governor, machine.hypervisor) = (Some("powersave".into()), "KVM".into());
-        machine.cpus = 4;
-        assert_eq!(warnings(&machine).len(), 4);
+        (machine.cpus, machine.topology) = (4, Some("2x4x1".into()));
+        assert_eq!(warnings(&machine).len(), 5);
+        assert!(warnings(&machine)[0].contains("made up"));
     }
 }

@@ -128,6 +128,9 @@ pub struct Row {
     /// Acquisitions during which `events` were counted.
     #[serde(default)]
     pub events_ops: Option<u64>,
+    /// Share of the counted hand-overs that stayed local, where the lock counts them.
+    #[serde(default)]
+    pub locality: Option<f64>,
 }
 
 /// The machine on which the rows after it were measured.
@@ -151,6 +154,9 @@ pub struct Machine {
     pub cpus: u32,
     /// NUMA nodes with at least one of those CPUs.
     pub numa_nodes: u32,
+    /// The made-up topology that was in force instead, as `QSPIN_TOPOLOGY` says it.
+    #[serde(default)]
+    pub topology: Option<String>,
     /// Hypervisor, `none` on bare metal.
     pub hypervisor: String,
     /// CPUs' worth of cgroup quota, where there is one.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use qspin::tuning::{Tunable, Tuning};
 use serde_json::Value;
 
+use crate::quantity::parse_duration;
 use crate::report::number::list;
 
 /// A value for one tunable, as `kick_ahead=2` or `defer=always`.
@@ -70,6 +71,23 @@ pub fn parse(text: &str) -> Result<Tune, String> {
         }
         _ => Err(format!("`{value}` is out of range for {name}: {}", right(tunable))),
     }
+}
+
+/// A value of `numa_threshold_ns` as a time with its unit.
+///
+/// # Errors
+///
+/// What is wrong with `text`, and what would be right.
+pub fn numa_threshold(text: &str) -> Result<Tune, String> {
+    let time = parse_duration(text)?;
+    u32::try_from(time.as_nanos()).ok().and_then(|ns| Tune::of("numa_threshold_ns", ns)).ok_or_else(
+        || {
+            format!(
+                "`{text}` is no time to be passed over for: give 1ns to 1s, such as 1ms or 10ms; \
+                 its default is 1ms"
+            )
+        },
+    )
 }
 
 /// What a tunable takes: `give kick_ahead a number from 0 to 5; its default is 0`.
@@ -215,6 +233,33 @@ mod tests {
             ("moon", "write name=value"),
         ] {
             let said = parse(wrong).unwrap_err();
+            assert!(said.contains(right), "{wrong}: {said}");
+        }
+    }
+
+    #[test]
+    fn the_threshold_of_the_order_is_a_time_within_the_range_of_its_tunable() {
+        for (text, shown) in [
+            ("1ms", "numa_threshold_ns=1000000"),
+            ("1ns", "numa_threshold_ns=1"),
+            ("1s", "numa_threshold_ns=1000000000"),
+        ] {
+            assert_eq!(numa_threshold(text).map(|tune| tune.show()), Ok(shown.to_owned()));
+        }
+        // What is said of the default is so.
+        let tunable = named("numa_threshold_ns").unwrap();
+        assert_eq!((tunable.get)(&Tuning::DEFAULT), 1_000_000);
+        for (wrong, right) in [
+            ("0", "1ns to 1s"),
+            ("0ms", "1ns to 1s"),
+            ("0.4ns", "1ns to 1s"),
+            ("2s", "at most 1s"),
+            ("10", "no unit"),
+            ("1h", "no unit of time"),
+            ("-1ms", "no duration"),
+            ("", "no duration"),
+        ] {
+            let said = numa_threshold(wrong).unwrap_err();
             assert!(said.contains(right), "{wrong}: {said}");
         }
     }

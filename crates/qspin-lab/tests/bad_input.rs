@@ -93,14 +93,14 @@ fn tunables_have_names_and_ranges() {
     );
     assert_said(
         &["bench", "--locks", "std,tas", "--tune", "cull_looks=2"],
-        &["--tune cull_looks=2 says nothing to these locks: add paravirt"],
+        &["--tune cull_looks=2 says nothing to these locks: add paravirt or cna-paravirt"],
     );
     assert_said(&["bench", "--workload", "rw", "--tune", "pending=off"], &["add paravirt-queued"]);
 }
 
 #[test]
 fn series_decide_for_themselves() {
-    assert_said(&["bench", "--steps=backwards"], &["series, reviewed"]);
+    assert_said(&["bench", "--steps=backwards"], &["series, reviewed, numa"]);
     assert_said(&["bench", "--steps", "--locks", "native"], &["leave out --locks"]);
     assert_said(&["bench", "--steps", "--peers", "none"], &["--steps", "--peers"]);
     assert_said(&["bench", "--steps", "--kick-ahead", "1"], &["--steps", "--kick-ahead"]);
@@ -121,8 +121,65 @@ fn series_decide_for_themselves() {
     for locks in ["native", "paravirt,paravirt-queued", "nothing"] {
         assert_said(
             &["bench", "--kick-ahead", "1", "--locks", locks],
-            &["one lock: name paravirt, paravirt-stealing or paravirt-queued"],
+            &["one lock: name paravirt, paravirt-stealing, paravirt-queued or cna-paravirt"],
         );
+    }
+}
+
+#[test]
+fn the_threshold_of_the_numa_aware_locks_is_a_time() {
+    let wrong = [
+        ("0", "give 1ns to 1s"),
+        ("0ms", "give 1ns to 1s"),
+        ("2s", "at most 1s"),
+        ("99999999999999999999ms", "at most 1s"),
+        ("10", "no unit"),
+        ("soon", "no duration"),
+        ("-1ms", "no duration"),
+        ("1h", "no unit of time"),
+        ("", "no duration"),
+    ];
+    for (wrong, right) in wrong {
+        assert_said(&["bench", "--numa-threshold", wrong], &["--numa-threshold <TIME>", right]);
+    }
+    assert_said(
+        &["bench", "--numa-threshold", "1ms", "--tune", "numa_threshold_ns=5"],
+        &["--tune and --numa-threshold both set numa_threshold_ns", "give one of them"],
+    );
+    assert_said(
+        &["bench", "--locks", "native,paravirt", "--numa-threshold", "1ms"],
+        &["--numa-threshold numa_threshold_ns=1000000 says nothing", "add cna or cna-paravirt"],
+    );
+    assert_said(
+        &["bench", "--steps=numa", "--numa-threshold", "1ms"],
+        &["--steps sets numa_threshold_ns itself: leave out --numa-threshold"],
+    );
+    assert_said(
+        &["bench", "--steps=numa", "--tune", "numa_skip_bits=1"],
+        &["--steps sets numa_skip_bits itself: leave it out of --tune"],
+    );
+    // What another series sets is nothing to this one's locks.
+    assert_said(&["bench", "--steps=numa", "--tune", "defer=never"], &["says nothing"]);
+}
+
+#[test]
+fn a_made_up_topology_has_a_form() {
+    for wrong in ["2x", "0x1x1", "nodes", "2x1x1x1", "/nowhere/at/all"] {
+        for workload in ["lengths", "torture"] {
+            let directory = tempfile::tempdir().unwrap();
+            let output = Command::cargo_bin("qspin")
+                .unwrap()
+                .env("QSPIN_TOPOLOGY", wrong)
+                .args(["bench", "--locks", "cna", "--workload", workload])
+                .current_dir(&directory)
+                .output()
+                .unwrap();
+            let stderr = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(2), "{wrong}: {stderr}");
+            assert_eq!(stderr.lines().count(), 1, "{wrong}: {stderr}");
+            assert!(stderr.contains(&format!("QSPIN_TOPOLOGY={wrong}")), "{stderr}");
+            assert!(output.stdout.is_empty());
+        }
     }
 }
 

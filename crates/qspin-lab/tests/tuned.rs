@@ -6,7 +6,7 @@ use std::time::Duration;
 use assert_cmd::Command;
 use qspin::events::Event;
 use qspin::tuning::{KICK_AHEAD_MOST, Tuning, kick_ahead_level};
-use qspin_lab::bench::steps::{Order, steps};
+use qspin_lab::bench::steps::{Series, steps};
 use serde_json::{Value, json};
 
 /// Runs a very short bench with `args`: what it said, its rows without the machine's, and that.
@@ -103,7 +103,7 @@ fn a_report_names_what_was_tuned() {
     }
     qspin(&[&["bench", "--steps"][..], &short].concat());
     let made = qspin(&["report", "run.jsonl", "--format", "md"]);
-    for step in steps(Order::Series) {
+    for step in steps(Series::Paravirt) {
         assert!(made.contains(&format!("| {} |", step.name)), "{made}");
     }
     // One chart: a step is a contender, not a setting.
@@ -112,9 +112,10 @@ fn a_report_names_what_was_tuned() {
 
 #[test]
 fn steps_are_a_row_a_step_in_both_orders() {
-    for (option, order) in [("--steps", Order::Series), ("--steps=reviewed", Order::Reviewed)] {
+    for (option, series) in [("--steps", Series::Paravirt), ("--steps=reviewed", Series::Reviewed)]
+    {
         let (said, rows, machine) = bench(&[option, "--threads", "2,8"]);
-        let steps = steps(order);
+        let steps = steps(series);
         let labels: Vec<&str> =
             ["native", "std"].into_iter().chain(steps.iter().map(|step| step.label)).collect();
         assert_eq!(first_cells(&said, "step"), labels, "{said}");

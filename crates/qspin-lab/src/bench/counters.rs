@@ -1,6 +1,7 @@
 //! What the locks have counted: each counter an operation, under both of its names, and the
 //! averages that follow.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use comfy_table::{CellAlignment, Table};
@@ -73,10 +74,23 @@ fn table(rows: &[&Row]) -> Table {
         let name = if unit.is_empty() { name.to_owned() } else { format!("{name}, {unit}") };
         table.add_row([name, alias.to_owned()].into_iter().chain(values));
     }
+    let local = rows.iter().map(|row| row.locality.map_or_else(|| "–".to_owned(), digits));
+    let name = "hand-over locality, share".to_owned();
+    table.add_row([name, String::new()].into_iter().chain(local));
     for column in table.column_iter_mut().skip(2) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     table
+}
+
+/// Share of the hand-overs that went to a waiter near the one before, `local / (local + remote)`;
+/// `None` where none was counted.
+#[must_use]
+pub fn locality(events: &BTreeMap<String, u64>) -> Option<f64> {
+    let count = |event: Event| events.get(event.name()).copied().unwrap_or(0) as f64;
+    let local = count(Event::CnaLocalHandoff);
+    let all = local + count(Event::CnaRemoteHandoff);
+    (all > 0.0).then(|| local / all)
 }
 
 fn count(row: &Row, event: Event) -> u64 {
@@ -97,11 +111,23 @@ mod tests {
     use crate::verdict::tests::row;
 
     fn counted(lock: &str, operations: u64, events: &[(Event, u64)]) -> Row {
+        let events = events.iter().map(|(event, n)| (event.name().to_owned(), *n)).collect();
         Row {
-            events: events.iter().map(|(event, n)| (event.name().to_owned(), *n)).collect(),
+            locality: locality(&events),
+            events,
             events_ops: Some(operations),
             ..row(lock, 8, 1e6)
         }
+    }
+
+    #[test]
+    fn locality_is_the_local_share_of_the_hand_overs_and_nothing_where_there_were_none() {
+        let of = |local, remote| {
+            let events = [(Event::CnaLocalHandoff, local), (Event::CnaRemoteHandoff, remote)];
+            counted("cna", 1000, &events).locality
+        };
+        assert_eq!((of(30, 10), of(5, 0), of(0, 5)), (Some(0.75), Some(1.0), Some(0.0)));
+        assert_eq!((of(0, 0), counted("native", 9, &[]).locality), (None, None));
     }
 
     #[test]
@@ -123,6 +149,7 @@ mod tests {
                     (Event::HashHopsCount, 15),
                 ],
             ),
+            counted("cna", 1000, &[(Event::CnaLocalHandoff, 9), (Event::CnaRemoteHandoff, 1)]),
             counted("tas", 1000, &[]),
             row("std", 8, 1e6),
         ];
@@ -136,9 +163,11 @@ mod tests {
         }
         assert_eq!(line("unlock_kick_count")[2], "0.1");
         assert_eq!(line("wait_head_count")[2], "0");
-        assert_eq!(line("kick latency, ns"), ["kick latency, ns", "pv_latency_kick", "2000"]);
+        let kick = ["kick latency, ns", "pv_latency_kick", "2000", "–"];
+        assert_eq!(line("kick latency, ns"), kick);
         assert_eq!(line("wake latency, ns")[2], "–");
         assert_eq!(line("hops a hash")[2], "1.5");
+        assert_eq!(line("hand-over locality, share")[1..], ["", "–", "0.9"]);
         assert!(shown.contains("nothing happened that is counted in tas."), "{shown}");
         assert!(!shown.contains("std"), "a lock that does not count was shown: {shown}");
     }

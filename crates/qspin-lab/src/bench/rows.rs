@@ -8,6 +8,7 @@ use crate::bench::engine::MutexWork;
 use crate::contender::catalog::EMPTY;
 use crate::row::{Interval, Row, SCHEMA, WaitNs};
 
+use super::counters::locality;
 use super::plan::{Cell, Job, Plan, Setting};
 use super::session::{Findings, Found};
 use super::station::RW_CLASSES;
@@ -70,6 +71,7 @@ fn row(plan: &Plan, found: &Found, cell: Cell, findings: &Findings) -> Row {
         floor_ratio: (!ratios.is_empty()).then(|| interval(&ratios)),
         events: findings.events.clone(),
         events_ops: findings.events_ops,
+        locality: locality(&findings.events),
     }
 }
 

@@ -79,12 +79,19 @@ fn table(title: &str, lines: &[Line<'_>], threads: &[u32]) -> Table {
     for &threads in threads {
         headings.push(format!("{}\nk ops/s", plural(f64::from(threads), "thread")));
         headings.extend(["95 %\ninterval", "/ base", "/ first"].map(str::to_owned));
+        if counts_hand_overs(lines, threads) {
+            headings.push("local".to_owned());
+        }
     }
     table.set_header(headings);
     for (index, line) in lines.iter().enumerate() {
         let mut cells = vec![line.label.clone()];
         for &threads in threads {
             cells.extend(row_cells(lines, index, threads));
+            if counts_hand_overs(lines, threads) {
+                let local = line.at(threads).and_then(|row| row.locality);
+                cells.push(local.map_or_else(|| "–".to_owned(), digits));
+            }
         }
         table.add_row(cells);
     }
@@ -92,6 +99,11 @@ fn table(title: &str, lines: &[Line<'_>], threads: &[u32]) -> Table {
         column.set_cell_alignment(CellAlignment::Right);
     }
     table
+}
+
+/// Whether a line tells how many hand-overs stayed local.
+fn counts_hand_overs(lines: &[Line<'_>], threads: u32) -> bool {
+    lines.iter().any(|line| line.at(threads).is_some_and(|row| row.locality.is_some()))
 }
 
 /// Throughput, interval, and the two ratios of a line at a number of threads.
@@ -224,6 +236,20 @@ mod tests {
         assert_eq!(cells("c ")[3..], ["1.00 ≈", "2.01"]);
         assert!(shown.contains("With 8 threads: b (2.0) gained; c made no clear difference; "));
         assert!(shown.contains("; the last line does 2.0 times the first."), "{shown}");
+    }
+
+    #[test]
+    fn how_local_hand_overs_are_stands_beside_the_lines_that_count_them() {
+        let cna = Row { locality: Some(0.875), ..row("cna", 8, 2e6) };
+        let rows = [row("std", 8, 9e6), row("native", 8, 1e6), cna];
+        let shown = show("step", &lines(&rows), &[]);
+        let last = |label: &str| {
+            let line = shown.lines().find(|line| line.trim_start().starts_with(label)).unwrap();
+            line.rsplit('|').next().unwrap().trim().to_owned()
+        };
+        assert_eq!([last("native"), last("cna"), last("std")], ["–", "0.875", "–"]);
+        assert!(shown.contains("| local"), "{shown}");
+        assert!(!show("step", &lines(&rows[..2]), &[]).contains("local"));
     }
 
     #[test]

@@ -9,63 +9,103 @@ use crate::report::group::label;
 use crate::report::number::digits;
 use crate::row::{Interval, Row, WaitNs};
 
-/// A column: its heading with the unit, whether a narrow terminal shows it, and its value.
+/// A column: its heading with the unit, when it is shown, and its value.
 struct Column {
     heading: &'static str,
-    narrow: bool,
+    when: When,
     value: fn(&Row) -> Option<String>,
+}
+
+/// When a column is shown, if any row has a value for it.
+#[derive(PartialEq, Eq)]
+enum When {
+    Always,
+    /// On a terminal that is wide enough.
+    Wide,
+    /// Where somebody asked for what the locks count.
+    Stats,
+}
+
+/// What is shown beside the columns that always are.
+#[derive(Debug, Clone, Copy)]
+pub struct Extent {
+    /// What takes a wide terminal.
+    pub wide: bool,
+    /// What the locks have counted.
+    pub stats: bool,
+}
+
+impl Extent {
+    fn shows(self, column: &Column) -> bool {
+        match column.when {
+            When::Always => true,
+            When::Wide => self.wide,
+            When::Stats => self.stats,
+        }
+    }
 }
 
 /// The narrowest terminal that shows every column.
 pub const WIDE: u16 = 118;
 
-const COLUMNS: [Column; 13] = [
+const COLUMNS: [Column; 14] = [
     Column {
         heading: "ops/s\nk",
-        narrow: true,
+        when: When::Always,
         value: |row| Some(thousands(row.ops_per_s.median)),
     },
     Column {
         heading: "95 % interval\nk",
-        narrow: true,
+        when: When::Always,
         value: |row| {
             let Interval { lo, hi, .. } = row.ops_per_s;
             Some(format!("{} – {}", thousands(lo), thousands(hi)))
         },
     },
-    Column { heading: "wait p50\nµs", narrow: true, value: |row| wait(row, |wait| wait.p50) },
-    Column { heading: "p99\nµs", narrow: false, value: |row| wait(row, |wait| wait.p99) },
-    Column { heading: "p99.9\nµs", narrow: true, value: |row| wait(row, |wait| wait.p999) },
-    Column { heading: "max\nµs", narrow: false, value: |row| wait(row, |wait| wait.max) },
+    Column {
+        heading: "wait p50\nµs", when: When::Always, value: |row| wait(row, |wait| wait.p50)
+    },
+    Column { heading: "p99\nµs", when: When::Wide, value: |row| wait(row, |wait| wait.p99) },
+    Column { heading: "p99.9\nµs", when: When::Always, value: |row| wait(row, |wait| wait.p999) },
+    Column { heading: "max\nµs", when: When::Wide, value: |row| wait(row, |wait| wait.max) },
     Column {
         heading: "worst\nthread\np99.9 µs",
-        narrow: false,
+        when: When::Wide,
         value: |row| wait(row, |wait| wait.worst_thread_p999),
     },
     Column {
         heading: "max/min",
-        narrow: true,
+        when: When::Always,
         value: |row| Some(row.fairness.max_min.map_or_else(|| "∞".to_owned(), digits)),
     },
     Column {
         heading: "fairness\nfactor",
-        narrow: false,
+        when: When::Wide,
         value: |row| Some(format!("{:.2}", row.fairness.factor)),
     },
-    Column { heading: "CPU/op\nns", narrow: true, value: |row| row.cpu_ns_per_op.map(digits) },
+    Column {
+        heading: "local\nhand-\novers",
+        when: When::Stats,
+        value: |row| row.locality.map(digits),
+    },
+    Column {
+        heading: "CPU/op\nns",
+        when: When::Always,
+        value: |row| row.cpu_ns_per_op.map(digits),
+    },
     Column {
         heading: "overhead\n/op ns",
-        narrow: false,
+        when: When::Wide,
         value: |row| row.overhead_ns_per_op.map(digits),
     },
     Column {
         heading: "tight\npair ns",
-        narrow: true,
+        when: When::Always,
         value: |row| row.uncontended_ns.map(|pair| format!("{:.2}", pair.median)),
     },
     Column {
         heading: "pair /\nfloor",
-        narrow: true,
+        when: When::Always,
         value: |row| row.floor_ratio.map(|ratio| format!("{:.2}", ratio.median)),
     },
 ];
@@ -80,7 +120,7 @@ fn wait(row: &Row, value: fn(&WaitNs) -> f64) -> Option<String> {
 
 /// The tables of all numbers of threads.
 #[must_use]
-pub fn tables(rows: &[Row], cpus: u32, wide: bool) -> String {
+pub fn tables(rows: &[Row], cpus: u32, extent: Extent) -> String {
     let mut threads: Vec<u32> = rows.iter().map(|row| row.threads).collect();
     threads.sort_unstable();
     threads.dedup();
@@ -88,7 +128,7 @@ pub fn tables(rows: &[Row], cpus: u32, wide: bool) -> String {
     for threads in threads {
         let mut rows: Vec<&Row> = rows.iter().filter(|row| row.threads == threads).collect();
         rows.sort_by(|a, b| b.ops_per_s.median.total_cmp(&a.ops_per_s.median));
-        let _ = writeln!(out, "{}\n{}\n", heading(rows[0], cpus), table(&rows, wide));
+        let _ = writeln!(out, "{}\n{}\n", heading(rows[0], cpus), table(&rows, extent));
     }
     out
 }
@@ -120,11 +160,11 @@ pub fn plain() -> Table {
     table
 }
 
-fn table(rows: &[&Row], wide: bool) -> Table {
+fn table(rows: &[&Row], extent: Extent) -> Table {
     // A column that no row has a value for is not shown.
     let columns: Vec<&Column> = COLUMNS
         .iter()
-        .filter(|column| wide || column.narrow)
+        .filter(|column| extent.shows(column))
         .filter(|column| rows.iter().any(|row| (column.value)(row).is_some()))
         .collect();
     let mut table = plain();

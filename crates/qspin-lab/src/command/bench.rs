@@ -10,14 +10,17 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use qspin::platform::topology::{Topology, VARIABLE};
+
 use crate::bench::affinity::{Pin, Placement, allowed_cpus};
 use crate::bench::busy::Pace;
 use crate::bench::interrupt::Interrupt;
 use crate::bench::plan::{Load, Plan, cells};
 use crate::bench::session::{self, Found};
 use crate::bench::stats::median;
-use crate::bench::steps::Order;
-use crate::bench::{capacity, counters, rows, table};
+use crate::bench::steps::Series;
+use crate::bench::table::{self, Extent};
+use crate::bench::{capacity, counters, rows};
 use crate::contender::catalog::{self, EMPTY};
 use crate::failure::Failure;
 use crate::machine::{self, Ticks};
@@ -26,10 +29,10 @@ use crate::quantity::{
     Levels, Ratio, parse_duration, parse_levels, parse_overcommit, parse_ratio, parse_seconds,
     parse_seed, parse_threads,
 };
-use crate::report::{Format, Run};
+use crate::report::{self, Format, Run};
 use crate::row;
 use crate::row::{Machine, Row};
-use crate::tune::{self, Tune};
+use crate::tune::{self, Tune, numa_threshold};
 use crate::verdict::verdict;
 
 use contend::Entrant;
@@ -122,14 +125,20 @@ pub struct Args {
     #[arg(long, value_name = "NAME=VALUE,…", allow_hyphen_values = true, value_delimiter = ',',
           value_parser = tune::parse)]
     tune: Vec<Tune>,
-    /// What the locks count, an operation: after the tables, each counter and the averages.
+    /// How long those that are far away may be passed over in `cna` and `cna-paravirt`, as
+    /// `--tune numa_threshold_ns` in nanoseconds [default: 1ms].
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = numa_threshold)]
+    numa_threshold: Option<Tune>,
+    /// What the locks count, an operation: after the tables, each counter and the averages; and in
+    /// them how many hand-overs stayed local.
     #[arg(long)]
     stats: bool,
     /// The steps of the paravirt lock, each on top of those before it, one row a step; in the
-    /// order of the series, or `reviewed`: kicks deferred before kick-ahead.
+    /// order of the series, or `reviewed`: kicks deferred before kick-ahead. Or `numa`: those of
+    /// the NUMA-aware lock.
     #[arg(long, value_enum, value_name = "ORDER", num_args = 0..=1, require_equals = true,
           default_missing_value = "series", conflicts_with_all = ["kick_ahead", "peers"])]
-    steps: Option<Order>,
+    steps: Option<Series>,
     /// Compare kick-ahead levels, as `0..5` with both ends, `0,2,4` or `3`.
     #[arg(long, value_name = "LEVELS", allow_hyphen_values = true, conflicts_with = "peers",
           value_parser = parse_levels)]
@@ -155,6 +164,12 @@ impl Args {
         self.lines.unwrap_or(1)
     }
 
+    /// Everything that was tuned, each with the option that says so.
+    fn tunes(&self) -> Vec<(&'static str, Tune)> {
+        let tunes = self.tune.iter().map(|tune| ("--tune", *tune));
+        tunes.chain(self.numa_threshold.map(|tune| ("--numa-threshold", tune))).collect()
+    }
+
     /// The option that asks for a series, where there is one.
     fn series(&self) -> Option<&'static str> {
         match (self.steps, &self.kick_ahead) {
@@ -178,6 +193,8 @@ const QUICK_BUDGET: Duration = Duration::from_secs(42);
 /// Wrong input, or what kept the machine from measuring.
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     choose::check(args)?;
+    // A library does without a malformed one; who measures means it.
+    Topology::from_value(std::env::var_os(VARIABLE).as_deref()).map_err(Failure::usage)?;
     if args.workload == Workload::Torture {
         return torture::run(args);
     }
@@ -281,7 +298,7 @@ fn card(args: &Args, machine: &Machine, plan: &Plan, threads: &[usize]) -> Strin
         .filter(|(index, _)| plan.cells.iter().any(|cell| cell.shown && cell.lock == *index));
     let mut locks: Vec<&str> = shown.map(|(_, lock)| lock.name).collect();
     locks.dedup();
-    let tuned: Vec<String> = args.tune.iter().map(Tune::show).collect();
+    let tuned: Vec<String> = args.tunes().iter().map(|(_, tune)| tune.show()).collect();
     let tuned = if tuned.is_empty() { "nothing".to_owned() } else { tuned.join(" ") };
     let setting = &plan.settings[0];
     let work = match setting.workload {
@@ -296,6 +313,7 @@ fn card(args: &Args, machine: &Machine, plan: &Plan, threads: &[usize]) -> Strin
     };
     format!(
         "machine   {}, {} {cpus}, {} NUMA {nodes}, hypervisor {}, {quota}\n\
+         {}\
          kernel    {}, governor {}, load before {:.2}\n\
          locks     {}\n\
          tuned     {tuned}\n\
@@ -306,6 +324,7 @@ fn card(args: &Args, machine: &Machine, plan: &Plan, threads: &[usize]) -> Strin
         machine.cpus,
         machine.numa_nodes,
         machine.hypervisor,
+        topology(machine.topology.as_deref()),
         machine.kernel,
         machine.governor.as_deref().unwrap_or("not told"),
         machine.load,
@@ -320,6 +339,13 @@ fn card(args: &Args, machine: &Machine, plan: &Plan, threads: &[usize]) -> Strin
         },
         plan.phase.as_secs_f64(),
     )
+}
+
+/// The line of a card that says that the topology is another one.
+fn topology(made_up: Option<&str>) -> String {
+    made_up
+        .map(|described| format!("topology  {}\n", report::machine::made_up(described)))
+        .unwrap_or_default()
 }
 
 /// Writes into the machine row what only the run could tell.
@@ -366,8 +392,9 @@ fn conclude(
         _ if series.is_some() => String::new(),
         _ => format!("\n{}\n", verdict(&machine, &rows)),
     };
-    let shown = series
-        .unwrap_or_else(|| settings::show(args, plan, &found, &rows, || tables(&machine, &rows)));
+    let shown = series.unwrap_or_else(|| {
+        settings::show(args, plan, &found, &rows, || tables(&machine, &rows, args.stats))
+    });
     let counters = if args.stats {
         format!("\n{}", counters::show(&rows, machine.cpus))
     } else {
@@ -386,8 +413,8 @@ fn conclude(
     Ok(if found.partial { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 
-fn tables(machine: &Machine, rows: &[Row]) -> String {
+fn tables(machine: &Machine, rows: &[Row], stats: bool) -> String {
     let narrow = std::io::stdout().is_terminal()
         && terminal_size::terminal_size().is_some_and(|(width, _)| width.0 < table::WIDE);
-    table::tables(rows, machine.cpus, !narrow)
+    table::tables(rows, machine.cpus, Extent { wide: !narrow, stats })
 }

@@ -27,7 +27,7 @@ pub enum Command {
     /// Say which lock fits this machine and program, and why.
     Advise(advise::Args),
     /// Measure locks on this machine, side by side, and say which is best.
-    Bench(bench::Args),
+    Bench(Box<bench::Args>),
     /// Make a report from the rows of one or more runs.
     Report(report::Args),
     /// Show what the locks of a running process count.

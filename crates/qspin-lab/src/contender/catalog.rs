@@ -74,10 +74,14 @@ impl Lock {
         match self.name {
             // The queue of the reader-writer lock is a native lock.
             "native" | "queued-rw" => matches!(part, Part::Owner | Part::Pending),
+            "cna" => matches!(part, Part::Owner | Part::Pending | Part::Numa),
             "paravirt-queued" => matches!(part, Part::Owner | Part::Pending | Part::Halt),
             "paravirt-stealing" => halt || part == Part::Stealing,
             // Culling leaves every kick to the release.
-            "paravirt" => matches!(part, Part::Owner | Part::Culled) || halt && name != "defer",
+            "paravirt" | "cna-paravirt" => {
+                let order = part == Part::Numa && self.numa_aware;
+                matches!(part, Part::Owner | Part::Culled) || halt && name != "defer" || order
+            }
             "paravirt-ticket" => name == "queue_looks",
             "simple" => part == Part::Simple || name == "heed_preempted",
             "yield" => part == Part::Yield,
@@ -246,6 +250,20 @@ fn ours() -> Vec<Lock> {
             "spins briefly on the lock, then sleeps",
             "to compare: the ticket lock, halting"
         ),
+        near_first(ours!(
+            "cna",
+            cna,
+            "near waiters first, within bounds",
+            "spins on its own cache line",
+            "every thread has a CPU, on several NUMA nodes"
+        )),
+        near_first(ours!(
+            "cna-paravirt",
+            cna_paravirt,
+            "near first; newcomers may pass",
+            "one or two spin, the rest sleep",
+            "several NUMA nodes, and more threads than CPUs"
+        )),
         lock!(
             Ours,
             "queued-rw",
@@ -259,6 +277,11 @@ fn ours() -> Vec<Lock> {
             "many readers, and writers that must not starve"
         ),
     ]
+}
+
+/// A lock that knows about NUMA nodes.
+fn near_first(lock: Lock) -> Lock {
+    Lock { numa_aware: true, ..lock }
 }
 
 fn peers() -> Vec<Lock> {
@@ -423,6 +446,17 @@ mod tests {
     }
 
     #[test]
+    fn the_locks_that_know_nodes_are_those_that_read_the_tunables_of_their_order() {
+        let of_the_order = Tuning::ALL.iter().filter(|tunable| tunable.part == Part::Numa);
+        for tunable in of_the_order {
+            for lock in locks() {
+                assert_eq!(lock.heeds(tunable), lock.numa_aware, "{}", lock.name);
+            }
+        }
+        assert!(locks().iter().any(|lock| lock.numa_aware));
+    }
+
+    #[test]
     fn every_tunable_is_heeded_by_a_lock_and_none_by_all() {
         for tunable in Tuning::ALL {
             let heeding = locks().iter().filter(|lock| lock.heeds(tunable)).count();
@@ -433,21 +467,25 @@ mod tests {
 
     #[test]
     fn a_tunable_is_heeded_by_the_locks_that_read_it() {
-        let queues = ["native", "paravirt", "paravirt-queued", "queued-rw"];
-        let halting = ["paravirt", "paravirt-stealing", "paravirt-queued"];
-        let expected: [(&str, &[&str]); 12] = [
+        let queues = ["native", "paravirt", "paravirt-queued", "cna", "cna-paravirt", "queued-rw"];
+        let halting = ["paravirt", "paravirt-stealing", "paravirt-queued", "cna-paravirt"];
+        let ticket_too =
+            ["paravirt", "paravirt-stealing", "paravirt-queued", "paravirt-ticket", "cna-paravirt"];
+        let expected: [(&str, &[&str]); 14] = [
             ("owner_looks", &queues),
             ("owner_pauses", &queues),
-            ("pending_looks", &["native", "paravirt-queued", "queued-rw"]),
+            ("pending_looks", &["native", "paravirt-queued", "cna", "queued-rw"]),
             ("simple_looks", &["simple"]),
             ("yield_looks", &["yield"]),
-            ("queue_looks", &[&halting[..], &["paravirt-ticket"]].concat()),
+            ("queue_looks", &ticket_too),
             ("head_looks", &halting),
             ("pending", &["paravirt-queued"]),
             ("defer", &["paravirt-stealing", "paravirt-queued"]),
             ("heed_preempted", &[&["simple"], &halting[..]].concat()),
             ("steal_looks", &["paravirt-stealing"]),
-            ("cull_looks", &["paravirt"]),
+            ("cull_looks", &["paravirt", "cna-paravirt"]),
+            ("numa_threshold_ns", &["cna", "cna-paravirt"]),
+            ("numa_skip_bits", &["cna", "cna-paravirt"]),
         ];
         for (name, expected) in expected {
             let tunable = Tuning::ALL.iter().find(|tunable| tunable.name == name).unwrap();

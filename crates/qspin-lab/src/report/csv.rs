@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::Run;
 use crate::row::{Machine, Row, WaitNs};
 
-const HEADER: [&str; 49] = [
+const HEADER: [&str; 51] = [
     "source",
     "started",
     "cpu",
@@ -57,6 +57,8 @@ const HEADER: [&str; 49] = [
     "wait_unfinished",
     "op_ns_mean",
     "op_ns_std_dev",
+    "locality",
+    "topology",
 ];
 
 /// Renders all rows of all runs.
@@ -155,5 +157,7 @@ fn record(source: &str, machine: &Machine, row: &Row) -> [String; HEADER.len()] 
         cell(wait.map(|wait| wait.unfinished)),
         cell(row.op_ns.map(|op| op.mean)),
         cell(row.op_ns.and_then(|op| op.std_dev)),
+        cell(row.locality),
+        cell(machine.topology.clone()),
     ]
 }

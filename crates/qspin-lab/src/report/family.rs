@@ -7,7 +7,8 @@
 /// How the waiters of a lock wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Family {
-    /// First come, first served, and every waiter spins until its turn.
+    /// In a queue, and every waiter spins until its turn: first come, first served, or those near
+    /// the holder first.
     Queue,
     /// Whoever comes first after the release wins; waiters spin.
     Spin,
@@ -43,7 +44,7 @@ impl Family {
     #[must_use]
     pub fn label(self) -> &'static str {
         match self {
-            Self::Queue => "spins in line (FIFO)",
+            Self::Queue => "spins in line",
             Self::Spin => "spins, any order",
             Self::Yield => "spins, then yields",
             Self::Sleep => "sleeps",
@@ -123,10 +124,11 @@ mod tests {
 
     #[test]
     fn the_locks_that_need_a_running_successor_are_the_queues() {
-        for lock in ["native", "ticket", "mcs", "ck_mcs"] {
+        for lock in ["native", "ticket", "mcs", "ck_mcs", "cna"] {
             assert_eq!(Family::of(lock), Family::Queue, "{lock}");
         }
         assert_eq!(Family::of("paravirt"), Family::Sleep);
+        assert_eq!(Family::of("cna-paravirt"), Family::Sleep);
     }
 
     #[test]

@@ -277,6 +277,11 @@ fn reading() -> Markup {
                 }
                 dt { "fairness factor" }
                 dd { "The share of the turns that the busier half of the threads got: 0.5 is fair, 1 is starvation." }
+                dt { "local hand-overs" }
+                dd {
+                    "Of a lock that prefers near waiters: the share of its hand-overs that went to a \
+                     CPU of the same last-level cache. They are counted in a measurement of their own."
+                }
                 dt { "best" }
                 dd {
                     "Most operations a second among the locks that starve nobody. A lock that is \

@@ -3,6 +3,12 @@
 use super::Run;
 use super::number::{digits, duration, plural};
 
+/// A topology that was made up, with the words that say so.
+#[must_use]
+pub fn made_up(topology: &str) -> String {
+    format!("{topology}, as QSPIN_TOPOLOGY says, not this machine's")
+}
+
 /// Name and value, in the order of a card.
 #[must_use]
 pub(super) fn facts(run: &Run) -> Vec<(&'static str, String)> {
@@ -12,6 +18,9 @@ pub(super) fn facts(run: &Run) -> Vec<(&'static str, String)> {
         facts.push(("quota", plural(quota, "CPU")));
     }
     facts.push(("NUMA nodes", machine.numa_nodes.to_string()));
+    if let Some(topology) = &machine.topology {
+        facts.push(("topology", made_up(topology)));
+    }
     facts.push(("hypervisor", machine.hypervisor.clone()));
     facts.push(("kernel", machine.kernel.clone()));
     facts.push(("governor", machine.governor.clone().unwrap_or_else(|| "not told".to_owned())));

@@ -54,19 +54,22 @@ fn table(group: &Group<'_>, threads: u32) -> String {
     });
     let over = if group.threads_over(threads) { ", more than CPUs" } else { "" };
     let plural = if threads == 1 { "" } else { "s" };
+    // Few locks count it.
+    let local = ranked.iter().any(|(_, row)| row.locality.is_some());
+    let (heading, rule) = if local { (" local hand-overs |", "---:|") } else { ("", "") };
     let mut out = format!(
         "\n**{threads} thread{plural}{over}**\n\n\
          | lock | ops/s (M) | 95 % interval (M) | wait p50 (µs) | p99 (µs) | p99.9 (µs) \
          | max (µs) | worst thread p99.9 (µs) | max/min | fairness factor | CPU/op (ns) \
-         | overhead/op (ns) | uncontended (ns) | over floor (×) |\n\
-         |:---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n"
+         | overhead/op (ns) | uncontended (ns) | over floor (×) |{heading}\n\
+         |:---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|{rule}\n"
     );
     for (contender, row) in ranked {
         let million = |ops: f64| digits(ops / 1e6);
         let wait = |of: fn(crate::row::WaitNs) -> f64| {
             row.wait_ns.map_or_else(dash, |wait| digits(of(wait) / 1e3))
         };
-        let cells = [
+        let mut cells = vec![
             format!("{}{}", escape(&contender.name), if row.partial { " (partial)" } else { "" }),
             million(row.ops_per_s.median),
             format!("{}–{}", million(row.ops_per_s.lo), million(row.ops_per_s.hi)),
@@ -82,6 +85,9 @@ fn table(group: &Group<'_>, threads: u32) -> String {
             row.uncontended_ns.map_or_else(dash, |ns| digits(ns.median)),
             row.floor_ratio.map_or_else(dash, |ratio| digits(ratio.median)),
         ];
+        if local {
+            cells.push(row.locality.map_or_else(dash, digits));
+        }
         out += &format!("| {} |\n", cells.join(" | "));
     }
     out

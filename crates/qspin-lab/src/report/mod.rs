@@ -9,7 +9,7 @@ pub mod family;
 mod figures;
 pub mod group;
 pub mod html;
-mod machine;
+pub mod machine;
 pub mod markdown;
 pub mod number;
 pub mod overcommit;

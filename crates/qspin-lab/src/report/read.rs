@@ -266,6 +266,9 @@ fn check_row(row: &Row) -> Result<(), String> {
             row.fairness.factor
         ));
     }
+    if let Some(locality) = row.locality.filter(|share| !(0.0..=1.0).contains(share)) {
+        return Err(format!("locality is {locality}, and must be a share between 0 and 1"));
+    }
     if let Some(cpu) = row.cpu_ns_per_op {
         not_negative("cpu_ns_per_op", cpu)?;
     }

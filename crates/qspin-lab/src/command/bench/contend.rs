@@ -3,11 +3,13 @@
 
 use std::collections::BTreeSet;
 
+use qspin::platform::topology;
 use qspin::tuning::{Tuning, kick_ahead_level};
 
+use crate::bench::affinity::allowed_cpus;
 use crate::bench::plan::{Cell, Plan, Variant};
 use crate::bench::series::{self, Line};
-use crate::bench::steps::{self, Order};
+use crate::bench::steps::{self, Series};
 use crate::contender::catalog::{self, Lock};
 use crate::failure::Failure;
 use crate::report::number::{list, plural};
@@ -68,15 +70,17 @@ pub(super) fn inform(cells: &mut [Cell], entrants: &[Entrant]) {
 /// Everybody who takes part.
 pub(super) fn entrants(args: &Args) -> Result<Vec<Entrant>, Failure> {
     check(args)?;
+    let given = args.tunes();
+    let tunes: Vec<Tune> = given.iter().map(|(_, tune)| *tune).collect();
     let entrants = match (args.steps, &args.kick_ahead) {
-        (Some(order), _) => in_steps(args, order)?,
-        (None, Some(levels)) => kicking_ahead(args, &levels.0)?,
+        (Some(series), _) => in_steps(&tunes, series)?,
+        (None, Some(levels)) => kicking_ahead(args, &tunes, &levels.0)?,
         (None, None) => {
             let locks = choose::locks(args)?.into_iter();
-            locks.map(|lock| Entrant::new(lock, &args.tune)).collect()
+            locks.map(|lock| Entrant::new(lock, &tunes)).collect()
         }
     };
-    for tune in &args.tune {
+    for (option, tune) in given {
         if !entrants.iter().any(|entrant| entrant.lock.heeds(tune.tunable())) {
             let heeding: Vec<String> = catalog::locks()
                 .iter()
@@ -84,7 +88,7 @@ pub(super) fn entrants(args: &Args) -> Result<Vec<Entrant>, Failure> {
                 .map(|lock| lock.name.to_owned())
                 .collect();
             return Err(Failure::usage(format!(
-                "--tune {} says nothing to these locks: add {}",
+                "{option} {} says nothing to these locks: add {}",
                 tune.show(),
                 list(&heeding, "or")
             )));
@@ -100,9 +104,16 @@ pub(super) fn entrants(args: &Args) -> Result<Vec<Entrant>, Failure> {
 
 /// Refuses what does not fit together.
 fn check(args: &Args) -> Result<(), Failure> {
-    for (index, tune) in args.tune.iter().enumerate() {
-        if args.tune[..index].iter().any(|other| other.name() == tune.name()) {
-            return Err(Failure::usage(format!("--tune sets {} twice: give it once", tune.name())));
+    let tunes = args.tunes();
+    for (index, (option, tune)) in tunes.iter().enumerate() {
+        let earlier = tunes[..index].iter().find(|(_, other)| other.name() == tune.name());
+        if let Some((other, _)) = earlier {
+            let name = tune.name();
+            return Err(Failure::usage(if other == option {
+                format!("{option} sets {name} twice: give it once")
+            } else {
+                format!("{other} and {option} both set {name}: give one of them")
+            }));
         }
     }
     if args.stats && args.workload == Workload::KernelLockBench {
@@ -116,12 +127,14 @@ fn check(args: &Args) -> Result<(), Failure> {
             "{option} measures locks under --workload lengths or locktorture only"
         )));
     }
-    let set: &[&str] = if args.steps.is_some() { &steps::SET } else { &["kick_ahead"] };
-    if let Some(tune) = args.tune.iter().find(|tune| set.contains(&tune.name())) {
-        return Err(Failure::usage(format!(
-            "{option} sets {} itself: leave it out of --tune",
-            tune.name()
-        )));
+    let sets = args.steps.map_or(&["kick_ahead"][..], Series::sets);
+    if let Some((by, tune)) = tunes.iter().find(|(_, tune)| sets.contains(&tune.name())) {
+        let name = tune.name();
+        return Err(Failure::usage(if *by == "--tune" {
+            format!("{option} sets {name} itself: leave it out of --tune")
+        } else {
+            format!("{option} sets {name} itself: leave out {by}")
+        }));
     }
     if args.steps.is_some() && !args.locks.is_empty() {
         return Err(Failure::usage("--steps names its locks itself: leave out --locks"));
@@ -135,17 +148,17 @@ fn named(name: &str) -> Result<Lock, Failure> {
 }
 
 /// What stands above every series, to show where its lines are.
-fn references(tunes: &[Tune]) -> Result<Vec<Entrant>, Failure> {
-    ["native", "std"].map(|name| Ok(Entrant::reference(named(name)?, tunes))).into_iter().collect()
+fn references(names: [&str; 2], tunes: &[Tune]) -> Result<Vec<Entrant>, Failure> {
+    names.map(|name| Ok(Entrant::reference(named(name)?, tunes))).into_iter().collect()
 }
 
-fn in_steps(args: &Args, order: Order) -> Result<Vec<Entrant>, Failure> {
-    let mut entrants = references(&args.tune)?;
+fn in_steps(tunes: &[Tune], series: Series) -> Result<Vec<Entrant>, Failure> {
+    let mut entrants = references(series.references(), tunes)?;
     let above = entrants.len();
-    let all = steps::steps(order);
+    let all = steps::steps(series);
     for (index, step) in all.iter().enumerate() {
         let lock = named(step.lock)?;
-        let base = *heeded(&lock, &args.tune);
+        let base = *heeded(&lock, tunes);
         let so_far = all[..=index].to_vec();
         let (counting, name) = (step.counting, step.name);
         let form = move |threads| Variant {
@@ -164,7 +177,7 @@ fn in_steps(args: &Args, order: Order) -> Result<Vec<Entrant>, Failure> {
     Ok(entrants)
 }
 
-fn kicking_ahead(args: &Args, levels: &[u32]) -> Result<Vec<Entrant>, Failure> {
+fn kicking_ahead(args: &Args, tunes: &[Tune], levels: &[u32]) -> Result<Vec<Entrant>, Failure> {
     let lock = match &args.locks[..] {
         [] => named("paravirt-queued")?,
         [name] => catalog::locks()
@@ -173,12 +186,12 @@ fn kicking_ahead(args: &Args, levels: &[u32]) -> Result<Vec<Entrant>, Failure> {
             .ok_or_else(one_that_kicks_ahead)?,
         _ => return Err(one_that_kicks_ahead()),
     };
-    let mut entrants = references(&args.tune)?;
+    let mut entrants = references(["native", "std"], tunes)?;
     let above = entrants.len();
     for (index, &level) in levels.iter().enumerate() {
         let ahead = Tune::of("kick_ahead", level)
             .ok_or_else(|| Failure::usage(format!("{level} is no kick-ahead level")))?;
-        let tunes: Vec<Tune> = args.tune.iter().copied().chain([ahead]).collect();
+        let tunes: Vec<Tune> = tunes.iter().copied().chain([ahead]).collect();
         let line = Place {
             label: format!("{} {}", lock.name, ahead.show()),
             base: index.checked_sub(1).map(|before| above + before),
@@ -229,8 +242,10 @@ pub(super) fn show(
     }
     let title = if args.steps.is_some() { "step" } else { "kick-ahead" };
     let mut text = series::show(title, &lines, &starving(machine, rows));
-    if args.steps.is_some() {
-        text += &notes(&lines);
+    match args.steps {
+        Some(Series::Numa) => text += &notes_on_nodes(machine),
+        Some(Series::Paravirt | Series::Reviewed) => text += &notes(&lines),
+        None => {}
     }
     Some(text)
 }
@@ -260,5 +275,30 @@ fn notes(lines: &[Line<'_>]) -> String {
             );
         }
     }
+    text
+}
+
+/// What the table of the NUMA-aware lock's steps does not say itself.
+fn notes_on_nodes(machine: &Machine) -> String {
+    let mut text = String::from(
+        "Patches 1, 2 and 5 of the series have no switch: 1 and 2 are in every line, 5 in every line \
+         of cna. local: the share of hand-overs that stayed local, counted after the rounds.\n",
+    );
+    let topology = topology::in_force();
+    let distances = if topology.is_fake() {
+        topology.distances_among(topology.cpus())
+    } else {
+        topology.distances_among(allowed_cpus())
+    };
+    text += match (&machine.topology, distances.len()) {
+        (_, ..=1) => {
+            "All CPUs are equally near here, so no waiter is ever moved: the lines show what the \
+             order costs, not what it gains. QSPIN_TOPOLOGY=2x1x1 makes up two nodes.\n"
+        }
+        (Some(_), _) => {
+            "The topology is made up: the order moves waiters, and nothing is nearer for it.\n"
+        }
+        (None, _) => "",
+    };
     text
 }

@@ -17,6 +17,7 @@ use crate::bench::table::plain;
 use crate::bench::torture::{Outcome, PATIENCE, Torment, seen};
 use crate::contender::catalog::Engine;
 use crate::failure::Failure;
+use crate::machine;
 use crate::report::number::{digits, plural};
 
 use super::contend::{self, Entrant};
@@ -74,11 +75,12 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let names: Vec<&str> = entrants.iter().map(|entrant| entrant.lock.name).collect();
     let counts: Vec<String> = threads.iter().map(ToString::to_string).collect();
     super::super::say(&format!(
-        "torture   {} s a lock, seed {seed}, {}, pin {}, hogs {}\nlocks     {}\nthreads   {}\n\n",
+        "torture   {} s a lock, seed {seed}, {}, pin {}, hogs {}\n{}locks     {}\nthreads   {}\n\n",
         digits(torment.time.as_secs_f64()),
         plural(cpus.len() as f64, "CPU"),
         args.pin,
         threads.iter().map(|n| hogs_beside(*n).to_string()).collect::<Vec<_>>().join(" "),
+        super::topology(machine::made_up().as_deref()),
         names.join(" "),
         counts.join(" "),
     ))?;

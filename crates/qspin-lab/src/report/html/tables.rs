@@ -85,7 +85,7 @@ const fn column(name: &'static str, unit: &'static str, value: fn(&Row) -> Optio
 }
 
 /// One unit a column, so that a column can be read downwards.
-const COLUMNS: [Column; 15] = [
+const COLUMNS: [Column; 16] = [
     column("operations", "M/s", |row| Some(row.ops_per_s.median / 1e6)),
     column("low", "M/s", |row| Some(row.ops_per_s.lo / 1e6)),
     column("high", "M/s", |row| Some(row.ops_per_s.hi / 1e6)),
@@ -96,6 +96,7 @@ const COLUMNS: [Column; 15] = [
     column("unluckiest p99.9", "µs", |row| Some(row.wait_ns?.worst_thread_p999 / 1e3)),
     column("max/min", "×", |row| Some(row.fairness.max_min.unwrap_or(f64::INFINITY))),
     column("factor", "share", |row| Some(row.fairness.factor)),
+    column("local hand-overs", "share", |row| row.locality),
     column("CPU time", "ns/op", |row| row.cpu_ns_per_op),
     column("overhead", "ns/op", |row| row.overhead_ns_per_op),
     column("uncontended", "ns", |row| Some(row.uncontended_ns?.median)),
