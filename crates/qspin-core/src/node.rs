@@ -89,7 +89,8 @@ pub const CLAIMED: u32 = 3;
 
 /// One waiter's place in a queue. Fields are in the order in which a hand-over touches them.
 ///
-/// `locked`, `next` and `state` belong to a life (N2); the others outlive it.
+/// `locked`, `next` and `state` belong to a life (N2), and so do the words of CNA but `dice`; the
+/// others outlive it.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Node<W> {

@@ -26,7 +26,7 @@
 //!                                                      ▼
 //!  (n,0,0) ◄── release ── (n,0,1) ◄─ pending takes ─ (n,1,*)
 //!     │ head takes            ▲
-//!     ├── tail is mine ───────┼──► (0,0,1)
+//!     ├── tail is mine ───────┼──► (0,0,1), or (m,0,1): m is the last of the secondary queue
 //!     └── others behind me ───┘
 //! ```
 //!
@@ -51,14 +51,18 @@
 //!   A culled lock's is won wherever the lock is held and stealing allowed, tail or not.
 //! * **W4** *locked* is set by a compare-exchange from a word in which it was clear, or by the
 //!   owner of *pending* in the step that clears *pending*.
-//! * **W5** The tail is cleared only by the head of the queue, in the step that takes the lock.
+//! * **W5** The tail is cleared only by the head of the queue, in the step that takes the lock; and
+//!   only when it names the head itself. Where the order keeps a secondary queue and somebody is in
+//!   it, the head does not clear the tail then, but replaces it by the last of that queue, in the
+//!   same step.
 //! * **W6** *no steal* is set by an awake head, or a culled lock's pending waiter, and cleared in
 //!   the step in which a waiter takes the lock, falls asleep as the head, or gives up as pending.
 //!   While it stands, the lock is taken by the head, by *pending*, and by contexts that have no
 //!   place in the queue ([`is_placeless`]), but by no thief.
 //!
-//! [`Kind::is_legal`] states them for single steps; the model checkers assert it on every step of
-//! every execution that they explore.
+//! [`Kind::is_legal`] states them for single steps, [`Kind::is_legal_with_secondary`] for those of a
+//! lock whose order keeps a secondary queue; the model checkers assert them on every step of every
+//! execution that they explore, and that a tail that is left belongs to the secondary queue.
 
 use crate::node::NodeId;
 
@@ -198,6 +202,21 @@ impl Kind {
         }
     }
 
+    /// The same where the order keeps a secondary queue (W5).
+    #[must_use]
+    pub const fn is_legal_with_secondary(self, from: u32, to: u32) -> bool {
+        self.is_legal(from, to) || self.replaces_tail(from, to)
+    }
+
+    /// Whether `from` to `to` is the step by which the head, last of the main queue, takes the lock and
+    /// leaves the last of the secondary queue as the tail (W5).
+    #[must_use]
+    pub const fn replaces_tail(self, from: u32, to: u32) -> bool {
+        let (old, new) = (from & TAIL_MASK, to & TAIL_MASK);
+        let replaced = old != 0 && new != 0 && old != new;
+        replaced && self.is_state(to) && self.is_legal(from, to & !TAIL_MASK)
+    }
+
     /// Whether the head that takes the lock may clear just these bits: all of its marks.
     const fn head_may_clear(self, from: u32, cleared: u32) -> bool {
         let marks = from & (SLEEPER | NO_STEAL);
@@ -330,6 +349,23 @@ mod tests {
             (0, 3 << TAIL_SHIFT),                  // no such node
         ];
         check(&steps, &[]);
+        // W5: there is a secondary queue, in some orders alone.
+        let left = [
+            (n, m | LOCKED),
+            (n | PENDING, m | LOCKED),             // pending comes first
+            (0, m | LOCKED),                       // there was no queue
+            (n | LOCKED, m),                       // by a release
+            (n | NO_STEAL, m | NO_STEAL | LOCKED), // the head's mark is left
+        ];
+        check(&left, &[]);
+        let kinds = left.map(|(from, to)| {
+            ALL.into_iter().filter(|kind| kind.is_legal_with_secondary(from, to)).count()
+        });
+        assert_eq!(kinds, [4, 0, 0, 0, 0]);
+        assert!(Kind::Culled.replaces_tail(n | SLEEPER | PENDING, m | PENDING | LOCKED));
+        // A newcomer queues behind: legal, and no replacement.
+        assert!(Kind::Halting.is_legal_with_secondary(n | LOCKED, m | LOCKED));
+        assert!(!Kind::Halting.replaces_tail(n | LOCKED, m | LOCKED));
         // W4: stolen from the pending waiter, which a culled lock's thief may do.
         check(&[(PENDING, PENDING | LOCKED)], &[Kind::Culled]);
         assert!(is_placeless(n | NO_STEAL, n | NO_STEAL | LOCKED));

@@ -30,10 +30,38 @@
 //!   will link behind it finds it where it was (S2).
 //! * **Q2** The secondary queue is owned by the head of the main queue, from its turn until it
 //!   hands over, by a release that the next head acquires (`QueueHandOver`, `QueueTurn`).
-//! * **Q3** Its nodes keep the order in which they came; flushed, they come before all others. A
-//!   flush is due `numa_threshold_ns` after the first of them came, whoever is near; so nobody
-//!   waits longer than (nodes - 1) flushes and one queue length.
-//! * **Q4** An urgent waiter is never moved.
+//! * **Q3** Those of the secondary queue, and behind them those of the main one, stand in the order in
+//!   which they came: who is moved was the first of the main queue and becomes the last of the
+//!   secondary one, and a flush puts that in front again. A flush is due `numa_threshold_ns` after
+//!   somebody was moved to a secondary queue that was empty. Every head asks once, when it becomes
+//!   the head; who finds it due hands over to the longest waiting of all. The bound is below.
+//! * **Q4** An urgent waiter is never moved, so nobody who came later is served before it.
+//!
+//! Where waiters halt ([`Halt`](crate::waiting::Halt)):
+//!
+//! * **Q5** A head changes the queue only while no owner follows its links to kick ahead. An owner does
+//!   that from a head that is in the hash (SLEEPER is set), or that it is about to enter there
+//!   (CLAIMED). So a head that was given its turn while it was halted arranges once it is awake and
+//!   its entry is gone.
+//! * **Q6** To move a waiter, or to flush, changes links alone: a halted waiter stays halted, and is
+//!   kicked when the head is handed to it (V1), from whichever queue it comes. None is forgotten.
+//! * **Q7** A kick ahead follows the links of the main queue, so it goes to those who come next; none
+//!   of the secondary queue is chosen. (A head that is kicked at the same time may still move
+//!   somebody who has been chosen before; that one then wakes in vain.)
+//!
+//! # The bound
+//! By Q3 a waiter is passed by later ones only while it is in the secondary queue. It is moved there
+//! only when nobody who came before it is left of the place that is preferred then; and a flush
+//! prefers the place of the longest waiting of all, be it the waiter itself. So each place but its own
+//! is preferred past it once at most. From being moved to the flush at most as many heads pass it as
+//! have their turn within `numa_threshold_ns`, and the one that then finds the flush due. With P places
+//! and H heads within the threshold, nobody but the urgent is passed by more than (P - 1) (H + 1)
+//! that came later: nobody waits longer than (P - 1) flushes and for those that came before it.
+//! With an admission that lets newcomers steal, that counts heads, not thieves.
+//!
+//! # Limits
+//! The clock is 32 bits of nanoseconds. Where no head comes for more than 4 s, a flush may be found due
+//! one threshold later than it was.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
@@ -125,7 +153,8 @@ impl Order for Numa {
             hand_on(p, node, next, true);
             return next;
         }
-        // Q3: the longest waiting first, then those of the main queue.
+        // Q3: the longest waiting first, then those of the main queue. Q6: none is kicked, none is
+        // forgotten.
         events::count(p, Event::CnaFlush);
         p.node(last).next.store(next.number().into(), Relaxed);
         node.second_head.store(0, Relaxed);

@@ -249,7 +249,8 @@ fn defers<P: Platform, A: Admission>(p: &P, next: &Node<P::Word>) -> bool {
     }
 }
 
-/// Marks halted waiters behind `head` as running; the caller kicks them after the release.
+/// Marks halted waiters behind `head` as running; the caller kicks them after the release. The links
+/// stay as they are meanwhile, and lead to those who come next (Q5, Q7 of the order).
 fn collect<P: Platform>(p: &P, head: NodeId, ahead: &mut [Option<NodeId>; KICK_AHEAD_MOST]) {
     let mut node = head;
     for place in ahead.iter_mut().take(p.tuning().kick_ahead as usize) {
@@ -265,8 +266,8 @@ fn collect<P: Platform>(p: &P, head: NodeId, ahead: &mut [Option<NodeId>; KICK_A
     }
 }
 
-/// Whether the head may change the queue: the owner of the lock follows it to kick ahead, but only
-/// while the head is in the hash, or is being entered (V6).
+/// Whether the head may change the queue (Q5 of the order): the owner of the lock follows it to kick
+/// ahead, but only while the head is in the hash, or is being entered (V6).
 fn may_arrange<P: Platform>(p: &P, word: &P::Word, me: NodeId) -> bool {
     // ORDERING: Acquire pairs with the Release of `HaltHashed`.
     let state = p.node(me).state.load(p.ordering(Site::HaltClaimed, Acquire));

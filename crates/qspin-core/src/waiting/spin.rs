@@ -41,12 +41,18 @@ impl Waiting for Spin {
         let free = Until::clear(A::OCCUPIED);
         headship.begins::<P, O>(p, me);
         // The time that would otherwise be spent spinning.
-        while headship.arranges && O::arrange(p, me) != Arranged::Settled {
+        while headship.arranges {
+            let arranged = O::arrange(p, me);
+            if arranged == Arranged::Settled {
+                break;
+            }
             let seen = p.wait_until(word, free, Budget::Looks(1), Relaxed);
             if free.met_by(seen) {
                 return seen;
             }
-            p.relax(1);
+            if arranged == Arranged::Waits {
+                p.relax(1);
+            }
         }
         headship.arranges = false;
         p.wait_until(word, free, Budget::Unbounded, Relaxed)
