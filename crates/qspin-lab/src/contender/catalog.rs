@@ -184,7 +184,7 @@ fn ours() -> Vec<Lock> {
             native,
             FIFO,
             "spins on its own cache line",
-            "every thread has a CPU; many of them, or far apart"
+            "every thread has a CPU; strict order, many threads"
         ),
         ours!(
             "backoff",
