@@ -47,4 +47,5 @@ probe! {
     paravirt_ticket::RawLock: probe_paravirt_ticket_acquire probe_paravirt_ticket_release
     paravirt_ticket::CountedRawLock:
         probe_paravirt_ticket_acquire_counted probe_paravirt_ticket_release_counted
+    select::RawLock: probe_select_acquire probe_select_release
 }

@@ -94,8 +94,7 @@ pub fn decide(hints: Hints) -> Verdict {
 /// # Errors
 /// The choice that was fixed before, by a lock operation, if it is another lock.
 pub fn force(choice: Choice) -> Result<(), Choice> {
-    decided::propose(choice)
-        .or_else(|fixed| if fixed == choice { Ok(()) } else { Err(fixed) })
+    decided::propose(choice).or_else(|fixed| if fixed == choice { Ok(()) } else { Err(fixed) })
 }
 
 /// The lock that is chosen as of now: final if [`is_fixed`].

@@ -3,8 +3,10 @@
 //! A thread is a CPU: its number comes from a dense table ([`cpu`]) and stays with it for life,
 //! so that a node is never taken from a waiter that migrates. A signal handler is an interrupt
 //! ([`interrupt`]). A thread that does not run is what makes locks slow: the holder may ask not to
-//! be preempted ([`holder`]), and waiters may know who does not run ([`run_status`]).
+//! be preempted ([`holder`]), and waiters may know who does not run ([`run_status`]). Where a thread
+//! runs says [`topology`], and whether it may be passed over [`urgency`].
 
+pub mod clock;
 pub mod cpu;
 #[cfg(feature = "ebpf")]
 pub mod ebpf;
@@ -15,6 +17,7 @@ mod rseq;
 pub mod run_status;
 pub(crate) mod syscall;
 pub mod topology;
+pub mod urgency;
 
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
@@ -25,6 +28,7 @@ use qspin_core::platform::{AtomicWord, Budget, CpuId, Platform, StaticPlatform, 
 use qspin_core::tuning::Tuning;
 use qspin_core::waiting::Bucket;
 
+use self::clock::{Clock, Monotonic};
 use self::holder::{Hint, Unhinted};
 pub(crate) use self::syscall::say_unless_blocked;
 use crate::events::NoEvents;
@@ -39,11 +43,11 @@ static HALTED: [Bucket<AtomicU32, AtomicUsize>; NODES.len() / Bucket::<(), ()>::
     [const { Bucket::EMPTY }; NODES.len() / Bucket::<(), ()>::ENTRIES];
 
 /// The threads of this process, counting events in `E`; whether holders ask not to be preempted
-/// says `H`. Zero-sized.
+/// says `H`, and `C` what time it is. Zero-sized.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Threads<E, H = Unhinted>(PhantomData<(E, H)>);
+pub struct Threads<E, H = Unhinted, C = Monotonic>(PhantomData<(E, H, C)>);
 
-impl<E, H> Threads<E, H> {
+impl<E, H, C> Threads<E, H, C> {
     /// The platform.
     pub const NEW: Self = Self(PhantomData);
 }
@@ -58,11 +62,11 @@ impl StaticEvents for NoEvents {
     const EVENTS: &'static Self = &NoEvents;
 }
 
-impl<E: StaticEvents, H: Hint> StaticPlatform for Threads<E, H> {
+impl<E: StaticEvents, H: Hint, C: Clock> StaticPlatform for Threads<E, H, C> {
     const PLATFORM: Self = Self::NEW;
 }
 
-impl<E: StaticEvents, H: Hint> Platform for Threads<E, H> {
+impl<E: StaticEvents, H: Hint, C: Clock> Platform for Threads<E, H, C> {
     type Word = AtomicU32;
     type Address = AtomicUsize;
     type Events = E;
@@ -142,10 +146,7 @@ impl<E: StaticEvents, H: Hint> Platform for Threads<E, H> {
 
     #[inline]
     fn now_ns(&self) -> u64 {
-        let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: a valid place. The clock exists on every Linux.
-        unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
-        now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+        C::now_ns()
     }
 
     #[inline]
@@ -171,6 +172,13 @@ impl<E: StaticEvents, H: Hint> Platform for Threads<E, H> {
     #[inline]
     fn distance(&self, from: u32, to: u32) -> u32 {
         topology::in_force().distance(from, to)
+    }
+
+    #[inline]
+    fn is_urgent(&self) -> bool {
+        interrupt::active()
+            || urgency::interrupts_a_wait(cpu::current())
+            || urgency::has_real_time_policy()
     }
 
     #[inline]

@@ -14,8 +14,8 @@
 //! # Levels of distance
 //! | distance | from one CPU to another |
 //! |--:|---|
-//! | 0 | of the same last-level cache |
-//! | 1 | of the same node |
+//! | 0 | of the same last-level cache, on the same node |
+//! | 1 | of the same node; or of the same cache, where that lies across nodes (sub-NUMA clusters) |
 //! | 2, 3 … | of the node at the nearest, next, … distance that the firmware's table (SLIT) has |
 //!
 //! # What is defined where the world is not as it should be
@@ -158,8 +158,7 @@ impl Topology {
             return 0;
         }
         match (self.places.get(from as usize), self.places.get(to as usize)) {
-            (Some(from), Some(to)) if from.cache == to.cache => 0,
-            (Some(from), Some(to)) if from.node == to.node => 1,
+            (Some(from), Some(to)) if from.cache == to.cache || from.node == to.node => 1,
             (Some(from), Some(to)) => {
                 self.ranks[from.node as usize * self.nodes.len() + to.node as usize]
             }

@@ -359,7 +359,7 @@ mod tests {
         assert_eq!(topology.caches_among(0..6), 4, "3 and 5 show none: one of their nodes' each");
         assert_eq!(topology.distance_of_cpus(0, 1), 0);
         assert_eq!(topology.distance_of_cpus(0, 2), 1, "same node");
-        assert_eq!(topology.distance_of_cpus(2, 4), 0, "one cache across nodes");
+        assert_eq!(topology.distance_of_cpus(2, 4), 1, "one cache across nodes");
         assert_eq!(topology.distance_of_cpus(3, 5), 2);
         assert_eq!(topology.distance_of_cpus(2, 3), 1);
     }
