@@ -140,7 +140,12 @@ fn doubtful_promises_are_remarked() {
     let machine = Machine::new().kvm(0, 1).file("proc/stat", "cpu  1 0 1 88 0 0 0 10");
     let said = text(&machine.advise(&[]).output().unwrap()).replace('\n', " ");
     assert!(said.contains("said to be dedicated, yet"), "{said}");
-    assert!(said.contains("10.00 %"), "{said}");
+    assert!(said.contains("10.00 %") && said.contains("stolen time disproves it"), "{said}");
+    assert!(said.starts_with("Take `cna-paravirt`"), "{said}");
+    assert_eq!(json(&mut machine.advise(&[]))["inputs"]["dedicated"], false);
+    // Who says so is believed, and told.
+    let said = text(&machine.advise(&["--dedicated"]).output().unwrap()).replace('\n', " ");
+    assert!(said.starts_with("Take `cna`") && said.contains("said to be dedicated, yet"), "{said}");
 }
 
 #[test]

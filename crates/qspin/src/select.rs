@@ -38,7 +38,8 @@
 //!
 //! # Limits
 //! One choice a process: words in memory that processes share need one of the other modules. Two
-//! copies of this library in one process choose for themselves.
+//! copies of this library in one process choose for themselves. The CPUs are those of the thread that
+//! asks: call [`decide`] before the program pins its threads.
 
 mod choice;
 mod cpuid;
@@ -57,7 +58,7 @@ pub use choice::{Choice, SelectedLock};
 pub use cpuid::{Cpuid, Hypervisor, Processor, Recorded, Registers, hypervisor};
 pub use decided::FALLBACK;
 pub use hints::{DEDICATED, Hints, LOCK, THREADS};
-pub use inputs::{Dedicated, Inputs, Threads};
+pub use inputs::{DOUBT, Dedicated, Inputs, Threads};
 pub use process::allowed_cpus;
 pub use quota::{Quota, quota};
 pub use rules::{RULES, Rule, Verdict};

@@ -3,9 +3,13 @@
 //! The same probe is compiled twice: as it is, and with the line that counts taken out of the
 //! source. The lock with `NoEvents` must come out as the same instructions; the lock that
 //! counts must not, or this test would compare nothing.
+//!
+//! And a lock that is chosen when the program starts has one load and at most two branches that go
+//! the same way every time, before it does what the lock that was chosen does.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 /// The machine code of the probe, compiled with `flags`.
 fn assembly(name: &str, flags: &str) -> String {
@@ -28,6 +32,12 @@ fn assembly(name: &str, flags: &str) -> String {
     let files = assembly_files(&examples);
     assert_eq!(files.len(), 1, "{files:?}");
     std::fs::read_to_string(&files[0]).unwrap()
+}
+
+/// The machine code of the probe as it is.
+fn plain_assembly() -> &'static str {
+    static PLAIN: OnceLock<String> = OnceLock::new();
+    PLAIN.get_or_init(|| assembly("probe-with", ""))
 }
 
 fn assembly_files(folder: &Path) -> Vec<PathBuf> {
@@ -85,7 +95,7 @@ fn reachable(assembly: &str, function: &str) -> Vec<Vec<String>> {
 
 #[test]
 fn a_lock_without_events_has_not_one_instruction_more() {
-    let with = assembly("probe-with", "");
+    let with = plain_assembly();
     let without = assembly("probe-without", "--cfg qspin_without_events");
     // (what of which lock, instructions that its slow paths have at least)
     let probes = [
@@ -97,15 +107,73 @@ fn a_lock_without_events_has_not_one_instruction_more() {
     ];
     for (probe, least) in probes {
         let length = |code: &[Vec<String>]| code.iter().map(Vec::len).sum::<usize>();
-        let plain = reachable(&with, &format!("probe_{probe}"));
+        let plain = reachable(with, &format!("probe_{probe}"));
         assert!(length(&plain[..1]) > 1, "{probe}: {plain:?}");
         assert!(length(&plain[1..]) >= least, "{probe}: {plain:?}");
         assert_eq!(plain, reachable(&without, &format!("probe_{probe}")), "{probe}");
 
-        let counted = reachable(&with, &format!("probe_{probe}_counted"));
+        let counted = reachable(with, &format!("probe_{probe}_counted"));
         assert_eq!(plain[0], counted[0], "{probe}: the fast path counts nothing");
         let (plain, counted) = (length(&plain[1..]), length(&counted[1..]));
         assert!(counted > plain, "{probe}: {counted} and {plain} instructions");
         println!("{probe}: slow path of {plain} instructions, counted {counted}");
+    }
+}
+
+/// What is executed on one way through a function, from its begin to its first locked instruction.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+struct Way {
+    instructions: usize,
+    branches: usize,
+}
+
+/// All ways to a locked instruction that call nothing.
+fn ways_to_the_lock(assembly: &str, function: &str) -> Vec<Way> {
+    let start = format!("{function}:");
+    let lines: Vec<&str> =
+        assembly.lines().skip_while(|line| *line != start).map(str::trim_end).collect();
+    let label = |name: &str| lines.iter().position(|line| line.strip_suffix(':') == Some(name));
+    let mut open = vec![(0, Way::default())];
+    let mut ways = Vec::new();
+    while let Some((at, mut way)) = open.pop() {
+        let Some(line) = lines.get(at) else { continue };
+        let is_instruction = line.starts_with('\t') && !line.starts_with("\t.");
+        let mut words = line.split_whitespace();
+        let (operation, target) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
+        if !is_instruction {
+            open.push((at + 1, way));
+            continue;
+        }
+        way.instructions += 1;
+        match operation {
+            "lock" => ways.push(way),
+            "jmp" => open.extend(label(target).map(|to| (to, way))),
+            "call" | "callq" | "ret" | "retq" | "ud2" => {}
+            _ if operation.starts_with('j') => {
+                way.branches += 1;
+                open.extend(label(target).map(|to| (to, way.clone())));
+                open.push((at + 1, way));
+            }
+            _ => open.push((at + 1, way)),
+        }
+    }
+    ways.sort_by_key(|way| way.branches);
+    ways
+}
+
+#[test]
+fn a_lock_that_is_chosen_costs_a_load_and_a_branch_or_two() {
+    let code = plain_assembly();
+    for what in ["acquire", "release"] {
+        let chosen = ways_to_the_lock(code, &format!("probe_select_{what}"));
+        let plain = ways_to_the_lock(code, &format!("probe_native_{what}"));
+        println!("{what}: {chosen:?}, alone {plain:?}");
+        let alone = plain.first().expect("a lock has a locked instruction");
+        assert_eq!(alone.branches, 0, "{plain:?}");
+        // Of native and paravirt one is found by one branch, and the other by two.
+        assert_eq!(chosen.iter().map(|way| way.branches).collect::<Vec<_>>(), [1, 2], "{what}");
+        // The load, its address, and a comparison each.
+        let most = alone.instructions + 8;
+        assert!(chosen.iter().all(|way| way.instructions <= most), "{chosen:?}, alone {alone:?}");
     }
 }

@@ -88,6 +88,53 @@ fn more_threads_than_cpus_halt_whatever_the_machine() {
 }
 
 #[test]
+fn on_one_cpu_nobody_spins_unless_there_is_one_thread() {
+    let one = Machine::bare().status("2", 1);
+    assert_chosen(&one, Hints::NONE, Choice::Paravirt, "one-cpu");
+    assert_chosen(&one, dedicated(true), Choice::Paravirt, "one-cpu");
+    assert_chosen(&one, threads(2), Choice::Paravirt, "more-threads-than-cpus");
+    assert_chosen(&one, threads(1), Choice::Native, "native");
+    assert_chosen(&one, CANNOT_HALT, Choice::Backoff, "overcommit-without-halt");
+    let pinned = Machine::bare().status("2", 1).cpuid(&kvm(true, true));
+    assert_chosen(&pinned, Hints::NONE, Choice::Paravirt, "one-cpu");
+    let changes = one.inputs(Hints::NONE).changes();
+    assert!(changes.contains(&("at most 1 thread (--threads 1)".to_owned(), Choice::Native)));
+}
+
+#[test]
+fn a_hint_that_stolen_time_disproves_is_not_believed_and_a_person_s_word_is() {
+    let stolen = |ticks: &str| Machine::bare().cpuid(&kvm(false, true)).file("proc/stat", ticks);
+    // Half a hundredth: while it started.
+    let honest = stolen("cpu  1000 0 0 985 5 0 0 10");
+    assert_chosen(&honest, Hints::NONE, Choice::Native, "dedicated");
+    let broken = stolen("cpu  1000 0 0 975 5 0 0 20");
+    let inputs = assert_chosen(&broken, Hints::NONE, Choice::Paravirt, "hypervisor");
+    assert_eq!(inputs.dedicated, Dedicated::Doubted);
+    assert_chosen(&broken, dedicated(true), Choice::Native, "dedicated");
+    // Without the hint stolen time says no more than the hypervisor's presence does.
+    let shared = Machine::bare().cpuid(&kvm(true, false)).file("proc/stat", "cpu  9 0 0 0 0 0 0 1");
+    assert_chosen(&shared, Hints::NONE, Choice::Paravirt, "hypervisor");
+}
+
+#[test]
+fn a_quota_counts_whatever_the_number_of_threads() {
+    // Four CPUs, and the time of two: with three threads, and with one, since others may use it up.
+    let quota = Machine::bare()
+        .file("proc/self/cgroup", "0::/")
+        .file("sys/fs/cgroup/cpu.max", "200000 100000");
+    for said in [1, 2, 3, 4] {
+        assert_chosen(&quota, threads(said), Choice::Paravirt, "quota");
+    }
+    assert_chosen(&quota, threads(5), Choice::Paravirt, "more-threads-than-cpus");
+    // A quota that is more than the CPUs allow no limit; and one CPU is one.
+    let wide = Machine::bare()
+        .status("1-2", 1)
+        .file("proc/self/cgroup", "0::/")
+        .file("sys/fs/cgroup/cpu.max", "200000 100000");
+    assert_chosen(&wide, threads(2), Choice::Native, "native");
+}
+
+#[test]
 fn the_tightest_quota_of_a_group_and_its_ancestors_counts() {
     let v2 = |own: &str, parent: &str| {
         Machine::bare()
@@ -185,7 +232,7 @@ fn who_is_asked_for_by_name_is_taken() {
 #[test]
 fn what_is_missing_is_not_known() {
     let nothing = Machine::empty().file("proc/hello", "");
-    let inputs = assert_chosen(&nothing, Hints::NONE, Choice::Native, "native");
+    let inputs = assert_chosen(&nothing, Hints::NONE, Choice::Paravirt, "one-cpu");
     assert_eq!((inputs.cpus.as_slice(), inputs.nodes, inputs.caches), (&[0][..], 1, 1));
     assert_eq!((inputs.stolen, inputs.threads), (None, Threads::Unknown));
     // A container may have no sysfs: its affinity is known all the same.
@@ -296,33 +343,28 @@ fn a_fake_topology_stands_for_the_machine_s() {
 /// Every machine that differs in what the rules look at.
 fn all_machines() -> Vec<Inputs> {
     let mut all = Vec::new();
-    for guest in [false, true] {
-        for nodes in [1, 2] {
-            for quota in [false, true] {
-                for (said, threads) in [(None, 0), (Some(4), 4), (Some(5), 5)] {
-                    for dedicated in [None, Some(true), Some(false)] {
-                        for can_halt in [true, false] {
-                            let mut machine = Machine::bare();
-                            if guest {
-                                machine = machine.cpuid(&kvm(true, false));
-                            }
-                            if nodes == 2 {
-                                machine = machine.two_nodes();
-                            }
-                            if quota {
-                                machine = machine
-                                    .file("proc/self/cgroup", "0::/")
-                                    .file("sys/fs/cgroup/cpu.max", "100000 100000");
-                            }
-                            let hints = Hints {
-                                lock: None,
-                                threads: said.map(|_: i32| threads),
-                                dedicated,
-                                can_halt: Some(can_halt),
-                            };
-                            all.push(machine.inputs(hints));
-                        }
-                    }
+    for machine in 0..16 {
+        let has = |bit: u32| machine >> bit & 1 != 0;
+        let mut machine = Machine::bare();
+        if has(0) {
+            machine = machine.cpuid(&kvm(true, false));
+        }
+        if has(1) {
+            machine = machine.two_nodes();
+        }
+        if has(2) {
+            machine = machine
+                .file("proc/self/cgroup", "0::/")
+                .file("sys/fs/cgroup/cpu.max", "50000 100000");
+        }
+        if has(3) {
+            machine = machine.status("1", 1);
+        }
+        for threads in [None, Some(1), Some(4), Some(5)] {
+            for dedicated in [None, Some(true), Some(false)] {
+                for can_halt in [true, false] {
+                    let can_halt = Some(can_halt);
+                    all.push(machine.inputs(Hints { lock: None, threads, dedicated, can_halt }));
                 }
             }
         }
@@ -337,7 +379,8 @@ fn the_rules_agree_with_what_they_are_for() {
         let verdict = inputs.verdict();
         let at = RULES.iter().position(|rule| rule.name == verdict.rule).unwrap();
         applied[at] += 1;
-        let stops = inputs.has_more_threads_than_cpus() || inputs.is_limited();
+        let crowded = inputs.has_more_threads_than_cpus() || inputs.has_one_cpu();
+        let stops = crowded || inputs.is_limited();
         let halts = matches!(verdict.choice, Choice::Paravirt | Choice::CnaParavirt);
         let queues = verdict.choice != Choice::Backoff;
         let near = matches!(verdict.choice, Choice::Cna | Choice::CnaParavirt);

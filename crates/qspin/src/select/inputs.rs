@@ -27,9 +27,16 @@ pub enum Dedicated {
     Said(bool),
     /// The hypervisor: `KVM_HINTS_REALTIME`.
     ByHypervisor,
+    /// The hypervisor, too, but it has given more of their time to others than [`DOUBT`]: they are not.
+    Doubted,
     /// Nobody.
     Unknown,
 }
+
+/// The share of stolen time from which on a hypervisor's hint is not believed. A native lock whose
+/// holder is stopped loses far more than a paravirt lock on CPUs that are dedicated after all; a little
+/// time is stolen of those, too, while a machine starts.
+pub const DOUBT: f64 = 0.01;
 
 /// Everything that the choice depends on.
 #[derive(Debug, Clone, PartialEq)]
@@ -167,6 +174,9 @@ impl Inputs {
             stolen,
             dedicated: match hints.dedicated {
                 Some(said) => Dedicated::Said(said),
+                None if by_hypervisor && stolen.is_some_and(|share| share >= DOUBT) => {
+                    Dedicated::Doubted
+                }
                 None if by_hypervisor => Dedicated::ByHypervisor,
                 None => Dedicated::Unknown,
             },
@@ -200,6 +210,12 @@ impl Inputs {
             Threads::Said(threads) | Threads::Now(threads) => threads as usize > self.cpus.len(),
             Threads::Unknown => false,
         }
+    }
+
+    /// Whether all threads must share one CPU: there is one, and nobody said that so is the thread.
+    #[must_use]
+    pub fn has_one_cpu(&self) -> bool {
+        self.cpus.len() == 1 && !matches!(self.threads, Threads::Said(0 | 1))
     }
 
     /// Whether the CPUs are this program's alone.

@@ -7,7 +7,9 @@
 //! the hypervisor offers no `PV_UNHALT`, and a kernel that looks at that first falls back to
 //! test-and-set, although its CPUs are dedicated. So "dedicated" stands before "hypervisor" here.
 //! But it does not stand before overcommit that the program makes itself, and before a quota: those
-//! stop threads whatever the hypervisor promises.
+//! stop threads whatever the hypervisor promises. On one CPU that holds whatever the number of threads:
+//! while nobody said that there is only one, a waiter must be expected to wait for somebody who does
+//! not run.
 
 use super::choice::Choice;
 use super::inputs::{Dedicated, Inputs, Threads};
@@ -32,7 +34,9 @@ const UNFAIR: [Choice; 2] = [Choice::Backoff, Choice::Backoff];
 pub const RULES: &[Rule] = &[
     Rule {
         name: "overcommit-without-halt",
-        when: |i| !i.can_halt && (i.has_more_threads_than_cpus() || i.is_limited()),
+        when: |i| {
+            !i.can_halt && (i.has_more_threads_than_cpus() || i.has_one_cpu() || i.is_limited())
+        },
         chooses: UNFAIR,
         reason: "threads are stopped and waiters can neither halt nor be kicked: no queue may form, or \
                  all would wait for one that does not run",
@@ -42,6 +46,13 @@ pub const RULES: &[Rule] = &[
         when: Inputs::has_more_threads_than_cpus,
         chooses: HALTING,
         reason: "there are more threads than CPUs: who waits halts, so that who can work has a CPU",
+    },
+    Rule {
+        name: "one-cpu",
+        when: Inputs::has_one_cpu,
+        chooses: HALTING,
+        reason: "there is one CPU, and a lock is for two threads at least: who spins keeps the lock's \
+                 holder from running",
     },
     Rule {
         name: "quota",
@@ -138,7 +149,8 @@ impl Inputs {
         let many = cpus as u32 + 1;
         let threads = if cpus == 1 { "more than 1 thread" } else { "more threads than CPUs" };
         consider(format!("{threads} (--threads {many})"), &|i| i.threads = Threads::Said(many));
-        consider(format!("at most {cpus} threads (--threads {cpus})"), &|i| {
+        let few = if cpus == 1 { "1 thread" } else { &format!("{cpus} threads") };
+        consider(format!("at most {few} (--threads {cpus})"), &|i| {
             i.threads = Threads::Said(cpus as u32);
         });
         consider("CPUs that are this program's alone (--dedicated)".to_owned(), &|i| {

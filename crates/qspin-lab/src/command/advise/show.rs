@@ -74,6 +74,7 @@ fn rows(inputs: &Inputs, topology: Option<&str>) -> Vec<[String; 3]> {
         Dedicated::Said(true) => ("yes", "said"),
         Dedicated::Said(false) => ("no", "said"),
         Dedicated::ByHypervisor => ("yes", "KVM_HINTS_REALTIME"),
+        Dedicated::Doubted => ("no", "KVM_HINTS_REALTIME says so; stolen time disproves it"),
         Dedicated::Unknown => ("not said", "--dedicated says it"),
     };
     let halts = if inputs.can_halt { ("yes", "futexes") } else { ("no", "said") };
@@ -103,7 +104,8 @@ fn rows(inputs: &Inputs, topology: Option<&str>) -> Vec<[String; 3]> {
 /// What is doubtful although it decides nothing.
 fn remarks(inputs: &Inputs) -> Vec<String> {
     let mut remarks = inputs.problems.clone();
-    if inputs.is_dedicated() && inputs.stolen.is_some_and(|share| share > 0.0) {
+    let doubted = inputs.dedicated == Dedicated::Doubted;
+    if doubted || inputs.is_dedicated() && inputs.stolen.is_some_and(|share| share > 0.0) {
         remarks.push(
             "The CPUs are said to be dedicated, yet the hypervisor has given time of theirs to \
              others."
@@ -173,6 +175,7 @@ pub(super) fn json(inputs: &Inputs, topology: Option<&str>) -> String {
     let dedicated = match inputs.dedicated {
         Dedicated::Said(said) => Some(said),
         Dedicated::ByHypervisor => Some(true),
+        Dedicated::Doubted => Some(false),
         Dedicated::Unknown => None,
     };
     let changes: Vec<Value> = inputs
