@@ -1,0 +1,55 @@
+//! Simulated time: events in order, coroutines that run between them, and what watches over both.
+//!
+//! # Model
+//! A simulated CPU is a *strand*: a coroutine that runs real lock code, and a clock of its own. A
+//! delay only moves that clock. An operation on a word takes place when no event precedes the
+//! strand's clock: at once, in the running coroutine, if that is so already (*inline*); else the
+//! strand makes an event of itself and goes to sleep. So operations take place in the order of
+//! simulated time, while most of them cost neither an event nor a switch of coroutines.
+//!
+//! # Invariants
+//! * **E1** A [`World`] is this thread's current one while, and only while, its strands run.
+//! * **E2** A strand's yielder is valid from the first instruction of its coroutine to the last, and
+//!   used only by code that this coroutine runs.
+//! * **E3** No borrow of the state outlives a switch of coroutines.
+//! * **E4** Time never goes back: an event is never made for a time before *now*.
+//!
+//! # Limits
+//! One simulation runs on one thread. Several run side by side on several, and know nothing of each
+//! other.
+
+mod access;
+mod digest;
+mod progress;
+mod queue;
+mod random;
+mod state;
+mod strand;
+mod watch;
+mod world;
+
+pub use random::Random;
+
+pub(crate) use digest::Happened;
+pub(crate) use queue::What;
+pub(crate) use state::State;
+pub(crate) use strand::{Client, Figures, Pending, Wait};
+pub(crate) use world::{World, current};
+
+/// A simulated time or duration, in picoseconds: 213 days fit.
+pub type Time = u64;
+
+/// Picoseconds in a nanosecond.
+pub const NANOSECOND: Time = 1000;
+
+/// Nanoseconds as a [`Time`]; negative ones are none.
+#[must_use]
+pub fn from_ns(ns: f64) -> Time {
+    (ns * NANOSECOND as f64).round() as Time
+}
+
+/// A [`Time`] in nanoseconds.
+#[must_use]
+pub fn to_ns(time: Time) -> f64 {
+    time as f64 / NANOSECOND as f64
+}

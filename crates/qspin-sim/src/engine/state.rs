@@ -1,0 +1,249 @@
+//! The state of a simulation, and what each event does to it.
+
+use qspin_core::node::LEVELS;
+
+use super::digest::{Digest, Happened};
+use super::progress::Progress;
+use super::queue::{Queue, What};
+use super::strand::{Client, Strand};
+use super::{Random, Time, Wait};
+use crate::failure::Failure;
+use crate::hypervisor::Schedule;
+use crate::machine::{Line, Memory, Prices, Shape, WORDS};
+use crate::scenario::Scenario;
+
+/// All of it.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) now: Time,
+    pub(crate) queue: Queue,
+    pub(crate) random: Random,
+    pub(crate) digest: Digest,
+    pub(crate) shape: Shape,
+    memory: Memory,
+    pub(crate) prices: Prices,
+    pub(crate) lines: Vec<Line>,
+    /// What each word holds, by place.
+    pub(crate) values: Vec<u32>,
+    pub(crate) strands: Vec<Strand>,
+    /// Who runs.
+    pub(crate) current: usize,
+    pub(crate) schedule: Schedule,
+    pub(crate) progress: Progress,
+    /// When the workload is told to stop.
+    pub(crate) stop_at: Time,
+    /// What went wrong, found while a strand ran.
+    pub(crate) failure: Option<Failure>,
+    /// Whether to check the invariants after every event.
+    pub(crate) audits: bool,
+    /// Resumptions of a coroutine.
+    pub(crate) switches: u64,
+}
+
+impl State {
+    pub(crate) fn new(scenario: &Scenario, locks: usize, memory: &Memory, seed: u64) -> Self {
+        let words = memory.words();
+        let cpus = scenario.cpus as usize;
+        let mut lines = Vec::new();
+        lines.resize_with(words / WORDS, Line::default);
+        let mut state = Self {
+            now: 0,
+            queue: Queue::default(),
+            random: Random::part(seed, 0),
+            digest: Digest::default(),
+            shape: scenario.machine.shape.clone(),
+            memory: memory.clone(),
+            prices: scenario.machine.prices(),
+            lines,
+            values: vec![0; words],
+            strands: (1..=cpus as u64).map(|cpu| Strand::new(Random::part(seed, cpu))).collect(),
+            current: 0,
+            schedule: Schedule::new(scenario),
+            progress: Progress::new(locks, scenario.watchdog()),
+            stop_at: scenario.stop_at(),
+            failure: None,
+            audits: false,
+            switches: 0,
+        };
+        state.begin();
+        state
+    }
+
+    /// Everybody is given a processor.
+    fn begin(&mut self) {
+        self.begin_schedule();
+        self.queue.push(self.progress.patience(), What::Watchdog);
+    }
+
+    /// Lets events happen until one of them is that a strand goes on. `None` when all are done.
+    pub(crate) fn advance(&mut self) -> Result<Option<usize>, Failure> {
+        loop {
+            if self.progress.unfinished == 0 {
+                return Ok(None);
+            }
+            let Some((time, what)) = self.queue.pop() else {
+                return Err(self.standstill());
+            };
+            debug_assert!(time >= self.now, "E4");
+            self.now = time;
+            let strand = self.happen(what)?;
+            if self.audits {
+                self.audit();
+            }
+            if let Some(strand) = strand {
+                self.current = strand;
+                self.switches += 1;
+                return Ok(Some(strand));
+            }
+        }
+    }
+
+    fn happen(&mut self, what: What) -> Result<Option<usize>, Failure> {
+        Ok(match what {
+            What::Resume { strand, turn } => self.is_turn(strand, turn),
+            What::Look { strand, turn } => {
+                self.is_turn(strand, turn).and_then(|strand| self.look(strand))
+            }
+            What::Expire { strand, turn } => {
+                self.is_turn(strand, turn).and_then(|strand| self.expire(strand))
+            }
+            What::PauseLoop { strand, turn } => {
+                if let Some(strand) = self.is_turn(strand, turn) {
+                    self.pause_loop_exit(strand);
+                }
+                None
+            }
+            What::Granted { line } => self.granted(line as usize),
+            What::Free { line } => {
+                self.lines[line as usize].free_is_due = false;
+                self.serve_next(line as usize);
+                None
+            }
+            What::Delivered { line, strand, turn, core } => {
+                self.lines[line as usize].copy_to(core);
+                self.is_turn(strand, turn).and_then(|strand| self.delivered(strand))
+            }
+            What::Wake { strand, turn } => {
+                if let Some(strand) = self.is_turn(strand, turn) {
+                    self.wake(strand);
+                }
+                None
+            }
+            What::Slice { processor, turn } => {
+                self.slice_over(processor, turn);
+                None
+            }
+            What::Balance => {
+                self.balance();
+                None
+            }
+            What::QuotaSpent { turn } => {
+                self.quota_spent(turn);
+                None
+            }
+            What::QuotaPeriod => {
+                self.quota_period();
+                None
+            }
+            What::Watchdog => {
+                let patience = self.progress.patience();
+                if self.now >= patience {
+                    return Err(self.standstill());
+                }
+                self.queue.push(patience, What::Watchdog);
+                None
+            }
+        })
+    }
+
+    /// A word, for people.
+    pub(crate) fn name_of(&self, word: usize) -> String {
+        let (region, byte) = self.memory.locate(word);
+        let (number, rest) = (byte / 64, byte % 64);
+        match region {
+            0 => format!("lock {number} (byte {rest})"),
+            1 => format!("data line {number} (byte {rest})"),
+            2 => {
+                let (cpu, level) = (number / LEVELS as usize, number % LEVELS as usize);
+                format!("node {level} of CPU {cpu} (byte {rest})")
+            }
+            _ => format!("the table of halted waiters (byte {byte})"),
+        }
+    }
+
+    fn is_turn(&self, strand: u32, turn: u32) -> Option<usize> {
+        let strand = strand as usize;
+        (self.strands[strand].turn == turn).then_some(strand)
+    }
+
+    /// The value at a place. `first` is what a word there was made with.
+    #[inline]
+    pub(crate) fn value(&mut self, word: usize, first: u32) -> u32 {
+        let (used, bit) = (&mut self.lines[word / WORDS].used, 1 << (word % WORDS));
+        if *used & bit == 0 {
+            *used |= bit;
+            self.values[word] = first;
+        }
+        self.values[word]
+    }
+
+    /// `core` changes a word of a line that it owns.
+    #[inline]
+    pub(crate) fn write(&mut self, word: usize, value: u32, core: u16) {
+        self.values[word] = value;
+        self.digest.add(self.now, Happened::Wrote, word, value);
+        if !self.lines[word / WORDS].watchers.is_empty() {
+            self.tell_siblings(word / WORDS, core);
+        }
+    }
+
+    /// A line has come to the core that asked to own it.
+    fn granted(&mut self, line: usize) -> Option<usize> {
+        let request = self.lines[line].serving.take()?;
+        self.lines[line].give_to(request.core);
+        self.tell_watchers(line, request.core);
+        self.serve_next(line);
+        match request.client {
+            Client::Strand { strand, turn } => {
+                self.is_turn(strand, turn).map(|strand| self.transferred(strand))
+            }
+            Client::Store { strand } => self.stored(strand as usize, line),
+        }
+    }
+
+    /// A copy of a line has come for `strand`.
+    fn delivered(&mut self, strand: usize) -> Option<usize> {
+        match self.strands[strand].wait {
+            Wait::Transfer => Some(self.transferred(strand)),
+            Wait::Watch => self.read_arrived(strand),
+            _ => None,
+        }
+    }
+
+    /// `strand` has what it waited for, and goes on now.
+    pub(crate) fn transferred(&mut self, strand: usize) -> usize {
+        let now = self.now;
+        let it = &mut self.strands[strand];
+        it.clock = now;
+        it.wait = Wait::Clock;
+        if it.leaves {
+            it.leaves = false;
+            let processor = it.processor;
+            // After the operation, and before the next.
+            self.queue.push(now, What::Slice { processor, turn: Schedule::AT_ONCE });
+        }
+        strand
+    }
+
+    /// A coroutine has come to its end.
+    pub(crate) fn finished(&mut self, strand: usize) {
+        let it = &mut self.strands[strand];
+        let clock = it.clock;
+        it.wait = Wait::Finished;
+        it.turn = it.turn.wrapping_add(1);
+        it.figures.finished_at = clock;
+        self.progress.unfinished -= 1;
+        self.progress.moved(clock);
+        self.leave_for_ever(strand);
+    }
+}

@@ -1,0 +1,260 @@
+//! What a simulated CPU asks its hypervisor for: to halt, to kick, to yield, to be spared.
+
+use super::schedule::Standing;
+use crate::engine::{Happened, State, Time, Wait, What, World, to_ns};
+
+impl World {
+    /// Works for that long. Slower while the core's other hardware thread works as well.
+    pub(crate) fn work(&self, time: Time) {
+        let mut state = self.state.borrow_mut();
+        let me = state.current;
+        let factor = state.prices.sibling_factor;
+        let mut time = time;
+        if factor > 1.0 {
+            drop(state);
+            state = self.synchronise();
+            if state.has_working_sibling(me) {
+                time = (time as f64 * factor) as Time;
+            }
+            state.strands[me].works = true;
+            state.strands[me].clock += time;
+            drop(state);
+            state = self.synchronise();
+            state.strands[me].works = false;
+        } else {
+            state.strands[me].clock += time;
+        }
+        let clock = state.strands[me].clock;
+        state.progress.moved(clock);
+    }
+
+    /// A blind delay.
+    pub(crate) fn relax(&self, pauses: u32) {
+        let mut state = self.state.borrow_mut();
+        let me = state.current;
+        let time = state.prices.pause * Time::from(pauses);
+        let it = &mut state.strands[me];
+        it.clock += time;
+        if it.wants.is_some() {
+            it.figures.spun += time;
+        }
+    }
+
+    /// Nanoseconds of the clock.
+    pub(crate) fn look_at_the_clock(&self) -> u64 {
+        let mut state = self.state.borrow_mut();
+        let (me, price) = (state.current, state.prices.clock);
+        state.strands[me].clock += price;
+        to_ns(state.strands[me].clock) as u64
+    }
+
+    /// Halts until a kick of this CPU's node at `level`.
+    pub(crate) fn halt(&self, level: u32) {
+        let mut state = self.synchronise();
+        state = self.drained(state);
+        let (me, price) = (state.current, state.schedule.calls.halt);
+        state.strands[me].clock += price;
+        drop(state);
+        let mut state = self.synchronise();
+        let place = level as usize;
+        if !state.strands[me].kicked[place] {
+            let it = &mut state.strands[me];
+            it.figures.halts += 1;
+            it.level = level;
+            it.kicked_at = None;
+            state.block(me);
+            state = self.suspend(state);
+        }
+        let it = &mut state.strands[me];
+        it.kicked[place] = false;
+        if let Some(kicked) = it.kicked_at.take() {
+            let clock = it.clock;
+            it.figures.wakes += 1;
+            it.figures.wake_time += clock.saturating_sub(kicked);
+        }
+    }
+
+    /// Kicks the node of a CPU.
+    pub(crate) fn kick(&self, cpu: usize, level: u32) {
+        let state = self.synchronise();
+        let mut state = self.drained(state);
+        let me = state.current;
+        let calls = state.schedule.calls;
+        state.strands[me].clock += calls.kick;
+        state.strands[me].figures.kicks += 1;
+        let now = state.now;
+        state.digest.add(now, Happened::Kicked, cpu, level);
+        let Some(it) = state.strands.get_mut(cpu) else { return };
+        let halted = it.wait == Wait::Halt && it.level == level;
+        let first = !std::mem::replace(&mut it.kicked[level as usize], true);
+        if halted && first {
+            it.kicked_at = Some(now);
+            let what = What::Wake { strand: cpu as u32, turn: it.turn };
+            state.queue.push(now + calls.wake, what);
+        }
+    }
+
+    /// Sleeps: the processor is free meanwhile.
+    pub(crate) fn sleep(&self, time: Time) {
+        let state = self.synchronise();
+        let mut state = self.drained(state);
+        let me = state.current;
+        let until = state.now + time;
+        state.progress.moved(until);
+        // No kick ends it.
+        state.strands[me].level = u32::MAX;
+        state.block(me);
+        let what = What::Wake { strand: me as u32, turn: state.strands[me].turn };
+        state.queue.push(until, what);
+        drop(self.suspend(state));
+    }
+
+    /// Lets somebody else run.
+    pub(crate) fn yield_cpu(&self) {
+        let state = self.synchronise();
+        let mut state = self.drained(state);
+        let me = state.current;
+        let price = state.schedule.calls.yields.max(state.prices.pause);
+        let it = &mut state.strands[me];
+        it.clock += price;
+        it.figures.yields += 1;
+        if it.wants.is_some() {
+            it.figures.spun += price;
+        }
+        drop(state);
+        let mut state = self.synchronise();
+        if state.steps_aside(me) {
+            drop(self.suspend(state));
+        }
+    }
+
+    /// Lets `cpu` run in particular.
+    pub(crate) fn yield_to(&self, cpu: usize) {
+        let mut state = self.synchronise();
+        state.favour(cpu);
+        drop(state);
+        self.yield_cpu();
+    }
+
+    /// The current CPU holds one more lock.
+    pub(crate) fn holder_enter(&self) {
+        let mut state = self.state.borrow_mut();
+        let me = state.current;
+        state.schedule.tasks[me].holds += 1;
+    }
+
+    /// And one less. If it was only spared for that, it goes.
+    pub(crate) fn holder_exit(&self) {
+        let mut state = self.state.borrow_mut();
+        let me = state.current;
+        let it = &mut state.schedule.tasks[me];
+        it.holds = it.holds.saturating_sub(1);
+        if it.holds == 0 && it.in_grace {
+            drop(state);
+            self.yield_cpu();
+        }
+    }
+
+    /// Whether `cpu` is known not to run.
+    pub(crate) fn is_preempted(&self, cpu: usize) -> bool {
+        let calls = self.state.borrow().schedule.calls;
+        if !calls.run_status {
+            return false;
+        }
+        let mut state = self.synchronise();
+        let me = state.current;
+        state.strands[me].clock += calls.run_status_look;
+        state.schedule.tasks.get(cpu).is_some_and(|task| task.standing != Standing::Running)
+    }
+}
+
+impl State {
+    /// The strand, which runs, leaves its processor until somebody wakes it.
+    fn block(&mut self, strand: usize) {
+        let processor = usize::from(self.strands[strand].processor);
+        self.take_off(strand as u32, Standing::Blocked);
+        self.strands[strand].wait = Wait::Halt;
+        self.strands[strand].backlog = 0;
+        self.dispatch(processor, None);
+    }
+
+    /// A kick has reached a halted strand.
+    pub(crate) fn wake(&mut self, strand: usize) {
+        if self.strands[strand].wait == Wait::Halt {
+            self.strands[strand].wait = Wait::Clock;
+            self.make_ready(strand as u32);
+        }
+    }
+
+    /// The strand, which runs, goes to the end of the line, if there is one. Returns whether it did.
+    fn steps_aside(&mut self, strand: usize) -> bool {
+        let processor = usize::from(self.strands[strand].processor);
+        self.schedule.tasks[strand].in_grace = false;
+        if self.schedule.processors[processor].ready.is_empty() {
+            return false;
+        }
+        self.take_off(strand as u32, Standing::Ready);
+        self.dispatch(processor, Some(strand as u32));
+        true
+    }
+
+    /// `cpu`, if it is ready and does not run, runs next on its processor, and soon.
+    fn favour(&mut self, cpu: usize) {
+        let now = self.now;
+        let Some(task) = self.schedule.tasks.get_mut(cpu) else { return };
+        if task.standing != Standing::Ready {
+            return;
+        }
+        task.favoured = true;
+        let processor = task.processor;
+        let mine = self.strands.get(self.current).map(|it| it.processor);
+        if mine != Some(processor) {
+            self.queue.push(now, What::Slice { processor, turn: super::Schedule::AT_ONCE });
+        }
+    }
+
+    /// A watcher has spun through the window: the hypervisor looks for somebody better.
+    pub(crate) fn pause_loop_exit(&mut self, strand: usize) {
+        let it = &mut self.strands[strand];
+        if it.wait != Wait::Watch || !it.on {
+            return;
+        }
+        it.figures.pause_loop_exits += 1;
+        let (turn, number) = (it.turn, strand as u32);
+        let calls = self.schedule.calls;
+        let cpus = self.schedule.cpus;
+        let after = self.schedule.last_favoured;
+        let candidate = (1..=cpus)
+            .map(|step| (after + step) % cpus)
+            .find(|&cpu| cpu != strand && self.schedule.tasks[cpu].standing == Standing::Ready);
+        if let Some(cpu) = candidate {
+            self.schedule.last_favoured = cpu;
+            self.favour_from(cpu, strand);
+            if self.steps_aside(strand) {
+                return;
+            }
+        }
+        let again = self.now + calls.pause_loop_exit + calls.pause_loop_window;
+        self.queue.push(again, What::PauseLoop { strand: number, turn });
+    }
+
+    fn favour_from(&mut self, cpu: usize, by: usize) {
+        let current = std::mem::replace(&mut self.current, by);
+        self.favour(cpu);
+        self.current = current;
+    }
+
+    fn has_working_sibling(&self, strand: usize) -> bool {
+        let core = self.strands[strand].core;
+        let siblings = &self.strands;
+        let threads = self.shape.processors() / self.shape.cores();
+        (0..threads).any(|thread| {
+            let processor = u32::from(core) + thread * self.shape.cores();
+            let running = self.schedule.processors[processor as usize].running;
+            running.is_some_and(|task| {
+                let task = task as usize;
+                task != strand && siblings.get(task).is_none_or(|sibling| sibling.works)
+            })
+        })
+    }
+}

@@ -1,0 +1,90 @@
+//! The quota: so much processor time in a period for all CPUs of the guest together.
+//!
+//! # Source
+//! Linux's bandwidth control for groups of tasks (`kernel/sched/fair.c`, `cfs_bandwidth`), which is
+//! what limits a container's CPUs.
+//!
+//! # Limits
+//! Linux hands time out to processors in chunks of some milliseconds, so a group may overrun; here
+//! everybody stops the moment the time is used up.
+
+use super::schedule::Standing;
+use crate::engine::{State, Time, What};
+
+impl State {
+    fn running_cpus(&self) -> Time {
+        let cpus = &self.schedule.tasks[..self.schedule.cpus];
+        cpus.iter().filter(|task| task.standing == Standing::Running).count() as Time
+    }
+
+    pub(super) fn is_throttled(&self) -> bool {
+        self.schedule.calls.quota > 0 && self.schedule.quota_left == 0
+    }
+
+    /// Somebody begins or ceases to run.
+    pub(super) fn quota_changed(&mut self) {
+        if self.schedule.calls.quota == 0 {
+            return;
+        }
+        // The one that has changed is counted from now on, or was until now: with the others' time
+        // that makes an error of nothing, since no time has passed for it.
+        self.count_quota();
+        let running = self.running_cpus();
+        self.schedule.quota_turn = self.schedule.quota_turn.wrapping_add(1);
+        if running > 0 && self.schedule.quota_left > 0 {
+            let turn = self.schedule.quota_turn;
+            let spent = self.now + self.schedule.quota_left.div_ceil(running);
+            self.queue.push(spent, What::QuotaSpent { turn });
+        }
+    }
+
+    /// Takes what was used since the last time off the quota.
+    fn count_quota(&mut self) {
+        let passed = self.now - self.schedule.quota_seen;
+        self.schedule.quota_seen = self.now;
+        let used = passed * self.schedule.quota_running;
+        self.schedule.quota_left = self.schedule.quota_left.saturating_sub(used);
+        self.schedule.quota_running = self.running_cpus();
+    }
+
+    /// The quota may be used up.
+    pub(crate) fn quota_spent(&mut self, turn: u32) {
+        if turn != self.schedule.quota_turn {
+            return;
+        }
+        self.count_quota();
+        if self.schedule.quota_left > 0 {
+            return self.quota_changed();
+        }
+        for task in 0..self.schedule.cpus {
+            let processor = usize::from(self.schedule.tasks[task].processor);
+            match self.schedule.tasks[task].standing {
+                // One that is in the middle of an operation runs over: it leaves in a moment.
+                Standing::Running => {
+                    if self.take_off(task as u32, Standing::Throttled) {
+                        self.dispatch(processor, None);
+                    }
+                }
+                Standing::Ready => {
+                    self.schedule.processors[processor].ready.retain(|&it| it as usize != task);
+                    self.schedule.tasks[task].standing = Standing::Throttled;
+                }
+                Standing::Blocked | Standing::Throttled | Standing::Gone => {}
+            }
+        }
+    }
+
+    /// A new period begins.
+    pub(crate) fn quota_period(&mut self) {
+        self.count_quota();
+        let calls = self.schedule.calls;
+        self.schedule.quota_left = calls.quota;
+        self.queue.push(self.now + calls.period, What::QuotaPeriod);
+        for task in 0..self.schedule.cpus {
+            if self.schedule.tasks[task].standing == Standing::Throttled {
+                self.make_ready(task as u32);
+            }
+        }
+        self.quota_changed();
+    }
+}

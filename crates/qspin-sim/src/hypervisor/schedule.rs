@@ -1,0 +1,457 @@
+//! Who runs where: queues of ready tasks, slices, waking, balancing.
+//!
+//! # Invariants
+//! * **R1** A task is running on one processor, ready in the queue of one, or in none of them
+//!   because it is halted, throttled or gone.
+//! * **R2** While somebody is ready on a processor that runs somebody, an event is due at which that
+//!   slice ends.
+//! * **R3** A strand leaves its processor only between two of its operations. One that waits for a
+//!   line is marked ([`leaves`](crate::engine) of the strand), and leaves when it has done what it
+//!   wanted with it.
+
+use super::{Calls, Pinning};
+use crate::engine::{Happened, State, Time, Wait, What};
+use crate::scenario::Scenario;
+
+/// Where a task is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    Running,
+    Ready,
+    /// Halted, or asleep.
+    Blocked,
+    /// Ready but for the quota.
+    Throttled,
+    Gone,
+}
+
+/// A CPU of the guest, or a hog.
+#[derive(Debug, Clone)]
+pub(super) struct Task {
+    pub(super) standing: Standing,
+    pub(super) processor: u16,
+    /// Where it may run; everywhere if empty.
+    allowed: Vec<u16>,
+    /// The time it has had, as the scheduler sees it.
+    pub(super) had: Time,
+    /// Since when it is where it is.
+    pub(super) since: Time,
+    /// It is to run next.
+    pub(super) favoured: bool,
+    /// Locks that it holds, as it has told.
+    pub(super) holds: u32,
+    /// It is still there only because of that.
+    pub(super) in_grace: bool,
+    /// Time ready, but not running.
+    pub(super) stolen: Time,
+    pub(super) ran: Time,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Processor {
+    pub(super) running: Option<u32>,
+    pub(super) ready: Vec<u32>,
+    /// Of the slice; counts up.
+    turn: u32,
+    slice_is_due: bool,
+    /// The least time that a task here has had.
+    least: Time,
+    /// Who ran last.
+    last: Option<u32>,
+}
+
+/// All of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Schedule {
+    pub(super) calls: Calls,
+    pub(super) tasks: Vec<Task>,
+    pub(super) processors: Vec<Processor>,
+    pub(super) cpus: usize,
+    pub(super) quota_left: Time,
+    pub(super) quota_seen: Time,
+    pub(super) quota_turn: u32,
+    /// CPUs that have run since then.
+    pub(super) quota_running: Time,
+    /// Who was favoured by the last pause-loop exit.
+    pub(super) last_favoured: usize,
+    pub(super) preemptions: u64,
+}
+
+impl Schedule {
+    /// In the place of a slice's turn: now, whichever slice it is.
+    pub(crate) const AT_ONCE: u32 = u32::MAX;
+
+    pub(crate) fn new(scenario: &Scenario) -> Self {
+        let cpus = scenario.cpus as usize;
+        let task = |place: u32, pinning: &Pinning| Task {
+            standing: Standing::Ready,
+            processor: place as u16,
+            allowed: match pinning {
+                Pinning::Own => vec![place as u16],
+                Pinning::Any => Vec::new(),
+                Pinning::To(processors) => processors.iter().map(|&one| one as u16).collect(),
+            },
+            had: 0,
+            since: 0,
+            favoured: false,
+            holds: 0,
+            in_grace: false,
+            stolen: 0,
+            ran: 0,
+        };
+        let places = scenario.places();
+        let mut tasks: Vec<_> =
+            places.iter().map(|&place| task(place, &scenario.pinning)).collect();
+        let hogs = scenario.hog_places();
+        tasks.extend(hogs.iter().map(|&place| task(place, &scenario.hog_pinning)));
+        let processors = scenario.machine.shape.processors() as usize;
+        let calls = scenario.hypervisor.as_ref().map_or(Calls::default(), |it| it.calls());
+        Self {
+            calls,
+            tasks,
+            processors: vec![Processor::default(); processors],
+            cpus,
+            quota_left: calls.quota,
+            quota_seen: 0,
+            quota_turn: 0,
+            quota_running: 0,
+            last_favoured: 0,
+            preemptions: 0,
+        }
+    }
+
+    pub(crate) fn pause_loop_window(&self) -> Option<Time> {
+        (self.calls.pause_loop_window > 0).then_some(self.calls.pause_loop_window)
+    }
+
+    pub(crate) fn stolen(&self, cpu: usize) -> Time {
+        self.tasks[cpu].stolen
+    }
+
+    pub(crate) fn preemptions(&self) -> u64 {
+        self.preemptions
+    }
+
+    fn may_run(&self, task: u32, processor: usize) -> bool {
+        let allowed = &self.tasks[task as usize].allowed;
+        allowed.is_empty() || allowed.contains(&(processor as u16))
+    }
+
+    /// The time that the task on a processor has had by `now`.
+    fn had(&self, task: u32, now: Time) -> Time {
+        let it = &self.tasks[task as usize];
+        let runs = it.standing == Standing::Running;
+        it.had + if runs { now.saturating_sub(it.since) } else { 0 }
+    }
+}
+
+impl State {
+    /// Everybody begins, on the processor where he is placed.
+    pub(crate) fn begin_schedule(&mut self) {
+        for task in 0..self.schedule.tasks.len() {
+            let processor = self.schedule.tasks[task].processor;
+            self.schedule.processors[usize::from(processor)].ready.push(task as u32);
+        }
+        for processor in 0..self.schedule.processors.len() {
+            self.dispatch(processor, None);
+        }
+        let calls = self.schedule.calls;
+        if calls.balance > 0 {
+            self.queue.push(calls.balance, What::Balance);
+        }
+        if calls.quota > 0 {
+            self.queue.push(calls.period, What::QuotaPeriod);
+        }
+    }
+
+    /// Puts the next task on a free processor; `after` only if nobody else is ready.
+    pub(super) fn dispatch(&mut self, processor: usize, after: Option<u32>) {
+        if self.schedule.processors[processor].running.is_some() {
+            return;
+        }
+        let Some(task) = self.take_next(processor, after).or_else(|| self.pull(processor)) else {
+            return;
+        };
+        let now = self.now;
+        let it = &mut self.schedule.processors[processor];
+        let switches = it.last.is_some_and(|last| last != task);
+        it.running = Some(task);
+        it.last = Some(task);
+        let schedule = &mut self.schedule;
+        let cost = if switches { schedule.calls.switch } else { 0 };
+        let had = schedule.tasks[task as usize].had;
+        let least = &mut schedule.processors[processor].least;
+        *least = (*least).max(had);
+        let it = &mut schedule.tasks[task as usize];
+        it.standing = Standing::Running;
+        it.stolen += now.saturating_sub(it.since);
+        it.since = now;
+        it.processor = processor as u16;
+        it.favoured = false;
+        self.begin_slice(processor);
+        self.digest.add(now, Happened::Ran, task as usize, processor as u32);
+        if (task as usize) < self.schedule.cpus {
+            self.put_on(task as usize, processor, now + cost);
+            self.quota_changed();
+        }
+    }
+
+    /// The next of a processor's queue: the favoured, or who has had the least.
+    fn take_next(&mut self, processor: usize, after: Option<u32>) -> Option<u32> {
+        let tasks = &self.schedule.tasks;
+        let ready = &self.schedule.processors[processor].ready;
+        let rank = |&(_, task): &(usize, &u32)| {
+            let it = &tasks[*task as usize];
+            (Some(*task) == after, !it.favoured, it.had)
+        };
+        let (place, _) = ready.iter().enumerate().min_by_key(rank)?;
+        Some(self.schedule.processors[processor].ready.remove(place))
+    }
+
+    /// A task of the longest queue that may run here.
+    fn pull(&mut self, processor: usize) -> Option<u32> {
+        if !self.schedule.calls.pulls {
+            return None;
+        }
+        let schedule = &self.schedule;
+        let movable = |from: &Processor| {
+            from.ready.iter().position(|&task| schedule.may_run(task, processor))
+        };
+        let (from, place) = schedule
+            .processors
+            .iter()
+            .enumerate()
+            .filter_map(|(from, it)| Some((from, movable(it)?)))
+            .max_by_key(|&(from, _)| (schedule.processors[from].ready.len(), usize::MAX - from))?;
+        let task = self.schedule.processors[from].ready.remove(place);
+        self.move_task(task, from, processor);
+        Some(task)
+    }
+
+    /// Between two queues, the time that a task has had is counted from their least.
+    fn move_task(&mut self, task: u32, from: usize, to: usize) {
+        let (from, to) = (self.schedule.processors[from].least, self.schedule.processors[to].least);
+        let it = &mut self.schedule.tasks[task as usize];
+        it.had = (it.had + to).saturating_sub(from);
+    }
+
+    fn begin_slice(&mut self, processor: usize) {
+        let it = &mut self.schedule.processors[processor];
+        it.turn = (it.turn + 1) % Schedule::AT_ONCE;
+        it.slice_is_due = false;
+        self.end_slice_in_time(processor);
+    }
+
+    /// R2.
+    fn end_slice_in_time(&mut self, processor: usize) {
+        let now = self.now;
+        let calls = self.schedule.calls;
+        let it = &mut self.schedule.processors[processor];
+        let Some(task) = it.running else { return };
+        if it.ready.is_empty() || it.slice_is_due {
+            return;
+        }
+        it.slice_is_due = true;
+        let tasks = it.ready.len() as Time + 1;
+        let slice = (calls.latency / tasks).max(calls.least_slice).max(1);
+        let what = What::Slice { processor: processor as u16, turn: it.turn };
+        let since = self.schedule.tasks[task as usize].since;
+        self.queue.push((since + slice).max(now), what);
+    }
+
+    /// The slice of a processor's task is over, or it has to go at once.
+    pub(crate) fn slice_over(&mut self, processor: u16, turn: u32) {
+        let number = usize::from(processor);
+        let it = &mut self.schedule.processors[number];
+        if turn != Schedule::AT_ONCE {
+            if turn != it.turn {
+                return;
+            }
+            it.slice_is_due = false;
+        }
+        let Some(task) = it.running else { return };
+        let nobody_else = it.ready.is_empty();
+        if (task as usize) < self.schedule.cpus && self.is_throttled() {
+            if self.take_off(task, Standing::Throttled) {
+                self.dispatch(number, None);
+            }
+            return;
+        }
+        if nobody_else {
+            return;
+        }
+        let (grace, now) = (self.schedule.calls.holder_grace, self.now);
+        let it = &mut self.schedule.tasks[task as usize];
+        if grace > 0 && it.holds > 0 && !it.in_grace {
+            it.in_grace = true;
+            let it = &mut self.schedule.processors[number];
+            it.slice_is_due = true;
+            self.queue.push(now + grace, What::Slice { processor, turn: it.turn });
+            return;
+        }
+        if self.take_off(task, Standing::Ready) {
+            self.schedule.preemptions += 1;
+            // At the end of its slice it may be the next again, if it has had the least.
+            self.dispatch(number, (turn == Schedule::AT_ONCE).then_some(task));
+        }
+    }
+
+    /// Takes the task off its processor, if that is possible now (R3).
+    pub(super) fn take_off(&mut self, task: u32, to: Standing) -> bool {
+        let now = self.now;
+        let strand = task as usize;
+        if strand < self.schedule.cpus {
+            let it = &mut self.strands[strand];
+            if matches!(it.wait, Wait::Transfer | Wait::Drain) {
+                it.leaves = true;
+                return false;
+            }
+            self.take_strand_off(strand);
+        }
+        let it = &mut self.schedule.tasks[task as usize];
+        let ran = now.saturating_sub(it.since);
+        it.had += ran;
+        it.ran += ran;
+        it.since = now;
+        it.standing = to;
+        it.in_grace = false;
+        let processor = usize::from(it.processor);
+        let it = &mut self.schedule.processors[processor];
+        it.running = None;
+        if to == Standing::Ready {
+            it.ready.push(task);
+        }
+        self.digest.add(now, Happened::Left, task as usize, processor as u32);
+        if strand < self.schedule.cpus {
+            self.quota_changed();
+        }
+        true
+    }
+
+    fn take_strand_off(&mut self, strand: usize) {
+        let now = self.now;
+        if self.strands[strand].wait == Wait::Watch {
+            self.interrupt_watch(strand);
+        }
+        let it = &mut self.strands[strand];
+        it.on = false;
+        // What was due is void; it is made anew when the strand is back.
+        it.turn = it.turn.wrapping_add(1);
+        if it.wait == Wait::Clock {
+            it.backlog = it.clock.saturating_sub(now);
+        }
+    }
+
+    fn put_on(&mut self, strand: usize, processor: usize, at: Time) {
+        let core = self.shape.core_of(processor as u32) as u16;
+        let it = &mut self.strands[strand];
+        it.on = true;
+        it.processor = processor as u16;
+        it.core = core;
+        it.clock = at;
+        match it.wait {
+            Wait::Watch => self.resume_watch(strand),
+            Wait::Clock => {
+                it.clock += std::mem::take(&mut it.backlog);
+                let what = What::Resume { strand: strand as u32, turn: it.turn };
+                self.queue.push(it.clock, what);
+            }
+            // R3, and nobody who is halted or finished is ready.
+            Wait::Transfer | Wait::Drain | Wait::Halt | Wait::Finished => {
+                unreachable!("only those run that can")
+            }
+        }
+    }
+
+    /// A blocked task is ready.
+    pub(super) fn make_ready(&mut self, task: u32) {
+        let now = self.now;
+        if (task as usize) < self.schedule.cpus && self.is_throttled() {
+            let it = &mut self.schedule.tasks[task as usize];
+            it.standing = Standing::Throttled;
+            it.since = now;
+            return;
+        }
+        let processor = self.choose_processor(task);
+        let calls = self.schedule.calls;
+        let from = usize::from(self.schedule.tasks[task as usize].processor);
+        if from != processor {
+            self.move_task(task, from, processor);
+        }
+        let least = match self.schedule.processors[processor].running {
+            Some(running) => self.schedule.had(running, now),
+            None => self.schedule.processors[processor].least,
+        };
+        let it = &mut self.schedule.tasks[task as usize];
+        it.standing = Standing::Ready;
+        it.since = now;
+        it.processor = processor as u16;
+        // A sleeper's credit is bounded.
+        it.had = it.had.max(least.saturating_sub(calls.latency / 2));
+        let had = it.had;
+        self.schedule.processors[processor].ready.push(task);
+        match self.schedule.processors[processor].running {
+            None => self.dispatch(processor, None),
+            Some(running) => {
+                if self.schedule.had(running, now) > had + calls.wake_granularity {
+                    let processor = processor as u16;
+                    self.queue.push(now, What::Slice { processor, turn: Schedule::AT_ONCE });
+                }
+                self.end_slice_in_time(processor);
+            }
+        }
+    }
+
+    /// Where a waking task goes: where it was, if nobody is there; else where nobody is.
+    fn choose_processor(&self, task: u32) -> usize {
+        let schedule = &self.schedule;
+        let last = usize::from(schedule.tasks[task as usize].processor);
+        let idle = |processor: usize| schedule.processors[processor].running.is_none();
+        if idle(last) {
+            return last;
+        }
+        let here = self.shape.core_of(last as u32);
+        let free = (0..schedule.processors.len())
+            .filter(|&processor| idle(processor) && schedule.may_run(task, processor));
+        free.min_by_key(|&other| {
+            (self.shape.distance(here, self.shape.core_of(other as u32)), other)
+        })
+        .unwrap_or(last)
+    }
+
+    /// Moves one ready task from the longest queue to the shortest, as often as that levels them.
+    pub(crate) fn balance(&mut self) {
+        let load = |it: &Processor| it.ready.len() + usize::from(it.running.is_some());
+        for _ in 0..self.schedule.processors.len() {
+            let schedule = &self.schedule;
+            let mut best: Option<(usize, usize, usize, usize)> = None;
+            for (from, busy) in schedule.processors.iter().enumerate() {
+                for (place, &task) in busy.ready.iter().enumerate() {
+                    for (to, free) in schedule.processors.iter().enumerate() {
+                        let gain = load(busy).saturating_sub(load(free));
+                        let better = best.is_none_or(|(most, ..)| gain > most);
+                        if gain >= 2 && better && schedule.may_run(task, to) {
+                            best = Some((gain, from, place, to));
+                        }
+                    }
+                }
+            }
+            let Some((_, from, place, to)) = best else { break };
+            let task = self.schedule.processors[from].ready.remove(place);
+            self.move_task(task, from, to);
+            self.schedule.tasks[task as usize].processor = to as u16;
+            self.schedule.processors[to].ready.push(task);
+            self.dispatch(to, None);
+            self.end_slice_in_time(to);
+        }
+        let next = self.now + self.schedule.calls.balance;
+        self.queue.push(next, What::Balance);
+    }
+
+    /// A strand has come to its end, at its clock.
+    pub(crate) fn leave_for_ever(&mut self, strand: usize) {
+        let processor = usize::from(self.strands[strand].processor);
+        self.take_off(strand as u32, Standing::Gone);
+        self.dispatch(processor, None);
+    }
+}

@@ -1,0 +1,34 @@
+//! A deterministic simulator: the same lock code on machines nobody here owns.
+//!
+//! Every simulated CPU runs the real code of `qspin-core`, unchanged, in a coroutine. Each operation
+//! on a word costs what the caches of a described machine make it cost; above the machine is a
+//! hypervisor that takes processors away and gives them back. There is no lock in here.
+//!
+//! [`simulate`] takes a [`Scenario`], which a TOML file describes, and a seed, and returns an
+//! [`Outcome`], or how the lock failed ([`Failure`]): two CPUs inside at once, a lost update, or a
+//! standstill with who waits for whom.
+//!
+//! * [`engine`]: simulated time, coroutines, randomness;
+//! * [`machine`]: caches and distances;
+//! * [`platform`]: what a lock finds on a simulated CPU;
+//! * [`hypervisor`]: who runs where;
+//! * [`workload`]: what the CPUs do.
+//! * [`published`]: the documents' tables, to judge it by.
+
+pub mod engine;
+pub mod failure;
+pub mod hypervisor;
+pub mod machine;
+pub mod outcome;
+pub mod platform;
+pub mod published;
+pub mod scenario;
+mod simulate;
+pub mod workload;
+
+pub use failure::Failure;
+pub use hypervisor::{Hypervisor, Pinning};
+pub use machine::Machine;
+pub use outcome::Outcome;
+pub use scenario::{Lock, Placement, Scenario};
+pub use simulate::{simulate, simulate_audited, simulate_lock};

@@ -1,0 +1,231 @@
+//! The simulated machine: its shape, and what its caches cost.
+//!
+//! # Model
+//! A directory-like protocol over 64-byte lines: a line has an owner, or sharers, or is in memory
+//! only. Cores own lines, not hardware threads: siblings hit in each other's copies. What an
+//! operation costs depends on where the line is:
+//!
+//! | operation | hit | miss |
+//! |---|---|---|
+//! | load | `load_hit` | the distance to the owner or the nearest sharer, or `memory` |
+//! | read-modify-write | `rmw_hit`, in the owner | the same, or the farthest sharer that must lose its copy, with `invalidate` for each of them; then `rmw_hit` |
+//! | store | `store`, in the owner | `store`, into the buffer; the line comes meanwhile |
+//!
+//! A failing compare-exchange costs as much as one that succeeds: on x86 it takes the line as well.
+//!
+//! # Source
+//! The structure is that of published measurements of x86 machines (David, Guerraoui, Trigonakis,
+//! "Everything you always wanted to know about synchronization but were afraid to ask", SOSP 2013;
+//! Molka et al., "Cache coherence protocol and memory performance of the Intel Haswell-EP
+//! architecture", ICPP 2015). Every figure comes from the [`Machine`]; there is none in the code.
+//!
+//! # Limits
+//! Total store order: stores of a processor are seen late and in order, nothing else is reordered,
+//! so a missing acquire or release is not seen (the model checkers see it). Caches are as big as
+//! need be. No bandwidth is shared between lines. Hardware threads of a core do not slow each other
+//! down, except by the factor that the machine says.
+
+mod line;
+mod memory;
+mod topology;
+mod transfer;
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{Time, from_ns};
+
+pub(crate) use line::Line;
+pub(crate) use memory::{Memory, Padded, WORDS};
+pub use topology::{Distance, Shape};
+pub(crate) use transfer::Request;
+
+/// A machine, as a TOML file describes it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Machine {
+    /// What it is called.
+    pub name: String,
+    /// Where the figures come from.
+    #[serde(default)]
+    pub source: String,
+    /// Sockets, cores, threads.
+    pub shape: Shape,
+    /// What operations cost.
+    pub costs: Costs,
+}
+
+/// What operations cost, in nanoseconds unless the name says otherwise.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Costs {
+    /// A load from the core's own cache.
+    pub load_hit: f64,
+    /// A store, as long as the store buffer has room.
+    pub store: f64,
+    /// A read-modify-write of a line that the core owns.
+    pub rmw_hit: f64,
+    /// A full fence with an empty store buffer.
+    pub fence: f64,
+    /// A pause instruction.
+    pub pause: f64,
+    /// A look at the clock.
+    pub clock: f64,
+    /// A line from a core of the same last-level cache.
+    pub same_cache: f64,
+    /// A line from another core of the socket.
+    pub same_socket: f64,
+    /// A line from a socket one hop away.
+    pub other_socket: f64,
+    /// What each further hop adds.
+    pub further_hop: f64,
+    /// A line that no cache has.
+    pub memory: f64,
+    /// How long a line is busy with one read; reads overlap but for this.
+    pub read_occupancy: f64,
+    /// What each copy adds that an ownership transfer has to invalidate.
+    pub invalidate: f64,
+    /// Transfers take between `1 - jitter` and `1 + jitter` of their time, at random.
+    #[serde(default)]
+    pub jitter: f64,
+    /// How often, of those that wait for a line, the nearest to its owner is served instead of the
+    /// one that came first: 0 to 1.
+    #[serde(default)]
+    pub near_bias: f64,
+    /// Stores that the store buffer holds.
+    pub store_buffer: u32,
+    /// Whether a store asks for its line at once, although others are before it in the buffer.
+    pub store_prefetch: bool,
+    /// What work takes while the core's other hardware thread works as well, in times.
+    #[serde(default = "one")]
+    pub sibling_factor: f64,
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+/// The costs in [`Time`].
+#[derive(Debug, Clone)]
+pub(crate) struct Prices {
+    pub(crate) load_hit: Time,
+    pub(crate) store: Time,
+    pub(crate) rmw_hit: Time,
+    pub(crate) fence: Time,
+    pub(crate) pause: Time,
+    pub(crate) clock: Time,
+    /// By distance: the core itself, its cache, its socket, one hop.
+    by_distance: [Time; 4],
+    further_hop: Time,
+    pub(crate) memory: Time,
+    pub(crate) read_occupancy: Time,
+    pub(crate) invalidate: Time,
+    /// In 65536ths.
+    pub(crate) jitter: u64,
+    /// Out of 65536.
+    pub(crate) near_bias: u32,
+    pub(crate) store_buffer: usize,
+    pub(crate) store_prefetch: bool,
+    pub(crate) sibling_factor: f64,
+}
+
+impl Prices {
+    fn new(costs: &Costs) -> Self {
+        Self {
+            load_hit: from_ns(costs.load_hit),
+            store: from_ns(costs.store),
+            rmw_hit: from_ns(costs.rmw_hit),
+            fence: from_ns(costs.fence),
+            pause: from_ns(costs.pause),
+            clock: from_ns(costs.clock),
+            by_distance: [costs.load_hit, costs.same_cache, costs.same_socket, costs.other_socket]
+                .map(from_ns),
+            further_hop: from_ns(costs.further_hop),
+            memory: from_ns(costs.memory),
+            read_occupancy: from_ns(costs.read_occupancy),
+            invalidate: from_ns(costs.invalidate),
+            jitter: (costs.jitter * 65536.0) as u64,
+            near_bias: (costs.near_bias * 65536.0) as u32,
+            store_buffer: costs.store_buffer as usize,
+            store_prefetch: costs.store_prefetch,
+            sibling_factor: costs.sibling_factor,
+        }
+    }
+
+    /// What it takes to bring a line from there.
+    #[inline]
+    pub(crate) fn over(&self, distance: Distance) -> Time {
+        match distance {
+            Distance::SameCore => self.by_distance[0],
+            Distance::SameCache => self.by_distance[1],
+            Distance::SameSocket => self.by_distance[2],
+            Distance::Hops(hops) => {
+                self.by_distance[3] + self.further_hop * Time::from(hops.saturating_sub(1))
+            }
+        }
+    }
+}
+
+impl Machine {
+    /// The machine that a TOML text describes.
+    ///
+    /// # Errors
+    /// What is wrong with the text, with line and column; or with the machine.
+    pub fn from_toml(text: &str) -> Result<Self, String> {
+        let machine: Self = toml::from_str(text).map_err(|error| error.to_string())?;
+        machine.check()?;
+        Ok(machine)
+    }
+
+    /// What is impossible about this machine.
+    ///
+    /// # Errors
+    /// One line that says what is wrong and what would be right.
+    pub fn check(&self) -> Result<(), String> {
+        self.shape.check()?;
+        let costs = &self.costs;
+        let times = [
+            ("load_hit", costs.load_hit),
+            ("store", costs.store),
+            ("rmw_hit", costs.rmw_hit),
+            ("fence", costs.fence),
+            ("pause", costs.pause),
+            ("clock", costs.clock),
+            ("same_cache", costs.same_cache),
+            ("same_socket", costs.same_socket),
+            ("other_socket", costs.other_socket),
+            ("further_hop", costs.further_hop),
+            ("memory", costs.memory),
+            ("read_occupancy", costs.read_occupancy),
+            ("invalidate", costs.invalidate),
+        ];
+        for (name, ns) in times {
+            if !(0.0..=1e6).contains(&ns) {
+                return Err(format!("costs.{name} is {ns}: it must be from 0 to 1e6 ns"));
+            }
+        }
+        // Time must pass in every loop.
+        for (name, ns) in &times[..5] {
+            if *ns < 0.001 {
+                return Err(format!("costs.{name} is {ns}: it must be at least 0.001 ns"));
+            }
+        }
+        for (name, part) in [("jitter", costs.jitter), ("near_bias", costs.near_bias)] {
+            if !(0.0..=1.0).contains(&part) {
+                return Err(format!("costs.{name} is {part}: it must be from 0 to 1"));
+            }
+        }
+        if !(1.0..=16.0).contains(&costs.sibling_factor) {
+            let factor = costs.sibling_factor;
+            return Err(format!("costs.sibling_factor is {factor}: it must be from 1 to 16"));
+        }
+        if !(1..=1024).contains(&costs.store_buffer) {
+            let room = costs.store_buffer;
+            return Err(format!("costs.store_buffer is {room}: it must be from 1 to 1024"));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn prices(&self) -> Prices {
+        Prices::new(&self.costs)
+    }
+}

@@ -1,0 +1,171 @@
+//! How lines move from core to core.
+//!
+//! # Model
+//! A line serves one transfer of ownership at a time; reads overlap, each keeping the line for its
+//! occupancy only. Who has to wait, waits in the line's queue. Who is served next is not who came
+//! first alone: with the machine's `near_bias` it is the nearest to the present owner, as
+//! interconnects prefer whom they reach first. When a read is served, all that wait are.
+//!
+//! A read that is under way while the line goes to a new owner delivers what the line holds when it
+//! arrives, and leaves no copy.
+//!
+//! # Limits
+//! No home node: what a transfer costs does not depend on whose memory the line belongs to.
+
+use super::{Distance, Line};
+use crate::engine::{Client, State, Time, What};
+
+/// Somebody wants a line.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Request {
+    /// For this core.
+    pub(crate) core: u16,
+    /// To write it, not only to read it.
+    pub(crate) owns: bool,
+    /// On whose behalf.
+    pub(crate) client: Client,
+}
+
+impl State {
+    /// `request` comes to `line`.
+    pub(crate) fn request(&mut self, line: usize, request: Request) {
+        let it = &mut self.lines[line];
+        if it.serving.is_some() || !it.waiting.is_empty() {
+            it.waiting.push(request);
+        } else if self.now >= it.free_at {
+            self.serve(line, request, 0);
+        } else {
+            it.waiting.push(request);
+            self.free_later(line);
+        }
+    }
+
+    /// Serves `request` now, or, a read, that much later.
+    fn serve(&mut self, line: usize, request: Request, after: Time) {
+        if request.owns {
+            let cost = self.jittered(self.cost_of_owning(line, request.core));
+            self.lines[line].serving = Some(request);
+            self.queue.push(self.now + cost, What::Granted { line: line as u32 });
+            return;
+        }
+        let cost = self.jittered(self.cost_of_reading(line, request.core));
+        self.lines[line].share();
+        self.lines[line].free_at = self.now + after + self.prices.read_occupancy;
+        let Client::Strand { strand, turn } = request.client else {
+            unreachable!("a store owns its line")
+        };
+        let core = request.core;
+        let what = What::Delivered { line: line as u32, strand, turn, core };
+        self.queue.push(self.now + after + cost, what);
+    }
+
+    /// The line is ready for the next request.
+    pub(crate) fn serve_next(&mut self, line: usize) {
+        let now = self.now;
+        let it = &self.lines[line];
+        if it.serving.is_some() || it.waiting.is_empty() {
+            return;
+        }
+        if now < it.free_at {
+            self.free_later(line);
+            return;
+        }
+        let next = self.choose(line);
+        if self.lines[line].waiting[next].owns {
+            let request = self.lines[line].waiting.remove(next);
+            self.serve(line, request, 0);
+            return;
+        }
+        let mut after = 0;
+        let waiting = std::mem::take(&mut self.lines[line].waiting);
+        for request in waiting {
+            if request.owns {
+                self.lines[line].waiting.push(request);
+            } else {
+                self.serve(line, request, after);
+                after += self.prices.read_occupancy;
+            }
+        }
+        if !self.lines[line].waiting.is_empty() {
+            self.free_later(line);
+        }
+    }
+
+    fn free_later(&mut self, line: usize) {
+        let it = &mut self.lines[line];
+        if !it.free_is_due {
+            it.free_is_due = true;
+            self.queue.push(it.free_at.max(self.now), What::Free { line: line as u32 });
+        }
+    }
+
+    /// Which of those that wait is next.
+    fn choose(&mut self, line: usize) -> usize {
+        let waiting = self.lines[line].waiting.len();
+        if waiting == 1 || self.random.below(65536) >= self.prices.near_bias {
+            return 0;
+        }
+        let it = &self.lines[line];
+        let Some(owner) = it.owner().or_else(|| it.sharers.iter().next()) else { return 0 };
+        let far = |place: usize| {
+            self.shape.distance(owner.into(), self.lines[line].waiting[place].core.into())
+        };
+        let nearest = (0..waiting).map(far).min();
+        let near = (0..waiting).filter(|&place| Some(far(place)) == nearest).count();
+        let chosen = self.random.below(near as u32) as usize;
+        let far = |place: usize| {
+            self.shape.distance(owner.into(), self.lines[line].waiting[place].core.into())
+        };
+        (0..waiting).filter(|&place| Some(far(place)) == nearest).nth(chosen).unwrap_or(0)
+    }
+
+    #[inline]
+    fn over(&self, from: u16, to: u16) -> Time {
+        self.prices.over(self.shape.distance(from.into(), to.into()))
+    }
+
+    /// What it takes to bring the line's data to `core`.
+    fn cost_of_reading(&self, line: usize, core: u16) -> Time {
+        let it = &self.lines[line];
+        if let Some(owner) = it.owner() {
+            return self.over(owner, core);
+        }
+        self.nearest(it, core).map_or(self.prices.memory, |distance| self.prices.over(distance))
+    }
+
+    fn nearest(&self, line: &Line, core: u16) -> Option<Distance> {
+        if line.is_at(core) {
+            return Some(Distance::SameCore);
+        }
+        line.sharers.iter().map(|sharer| self.shape.distance(sharer.into(), core.into())).min()
+    }
+
+    /// What it takes to make `core` the line's owner: its data, or the slowest of those that lose
+    /// their copies.
+    fn cost_of_owning(&self, line: usize, core: u16) -> Time {
+        let it = &self.lines[line];
+        if it.owner().is_some() {
+            return self.cost_of_reading(line, core);
+        }
+        let data = if it.is_at(core) { 0 } else { self.cost_of_reading(line, core) };
+        let mut copies = 0;
+        let mut farthest = None;
+        for sharer in it.sharers.iter().filter(|&sharer| sharer != core) {
+            copies += 1;
+            farthest = farthest.max(Some(self.shape.distance(sharer.into(), core.into())));
+        }
+        let acknowledged = farthest.map_or(0, |distance| self.prices.over(distance));
+        data.max(acknowledged) + self.prices.invalidate * copies
+    }
+
+    #[inline]
+    fn jittered(&mut self, cost: Time) -> Time {
+        let jitter = self.prices.jitter;
+        if jitter == 0 {
+            return cost;
+        }
+        // Between 1 - jitter and 1 + jitter, in 65536ths.
+        let spread = 2 * jitter * u64::from(self.random.below(65536)) / 65536;
+        cost * (65536 - jitter + spread) / 65536
+    }
+}

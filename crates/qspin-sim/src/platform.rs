@@ -1,0 +1,303 @@
+//! The platform: what a lock of `qspin-core` finds on a simulated CPU.
+//!
+//! # Model
+//! A [`SimWord`] is as big as an atomic of 32 bits and holds the value with which it was made; each
+//! of its operations is one of the machine's. The platform itself is the simulated CPU. The
+//! simulator contains no lock: what runs here is the code that runs everywhere.
+//!
+//! The contract of the platform is kept so: words are coherent, seen in total store order (C1); a
+//! strand is a CPU's one context, there are no interrupts (C2); watching a word puts the strand to
+//! sleep until it changes (C3); a kick is remembered by node until a halt takes it, and both empty
+//! the store buffer, as a hypercall does (C4).
+//!
+//! # Limits
+//! Simulated CPUs have one nesting level. Orderings weaker than total store order do not exist.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+
+use qspin_core::events::{Event, Events};
+use qspin_core::node::{LEVELS, Node, NodeId};
+use qspin_core::platform::{AtomicAddress, AtomicWord, Budget, CpuId, Platform, Until};
+use qspin_core::tuning::Tuning;
+use qspin_core::waiting::Bucket;
+
+use crate::engine::{Random, Time, World, current, from_ns, to_ns};
+use crate::machine::Distance;
+
+/// A word of simulated memory.
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct SimWord(u32);
+
+impl SimWord {
+    fn address(&self) -> usize {
+        core::ptr::from_ref(self) as usize
+    }
+
+    #[inline]
+    fn on<R>(&self, operation: impl FnOnce(&World, usize) -> R) -> R {
+        let world = current();
+        let place = world.memory.place(self.address());
+        operation(&world, place)
+    }
+
+    #[inline]
+    fn modify(&self, change: impl FnOnce(u32) -> Option<u32>) -> u32 {
+        self.on(|world, place| world.modify(place, self.0, change))
+    }
+}
+
+impl AtomicWord for SimWord {
+    fn new(value: u32) -> Self {
+        Self(value)
+    }
+    fn load(&self, _: Ordering) -> u32 {
+        self.on(|world, place| world.load(place, self.0))
+    }
+    fn store(&self, value: u32, _: Ordering) {
+        self.on(|world, place| world.store(place, self.0, value));
+    }
+    fn swap(&self, value: u32, _: Ordering) -> u32 {
+        self.modify(|_| Some(value))
+    }
+    fn compare_exchange(&self, current: u32, new: u32, _: Ordering) -> Result<u32, u32> {
+        let seen = self.modify(|seen| (seen == current).then_some(new));
+        if seen == current { Ok(seen) } else { Err(seen) }
+    }
+    fn fetch_add(&self, value: u32, _: Ordering) -> u32 {
+        self.modify(|seen| Some(seen.wrapping_add(value)))
+    }
+    fn fetch_or(&self, value: u32, _: Ordering) -> u32 {
+        self.modify(|seen| Some(seen | value))
+    }
+    fn fetch_and(&self, value: u32, _: Ordering) -> u32 {
+        self.modify(|seen| Some(seen & value))
+    }
+}
+
+/// The address of a lock, in simulated memory: the place of its word, as big as a real address.
+#[derive(Debug)]
+#[repr(C, align(8))]
+pub struct SimAddress {
+    place: SimWord,
+    rest: u32,
+}
+
+impl AtomicAddress for SimAddress {
+    fn new(address: usize) -> Self {
+        Self { place: SimWord(address as u32), rest: 0 }
+    }
+    fn load(&self, order: Ordering) -> usize {
+        self.place.load(order) as usize
+    }
+    fn store(&self, address: usize, order: Ordering) {
+        self.place.store(address as u32, order);
+    }
+    fn compare_exchange(&self, now: usize, new: usize, order: Ordering) -> Result<usize, usize> {
+        let result = self.place.compare_exchange(now as u32, new as u32, order);
+        result.map(|seen| seen as usize).map_err(|seen| seen as usize)
+    }
+}
+
+/// Counts events of all simulated CPUs together, at no simulated cost.
+#[derive(Debug)]
+pub struct SimEvents([Cell<u64>; Event::ALL.len()]);
+
+impl Default for SimEvents {
+    fn default() -> Self {
+        Self([const { Cell::new(0) }; Event::ALL.len()])
+    }
+}
+
+impl SimEvents {
+    /// How often `event` has happened.
+    #[must_use]
+    pub fn count_of(&self, event: Event) -> u64 {
+        self.0[event as usize].get()
+    }
+}
+
+impl Events for SimEvents {
+    // Off spares a lock the clock and the stores that statistics need, which would cost simulated
+    // time. The simulator measures latencies itself.
+    const ENABLED: bool = false;
+    const COUNTS: bool = true;
+    fn add(&self, event: Event, amount: u64) {
+        let count = &self.0[event as usize];
+        count.set(count.get() + amount);
+    }
+}
+
+/// One simulated CPU.
+#[derive(Debug, Clone)]
+pub struct SimPlatform {
+    world: Rc<World>,
+    cpu: CpuId,
+}
+
+/// The node that a number names. A lock asks only for nodes that there are.
+fn place_of(node: NodeId) -> usize {
+    (node.cpu().number() * LEVELS + node.level()) as usize
+}
+
+impl SimPlatform {
+    pub(crate) fn new(cpu: CpuId) -> Self {
+        Self { world: current(), cpu }
+    }
+
+    /// The number of this CPU.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.cpu.number()
+    }
+
+    /// Works for that many nanoseconds.
+    pub fn work(&self, ns: f64) {
+        self.world.work(from_ns(ns));
+    }
+
+    /// The CPU's time, in nanoseconds. Costs nothing: it is for the workload's book-keeping.
+    #[must_use]
+    pub fn time_ns(&self) -> f64 {
+        to_ns(self.world.clock())
+    }
+
+    /// Whether the workload is to come to an end.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        let state = self.world.state.borrow();
+        state.strands[state.current].clock >= state.stop_at
+    }
+
+    /// Numbers of this CPU's own generator.
+    pub fn random<R>(&self, draw: impl FnOnce(&mut Random) -> R) -> R {
+        let mut state = self.world.state.borrow_mut();
+        let me = state.current;
+        draw(&mut state.strands[me].random)
+    }
+
+    /// Sleeps for that many nanoseconds: somebody else may have the processor.
+    pub fn sleep(&self, ns: f64) {
+        self.world.sleep(from_ns(ns));
+    }
+
+    /// This CPU wants lock number `lock`.
+    pub(crate) fn wants(&self, lock: u32) {
+        self.world.state.borrow_mut().wants(lock);
+    }
+
+    /// It has it.
+    pub(crate) fn entered(&self, lock: u32) {
+        self.world.state.borrow_mut().entered(lock);
+    }
+
+    /// It is about to leave it.
+    pub(crate) fn leaves(&self, lock: u32) {
+        self.world.state.borrow_mut().leaves(lock);
+    }
+}
+
+impl World {
+    fn clock(&self) -> Time {
+        let state = self.state.borrow();
+        state.strands[state.current].clock
+    }
+
+    fn core(&self) -> u32 {
+        let state = self.state.borrow();
+        state.strands[state.current].core.into()
+    }
+}
+
+impl Platform for SimPlatform {
+    type Word = SimWord;
+    type Address = SimAddress;
+    type Events = SimEvents;
+
+    fn events(&self) -> &SimEvents {
+        &self.world.events
+    }
+
+    fn tuning(&self) -> &Tuning {
+        &self.world.tuning
+    }
+
+    fn cpu(&self) -> Option<CpuId> {
+        Some(self.cpu)
+    }
+
+    fn node(&self, id: NodeId) -> &Node<SimWord> {
+        &self.world.nodes[place_of(id)]
+    }
+
+    fn wait_until(&self, word: &SimWord, until: Until, budget: Budget, _: Ordering) -> u32 {
+        let place = self.world.memory.place(word.address());
+        self.world.watch(place, word.0, until, budget)
+    }
+
+    fn relax(&self, pauses: u32) {
+        self.world.relax(pauses);
+    }
+
+    fn fence(&self, order: Ordering) {
+        self.world.fence_as(order);
+    }
+
+    fn yield_cpu(&self) {
+        self.world.yield_cpu();
+    }
+
+    fn yield_to(&self, holder: CpuId) {
+        self.world.yield_to(holder.number() as usize);
+    }
+
+    fn halt(&self, me: NodeId) {
+        self.world.halt(me.level());
+    }
+
+    fn kick(&self, node: NodeId) {
+        self.world.kick(node.cpu().number() as usize, node.level());
+    }
+
+    fn address(&self, word: &SimWord) -> usize {
+        // 0 means nobody.
+        self.world.memory.place(word.address()) + 1
+    }
+
+    fn holder_enter(&self) {
+        self.world.holder_enter();
+    }
+
+    fn holder_exit(&self) {
+        self.world.holder_exit();
+    }
+
+    fn is_preempted(&self, cpu: CpuId) -> bool {
+        self.world.is_preempted(cpu.number() as usize)
+    }
+
+    fn place(&self) -> u32 {
+        self.world.core()
+    }
+
+    fn distance(&self, from: u32, to: u32) -> u32 {
+        let shape = &self.world.shape;
+        // A socket that is one cache is no level of its own.
+        let within = u32::from(shape.llc() != shape.cores_per_socket);
+        match shape.distance(from, to) {
+            Distance::SameCore | Distance::SameCache => 0,
+            Distance::SameSocket => within,
+            Distance::Hops(hops) => within + hops,
+        }
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.world.look_at_the_clock()
+    }
+
+    fn hash(&self) -> &[Bucket<SimWord, SimAddress>] {
+        &self.world.hash
+    }
+}

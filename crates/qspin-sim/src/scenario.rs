@@ -1,0 +1,322 @@
+//! What is simulated: a machine, a lock, CPUs, and what they do.
+
+use std::collections::BTreeMap;
+
+use qspin_core::tuning::Tuning;
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{Time, from_ns};
+use crate::hypervisor::{Hypervisor, Pinning};
+use crate::machine::Machine;
+use crate::workload::Workload;
+
+/// Processors of a simulated guest at most: what a tail can name.
+pub const MOST_CPUS: u32 = 1 << 13;
+
+macro_rules! locks {
+    ($($(#[$doc:meta])* $lock:ident = $name:literal, $halts:literal;)*) => {
+        /// The locks of the family, by the names that they have everywhere.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        pub enum Lock {
+            $($(#[$doc])* #[serde(rename = $name)] $lock,)*
+        }
+
+        impl Lock {
+            /// All of them.
+            pub const ALL: &'static [Lock] = &[$(Lock::$lock,)*];
+
+            /// The name.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Lock::$lock => $name,)* }
+            }
+
+            /// Whether its waiters halt, or yield: it needs a [`Hypervisor`].
+            #[must_use]
+            pub const fn halts(self) -> bool {
+                match self { $(Lock::$lock => $halts,)* }
+            }
+        }
+    };
+}
+
+locks! {
+    /// The native queued spinlock.
+    Native = "native", false;
+    /// Test-and-set.
+    Tas = "tas", false;
+    /// Test-and-set with backoff.
+    Backoff = "backoff", false;
+    /// Tickets.
+    Ticket = "ticket", false;
+    /// K42's MCS lock.
+    Mcs = "mcs", false;
+    /// Compact NUMA-aware order.
+    Cna = "cna", false;
+    /// Halting, culled.
+    Paravirt = "paravirt", true;
+    /// Halting, with stealing.
+    ParavirtStealing = "paravirt-stealing", true;
+    /// Halting, strictly in order.
+    ParavirtQueued = "paravirt-queued", true;
+    /// Halting, with tickets.
+    ParavirtTicket = "paravirt-ticket", true;
+    /// Halting, culled, in NUMA-aware order.
+    CnaParavirt = "cna-paravirt", true;
+    /// Spins, then yields to anybody.
+    Yield = "yield", true;
+    /// Spins, then yields to the holder.
+    Simple = "simple", true;
+}
+
+/// Which processors the simulated CPUs get.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Placement {
+    /// In the order of their numbers: the cores of one socket, then of the next, then the second
+    /// threads.
+    #[default]
+    InOrder,
+    /// One a socket in turn; second threads last. So a scheduler spreads threads.
+    Spread,
+    /// The threads of a core, then of the next.
+    ThreadsFirst,
+    /// On these.
+    On(Vec<u32>),
+}
+
+/// One simulation, but for its seed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// The lock.
+    pub lock: Lock,
+    /// CPUs that use it.
+    pub cpus: u32,
+    /// How long they do, for a workload without an end of its own, in nanoseconds.
+    pub duration_ns: f64,
+    /// Simulated nanoseconds without progress after which the run ends as a standstill.
+    #[serde(default = "a_second")]
+    pub watchdog_ns: f64,
+    /// Where the CPUs are.
+    #[serde(default)]
+    pub placement: Placement,
+    /// Where they may run.
+    #[serde(default)]
+    pub pinning: Pinning,
+    /// Tasks that only compute, beside the CPUs.
+    #[serde(default)]
+    pub hogs: u32,
+    /// Where those may run.
+    #[serde(default = "anywhere")]
+    pub hog_pinning: Pinning,
+    /// Tunables, by name, that are not at their default.
+    #[serde(default)]
+    pub tuning: BTreeMap<String, u32>,
+    /// What the CPUs do.
+    pub workload: Workload,
+    /// The machine.
+    pub machine: Machine,
+    /// The hypervisor; none if every CPU has a processor of its own and no lock halts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hypervisor: Option<Hypervisor>,
+}
+
+fn a_second() -> f64 {
+    1e9
+}
+
+fn anywhere() -> Pinning {
+    Pinning::Any
+}
+
+impl Scenario {
+    /// The scenario that a TOML text describes.
+    ///
+    /// # Errors
+    /// What is wrong with the text, with line and column; or with the scenario.
+    pub fn from_toml(text: &str) -> Result<Self, String> {
+        let scenario: Self = toml::from_str(text).map_err(|error| error.to_string())?;
+        scenario.check()?;
+        Ok(scenario)
+    }
+
+    /// What is impossible about this scenario.
+    ///
+    /// # Errors
+    /// One line that says what is wrong and what would be right.
+    pub fn check(&self) -> Result<(), String> {
+        self.machine.check()?;
+        if let Some(hypervisor) = &self.hypervisor {
+            hypervisor.check()?;
+        }
+        self.workload.check()?;
+        self.tuning()?;
+        if !(1..=MOST_CPUS).contains(&self.cpus) {
+            return Err(format!("cpus is {}: it must be from 1 to {MOST_CPUS}", self.cpus));
+        }
+        if self.hogs > MOST_CPUS {
+            return Err(format!("hogs is {}: it must be at most {MOST_CPUS}", self.hogs));
+        }
+        for (name, ns) in [("duration_ns", self.duration_ns), ("watchdog_ns", self.watchdog_ns)] {
+            if !(1.0..=1e13).contains(&ns) {
+                return Err(format!("{name} is {ns}: it must be from 1 to 1e13"));
+            }
+        }
+        let processors = self.machine.shape.processors();
+        let lists = [&self.pinning, &self.hog_pinning].into_iter().filter_map(|it| match it {
+            Pinning::To(list) => Some(list),
+            Pinning::Own | Pinning::Any => None,
+        });
+        let places = match &self.placement {
+            Placement::On(list) => Some(list),
+            _ => None,
+        };
+        for list in lists.chain(places) {
+            if let Some(wrong) = list.iter().find(|&&one| one >= processors) {
+                return Err(format!(
+                    "there is no processor {wrong}: they are 0 to {}",
+                    processors - 1
+                ));
+            }
+            if list.is_empty() {
+                return Err("a list of processors must not be empty".to_owned());
+            }
+        }
+        if self.hypervisor.is_none() {
+            if self.lock.halts() {
+                let name = self.lock.name();
+                return Err(format!("the lock {name} halts or yields: that needs a [hypervisor]"));
+            }
+            let places = self.places();
+            let mut each = vec![0; processors as usize];
+            for place in places.iter().chain(&self.hog_places()) {
+                each[*place as usize] += 1;
+            }
+            if each.iter().any(|&count| count > 1) {
+                return Err("more tasks than processors need a [hypervisor]".to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// The tunables.
+    ///
+    /// # Errors
+    /// The name or value that does not exist.
+    pub fn tuning(&self) -> Result<Tuning, String> {
+        let mut tuning = Tuning::DEFAULT;
+        for (name, &value) in &self.tuning {
+            let Some(tunable) = Tuning::ALL.iter().find(|tunable| tunable.name == name) else {
+                return Err(format!("there is no tunable {name}"));
+            };
+            if !(tunable.least..=tunable.most).contains(&value) {
+                let (least, most) = (tunable.least, tunable.most);
+                return Err(format!("{name} is {value}: it must be from {least} to {most}"));
+            }
+            (tunable.set)(&mut tuning, value);
+        }
+        Ok(tuning)
+    }
+
+    /// The processor of each CPU.
+    pub(crate) fn places(&self) -> Vec<u32> {
+        let shape = &self.machine.shape;
+        let processors = shape.processors();
+        let place = |number: u32| {
+            let number = number % processors;
+            match &self.placement {
+                Placement::InOrder => number,
+                Placement::Spread => {
+                    let (socket, rest) = (number % shape.sockets, number / shape.sockets);
+                    let (core, thread) =
+                        (rest % shape.cores_per_socket, rest / shape.cores_per_socket);
+                    thread * shape.cores() + socket * shape.cores_per_socket + core
+                }
+                Placement::ThreadsFirst => {
+                    let (core, thread) =
+                        (number / shape.threads_per_core, number % shape.threads_per_core);
+                    thread * shape.cores() + core
+                }
+                Placement::On(list) => list[number as usize % list.len()],
+            }
+        };
+        let own: Vec<u32> = (0..self.cpus).map(place).collect();
+        match &self.pinning {
+            Pinning::To(list) => {
+                own.iter().enumerate().map(|(cpu, _)| list[cpu % list.len()]).collect()
+            }
+            Pinning::Own | Pinning::Any => own,
+        }
+    }
+
+    /// The processor of each hog at the beginning: the least busy ones.
+    pub(crate) fn hog_places(&self) -> Vec<u32> {
+        let mut load = vec![0_u32; self.machine.shape.processors() as usize];
+        for place in self.places() {
+            load[place as usize] += 1;
+        }
+        let mut places = Vec::new();
+        for _ in 0..self.hogs {
+            let may = |processor: &usize| match &self.hog_pinning {
+                Pinning::To(list) => list.contains(&(*processor as u32)),
+                Pinning::Own | Pinning::Any => true,
+            };
+            let free = (0..load.len()).filter(may).min_by_key(|&processor| load[processor]);
+            let free = free.unwrap_or(0);
+            load[free] += 1;
+            places.push(free as u32);
+        }
+        places
+    }
+
+    pub(crate) fn stop_at(&self) -> Time {
+        from_ns(self.duration_ns)
+    }
+
+    pub(crate) fn watchdog(&self) -> Time {
+        from_ns(self.watchdog_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn placements_differ_and_name_each_processor_once() {
+        let text = include_str!("../tests/simulator/scenarios/small.toml");
+        let mut scenario = Scenario::from_toml(text).unwrap();
+        scenario.cpus = scenario.machine.shape.processors();
+        let mut orders = Vec::new();
+        for placement in [Placement::InOrder, Placement::Spread, Placement::ThreadsFirst] {
+            scenario.placement = placement;
+            let places = scenario.places();
+            let mut sorted = places.clone();
+            sorted.sort_unstable();
+            assert!(sorted.into_iter().eq(0..scenario.cpus));
+            orders.push(places);
+        }
+        // Two sockets of two cores with two threads each.
+        assert_eq!(orders[0][..4], [0, 1, 2, 3]);
+        assert_eq!(orders[1][..5], [0, 2, 1, 3, 4]);
+        assert_eq!(orders[2][..4], [0, 4, 1, 5]);
+    }
+
+    #[test]
+    fn what_is_impossible_is_said() {
+        let text = include_str!("../tests/simulator/scenarios/small.toml");
+        let wrong = |from: &str, to: &str| {
+            assert!(text.contains(from));
+            Scenario::from_toml(&text.replace(from, to)).unwrap_err()
+        };
+        assert!(wrong("cpus = 4", "cpus = 0").contains("cpus is 0"));
+        assert!(wrong("cpus = 4", "cpus = 9").contains("[hypervisor]"));
+        assert!(wrong("lock = \"native\"", "lock = \"paravirt\"").contains("[hypervisor]"));
+        assert!(wrong("lock = \"native\"", "lock = \"magic\"").contains("line 1, column"));
+        assert!(wrong("load_hit = 1.5", "load_hit = -1").contains("load_hit"));
+        assert!(wrong("sockets = 2", "sockets = 0").contains("sockets"));
+        assert!(wrong("cpus = 4", "cpus = 4\ntuning = { nothing = 3 }").contains("nothing"));
+        assert!(wrong("cpus = 4", "cpus = 4\nplacement = { on = [8] }").contains("processor 8"));
+    }
+}

@@ -1,0 +1,77 @@
+//! A kernel build in a guest: document 001's benchmark, as its locks see it.
+//!
+//! # Source
+//! Document 001 measures the time of `make -j20 bzImage` in a guest of 4 CPUs beside hogs. What its
+//! CPUs do with locks is not published. So this is a model with few figures, which are to be
+//! calibrated on some of the rows: the build is a number of *pieces* that the CPUs share, each of
+//! them some work, then a critical section of one of the kernel's locks. Some of the sections take
+//! the one hot lock, the others one of many.
+//!
+//! # Limits
+//! Nobody sleeps: 20 jobs keep 4 CPUs busy. No disk. Work and sections vary evenly between half and
+//! one and a half of their average.
+
+use qspin_core::lock::RawLock;
+use qspin_core::platform::AtomicWord;
+use serde::{Deserialize, Serialize};
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::{Station, Work, check_lengths};
+use crate::platform::SimPlatform;
+
+/// Pieces of work, each with a critical section.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KernelBuild {
+    /// Pieces of work in all.
+    pub pieces: u64,
+    /// Work outside, on average.
+    pub outside_ns: f64,
+    /// Work in a section, on average.
+    pub inside_ns: f64,
+    /// Locks; the first of them is the hot one.
+    pub locks: u32,
+    /// The part of the sections that takes the hot one, beside its share: 0 to 1.
+    pub hot: f64,
+}
+
+impl KernelBuild {
+    pub(super) fn check(&self) -> Result<(), String> {
+        if !(1..=1 << 16).contains(&self.locks) {
+            return Err(format!("workload: locks is {}: it must be from 1 to 65536", self.locks));
+        }
+        if !(0.0..=1.0).contains(&self.hot) {
+            return Err(format!("workload: hot is {}: it must be from 0 to 1", self.hot));
+        }
+        check_lengths(&[("inside_ns", self.inside_ns), ("outside_ns", self.outside_ns)])
+    }
+}
+
+impl Work for KernelBuild {
+    fn locks(&self) -> u32 {
+        self.locks
+    }
+
+    fn lines(&self, _: u32) -> usize {
+        self.locks as usize
+    }
+
+    fn pieces(&self) -> u64 {
+        self.pieces
+    }
+
+    fn run<L: RawLock<SimPlatform>>(&self, station: &Station<L>, p: &SimPlatform) {
+        while station.take_piece() {
+            let (outside, inside, hot, lock) = p.random(|random| {
+                let hot = random.unit() < self.hot;
+                (0.5 + random.unit(), 0.5 + random.unit(), hot, random.below(self.locks))
+            });
+            p.work(self.outside_ns * outside);
+            let lock = if hot { 0 } else { lock };
+            station.section(p, lock, || {
+                station.word(lock as usize, 0).store(p.number(), Relaxed);
+                p.work(self.inside_ns * inside);
+            });
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What simulated CPUs do with their locks.
+//!
+//! Each workload is described from its published source: its loop, its sections, the lines that it
+//! touches. What a processor takes for a piece of code that touches no shared line is a figure of
+//! the workload, in nanoseconds.
+
+mod kernel_build;
+mod kernel_lock_bench;
+mod locktorture;
+mod sections;
+mod station;
+
+use qspin_core::lock::RawLock;
+use serde::{Deserialize, Serialize};
+
+use crate::platform::SimPlatform;
+
+pub use kernel_build::KernelBuild;
+pub use kernel_lock_bench::KernelLockBench;
+pub use locktorture::{Locktorture, LongDelays};
+pub use sections::Sections;
+pub use station::Station;
+
+/// What one workload is to the simulator.
+pub trait Work {
+    /// Locks that it uses.
+    fn locks(&self) -> u32 {
+        1
+    }
+
+    /// Lines of shared data beside them, for so many CPUs.
+    fn lines(&self, cpus: u32) -> usize {
+        let _ = cpus;
+        0
+    }
+
+    /// Work for the CPUs to share, in pieces.
+    fn pieces(&self) -> u64 {
+        0
+    }
+
+    /// What one CPU does, from beginning to end.
+    fn run<L: RawLock<SimPlatform>>(&self, station: &Station<L>, p: &SimPlatform);
+
+    /// Operations a microsecond, of CPUs that have done so many sections, and were done with
+    /// everything at these times.
+    fn throughput(&self, sections: &[u64], finished_ns: &[f64]) -> f64 {
+        let last = finished_ns.iter().copied().fold(0.0, f64::max);
+        sections.iter().sum::<u64>() as f64 / last * 1000.0
+    }
+}
+
+macro_rules! workloads {
+    ($($(#[$doc:meta])* $workload:ident,)*) => {
+        /// The workloads.
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[serde(rename_all = "kebab-case", deny_unknown_fields)]
+        pub enum Workload {
+            $($(#[$doc])* $workload($workload),)*
+        }
+
+        impl Work for Workload {
+            fn locks(&self) -> u32 {
+                match self { $(Self::$workload(it) => it.locks(),)* }
+            }
+            fn lines(&self, cpus: u32) -> usize {
+                match self { $(Self::$workload(it) => it.lines(cpus),)* }
+            }
+            fn pieces(&self) -> u64 {
+                match self { $(Self::$workload(it) => it.pieces(),)* }
+            }
+            fn run<L: RawLock<SimPlatform>>(&self, station: &Station<L>, p: &SimPlatform) {
+                match self { $(Self::$workload(it) => it.run(station, p),)* }
+            }
+            fn throughput(&self, sections: &[u64], finished_ns: &[f64]) -> f64 {
+                match self { $(Self::$workload(it) => it.throughput(sections, finished_ns),)* }
+            }
+        }
+
+        impl Workload {
+            /// What is impossible about this workload.
+            ///
+            /// # Errors
+            /// One line that says what is wrong and what would be right.
+            pub fn check(&self) -> Result<(), String> {
+                match self { $(Self::$workload(it) => it.check(),)* }
+            }
+        }
+    };
+}
+
+workloads! {
+    /// Sections of given lengths, counted exactly.
+    Sections,
+    /// The kernel's lock torture: document 002.
+    Locktorture,
+    /// The micro benchmark of document 003.
+    KernelLockBench,
+    /// A kernel build: document 001.
+    KernelBuild,
+}
+
+/// Checks that lengths are possible.
+fn check_lengths(lengths: &[(&str, f64)]) -> Result<(), String> {
+    match lengths.iter().find(|(_, ns)| !(0.0..=1e12).contains(ns)) {
+        None => Ok(()),
+        Some((name, ns)) => Err(format!("workload: {name} is {ns}: it must be from 0 to 1e12 ns")),
+    }
+}

@@ -1,0 +1,68 @@
+//! Every lock of the family excludes in the simulator, alone and when its CPUs are taken away.
+
+use crate::common;
+
+use qspin_core::queued::{NativeLock, ParavirtLock};
+use qspin_core::ticket::TicketLock;
+use qspin_sim::platform::SimWord;
+use qspin_sim::workload::{Sections, Workload};
+use qspin_sim::{Lock, Pinning, Scenario, simulate, simulate_audited};
+
+fn sections_of(scenario: &Scenario, seed: u64) -> u64 {
+    let outcome = simulate(scenario, seed).unwrap_or_else(|failure| {
+        panic!("{} with {} CPUs, seed {seed}: {failure}", scenario.lock.name(), scenario.cpus)
+    });
+    outcome.sections.iter().sum()
+}
+
+#[test]
+fn every_lock_excludes_and_counts_exactly() {
+    for &lock in Lock::ALL {
+        for cpus in [1, 2, 3, 8] {
+            for seed in 0..5 {
+                let scenario = common::counting(lock, cpus, 100);
+                assert_eq!(sections_of(&scenario, seed), u64::from(cpus) * 100);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_lock_excludes_where_cpus_are_preempted() {
+    for &lock in Lock::ALL {
+        for (cpus, hogs) in [(4, 8), (12, 0)] {
+            for pinning in [Pinning::Own, Pinning::Any, Pinning::To(vec![1, 2])] {
+                let scenario = Scenario { hogs, pinning, ..common::counting(lock, cpus, 60) };
+                for seed in 0..3 {
+                    assert_eq!(sections_of(&scenario, seed), u64::from(cpus) * 60);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn several_locks_that_share_lines_with_their_data_count_exactly() {
+    for &lock in Lock::ALL {
+        let sections =
+            Sections { count: 80, inside_ns: 10.0, outside_ns: 30.0, locks: 3, beside: true };
+        let workload = Workload::Sections(sections);
+        let scenario = Scenario { workload, ..common::counting(lock, 8, 0) };
+        assert_eq!(sections_of(&scenario, 1), 640);
+    }
+}
+
+#[test]
+fn no_watcher_is_ever_without_a_copy_or_a_read() {
+    let scenario = |lock, hogs| Scenario { hogs, ..common::counting(lock, 8, 40) };
+    for seed in 0..3 {
+        for hogs in [0, 8] {
+            let native = simulate_audited::<NativeLock<SimWord>>;
+            native(&scenario(Lock::Native, hogs), seed).unwrap();
+            let ticket = simulate_audited::<TicketLock<SimWord>>;
+            ticket(&scenario(Lock::Ticket, hogs), seed).unwrap();
+            let paravirt = simulate_audited::<ParavirtLock<SimWord>>;
+            paravirt(&scenario(Lock::Paravirt, hogs), seed).unwrap();
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! The simulator's tests, a file a subject.
+
+mod common;
+mod costs;
+mod determinism;
+mod locks;
+mod planted;
