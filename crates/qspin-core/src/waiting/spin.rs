@@ -44,6 +44,7 @@ impl Waiting for Spin {
         while headship.arranges {
             let arranged = O::arrange(p, me);
             if arranged == Arranged::Settled {
+                headship.arranges = false;
                 break;
             }
             let seen = p.wait_until(word, free, Budget::Looks(1), Relaxed);
@@ -54,7 +55,6 @@ impl Waiting for Spin {
                 p.relax(1);
             }
         }
-        headship.arranges = false;
         p.wait_until(word, free, Budget::Unbounded, Relaxed)
     }
 
