@@ -189,6 +189,20 @@ fn every_report_that_shows_figures_shows_how_local_hand_overs_were_and_what_was_
 }
 
 #[test]
+fn torture_on_nodes_that_are_made_up_says_so_and_the_locks_hold() {
+    let args = ["--workload", "torture", "--locks", "cna,cna-paravirt", "--seconds", "1"];
+    let directory = tempfile::tempdir().unwrap();
+    let args = [&args[..], &["--threads", "6"]].concat();
+    let output = bench_in(directory.path(), Some("3x2x1"), &args);
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("\ntopology  3x2x1, as QSPIN_TOPOLOGY says, not this machine's\n"));
+    for lock in ["cna", "cna-paravirt"] {
+        let line = cells(&said, lock).unwrap_or_else(|| panic!("{said}"));
+        assert_eq!((line[1], line.last()), ("6", Some(&"held")), "{said}");
+    }
+}
+
+#[test]
 fn a_share_that_is_none_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let args = ["--locks", "cna", "--threads", "1", "--rounds", "1", "--seconds", "0.002"];
