@@ -349,7 +349,10 @@ fn a_real_quota_is_found() {
     VARIABLES.iter().for_each(|name| {
         command.env_remove(name);
     });
-    command.args(["-c", "echo $$ > \"$0/cgroup.procs\" && exec \"$1\" advise --dedicated --json"]);
+    command.args([
+        "-c",
+        "echo $$ > \"$0/cgroup.procs\" && exec \"$1\" advise --dedicated --threads 1 --json",
+    ]);
     command.arg(&group.0).arg(assert_cmd::cargo::cargo_bin("qspin"));
     let said: Value = serde_json::from_str(&text(&command.output().unwrap())).unwrap();
     assert_eq!(said["inputs"]["quota"]["cpus"], 0.5, "{said}");
