@@ -9,7 +9,7 @@ use super::strand::{Client, Strand};
 use super::{Random, Time, Wait};
 use crate::failure::Failure;
 use crate::hypervisor::Schedule;
-use crate::machine::{Line, Memory, Prices, Shape, WORDS};
+use crate::machine::{Distances, Line, Memory, Prices, Shape, WORDS};
 use crate::scenario::Scenario;
 
 /// All of it.
@@ -20,6 +20,7 @@ pub(crate) struct State {
     pub(crate) random: Random,
     pub(crate) digest: Digest,
     pub(crate) shape: Shape,
+    pub(crate) distances: Distances,
     memory: Memory,
     pub(crate) prices: Prices,
     pub(crate) lines: Vec<Line>,
@@ -53,6 +54,7 @@ impl State {
             digest: Digest::default(),
             shape: scenario.machine.shape.clone(),
             memory: memory.clone(),
+            distances: scenario.machine.distances(),
             prices: scenario.machine.prices(),
             lines,
             values: vec![0; words],
@@ -202,12 +204,17 @@ impl State {
         let request = self.lines[line].serving.take()?;
         self.lines[line].give_to(request.core);
         self.tell_watchers(line, request.core);
-        self.serve_next(line);
+        // Whoever has waited for the line does what it wanted with it; then it goes on.
         match request.client {
             Client::Strand { strand, turn } => {
+                self.free_if_wanted(line);
                 self.is_turn(strand, turn).map(|strand| self.transferred(strand))
             }
-            Client::Store { strand } => self.stored(strand as usize, line),
+            Client::Store { strand } => {
+                let strand = self.stored(strand as usize, line);
+                self.free_if_wanted(line);
+                strand
+            }
         }
     }
 

@@ -113,9 +113,6 @@ pub(crate) struct Prices {
     pub(crate) fence: Time,
     pub(crate) pause: Time,
     pub(crate) clock: Time,
-    /// By distance: the core itself, its cache, its socket, one hop.
-    by_distance: [Time; 4],
-    further_hop: Time,
     pub(crate) memory: Time,
     pub(crate) read_occupancy: Time,
     pub(crate) invalidate: Time,
@@ -137,9 +134,6 @@ impl Prices {
             fence: from_ns(costs.fence),
             pause: from_ns(costs.pause),
             clock: from_ns(costs.clock),
-            by_distance: [costs.load_hit, costs.same_cache, costs.same_socket, costs.other_socket]
-                .map(from_ns),
-            further_hop: from_ns(costs.further_hop),
             memory: from_ns(costs.memory),
             read_occupancy: from_ns(costs.read_occupancy),
             invalidate: from_ns(costs.invalidate),
@@ -150,18 +144,32 @@ impl Prices {
             sibling_factor: costs.sibling_factor,
         }
     }
+}
 
-    /// What it takes to bring a line from there.
+/// What it takes to bring a line from one core to another, looked up instead of computed: it is
+/// asked several times an operation.
+#[derive(Debug, Clone)]
+pub(crate) struct Distances {
+    /// Socket and last-level cache of each core; caches are numbered through all sockets.
+    places: Vec<(u16, u16)>,
+    sockets: usize,
+    /// Between two sockets, or two caches of one.
+    between: Vec<Time>,
+    same_core: Time,
+    same_cache: Time,
+}
+
+impl Distances {
     #[inline]
-    pub(crate) fn over(&self, distance: Distance) -> Time {
-        match distance {
-            Distance::SameCore => self.by_distance[0],
-            Distance::SameCache => self.by_distance[1],
-            Distance::SameSocket => self.by_distance[2],
-            Distance::Hops(hops) => {
-                self.by_distance[3] + self.further_hop * Time::from(hops.saturating_sub(1))
-            }
+    pub(crate) fn over(&self, from: u16, to: u16) -> Time {
+        if from == to {
+            return self.same_core;
         }
+        let (here, there) = (self.places[usize::from(from)], self.places[usize::from(to)]);
+        if here.1 == there.1 {
+            return self.same_cache;
+        }
+        self.between[usize::from(here.0) * self.sockets + usize::from(there.0)]
     }
 }
 
@@ -223,6 +231,37 @@ impl Machine {
             return Err(format!("costs.store_buffer is {room}: it must be from 1 to 1024"));
         }
         Ok(())
+    }
+
+    pub(crate) fn distances(&self) -> Distances {
+        let (shape, costs) = (&self.shape, &self.costs);
+        let place = |core| {
+            let socket = shape.socket_of(core);
+            (socket as u16, (core / shape.llc()) as u16)
+        };
+        let between = |here: u32, there: u32| {
+            let first = |socket| socket * shape.cores_per_socket;
+            match shape.distance(first(here), first(there)) {
+                Distance::Hops(hops) => {
+                    costs.other_socket + costs.further_hop * f64::from(hops.saturating_sub(1))
+                }
+                Distance::SameCore | Distance::SameCache | Distance::SameSocket => {
+                    costs.same_socket
+                }
+            }
+        };
+        let sockets = 0..shape.sockets;
+        Distances {
+            places: (0..shape.cores()).map(place).collect(),
+            sockets: shape.sockets as usize,
+            between: sockets
+                .clone()
+                .flat_map(|here| sockets.clone().map(move |there| (here, there)))
+                .map(|(here, there)| from_ns(between(here, there)))
+                .collect(),
+            same_core: from_ns(costs.load_hit),
+            same_cache: from_ns(costs.same_cache),
+        }
     }
 
     pub(crate) fn prices(&self) -> Prices {

@@ -12,7 +12,6 @@
 //! # Limits
 //! No home node: what a transfer costs does not depend on whose memory the line belongs to.
 
-use super::{Distance, Line};
 use crate::engine::{Client, State, Time, What};
 
 /// Somebody wants a line.
@@ -99,63 +98,71 @@ impl State {
         }
     }
 
-    /// Which of those that wait is next.
-    fn choose(&mut self, line: usize) -> usize {
-        let waiting = self.lines[line].waiting.len();
-        if waiting == 1 || self.random.below(65536) >= self.prices.near_bias {
-            return 0;
+    /// The line serves the next request, if there is one, as soon as what happens now is done.
+    pub(crate) fn free_if_wanted(&mut self, line: usize) {
+        if !self.lines[line].waiting.is_empty() {
+            self.free_later(line);
         }
-        let it = &self.lines[line];
-        let Some(owner) = it.owner().or_else(|| it.sharers.iter().next()) else { return 0 };
-        let far = |place: usize| {
-            self.shape.distance(owner.into(), self.lines[line].waiting[place].core.into())
-        };
-        let nearest = (0..waiting).map(far).min();
-        let near = (0..waiting).filter(|&place| Some(far(place)) == nearest).count();
-        let chosen = self.random.below(near as u32) as usize;
-        let far = |place: usize| {
-            self.shape.distance(owner.into(), self.lines[line].waiting[place].core.into())
-        };
-        (0..waiting).filter(|&place| Some(far(place)) == nearest).nth(chosen).unwrap_or(0)
     }
 
-    #[inline]
-    fn over(&self, from: u16, to: u16) -> Time {
-        self.prices.over(self.shape.distance(from.into(), to.into()))
+    /// Which of those that wait is next.
+    fn choose(&mut self, line: usize) -> usize {
+        let it = &self.lines[line];
+        if it.waiting.len() == 1 || self.random.below(65536) >= self.prices.near_bias {
+            return 0;
+        }
+        let Some(owner) = it.owner().or_else(|| it.sharers.iter().next()) else { return 0 };
+        // Of the nearest, each with the same chance.
+        let (mut nearest, mut alike, mut chosen) = (Time::MAX, 0, 0);
+        for (place, request) in it.waiting.iter().enumerate() {
+            let far = self.distances.over(owner, request.core);
+            if far < nearest {
+                (nearest, alike, chosen) = (far, 1, place);
+            } else if far == nearest {
+                alike += 1;
+                if self.random.below(alike) == 0 {
+                    chosen = place;
+                }
+            }
+        }
+        chosen
     }
 
     /// What it takes to bring the line's data to `core`.
     fn cost_of_reading(&self, line: usize, core: u16) -> Time {
         let it = &self.lines[line];
         if let Some(owner) = it.owner() {
-            return self.over(owner, core);
+            return self.distances.over(owner, core);
         }
-        self.nearest(it, core).map_or(self.prices.memory, |distance| self.prices.over(distance))
-    }
-
-    fn nearest(&self, line: &Line, core: u16) -> Option<Distance> {
-        if line.is_at(core) {
-            return Some(Distance::SameCore);
+        if it.is_at(core) {
+            return self.distances.over(core, core);
         }
-        line.sharers.iter().map(|sharer| self.shape.distance(sharer.into(), core.into())).min()
+        let from = it.sharers.iter().map(|sharer| self.distances.over(sharer, core));
+        from.min().unwrap_or(self.prices.memory)
     }
 
     /// What it takes to make `core` the line's owner: its data, or the slowest of those that lose
     /// their copies.
     fn cost_of_owning(&self, line: usize, core: u16) -> Time {
         let it = &self.lines[line];
-        if it.owner().is_some() {
-            return self.cost_of_reading(line, core);
+        if let Some(owner) = it.owner() {
+            return self.distances.over(owner, core);
         }
-        let data = if it.is_at(core) { 0 } else { self.cost_of_reading(line, core) };
-        let mut copies = 0;
-        let mut farthest = None;
+        let (mut copies, mut nearest, mut farthest) = (0, Time::MAX, 0);
         for sharer in it.sharers.iter().filter(|&sharer| sharer != core) {
+            let far = self.distances.over(sharer, core);
             copies += 1;
-            farthest = farthest.max(Some(self.shape.distance(sharer.into(), core.into())));
+            nearest = nearest.min(far);
+            farthest = farthest.max(far);
         }
-        let acknowledged = farthest.map_or(0, |distance| self.prices.over(distance));
-        data.max(acknowledged) + self.prices.invalidate * copies
+        let data = if it.is_at(core) {
+            0
+        } else if copies == 0 {
+            self.prices.memory
+        } else {
+            nearest
+        };
+        data.max(farthest) + self.prices.invalidate * copies
     }
 
     #[inline]

@@ -66,3 +66,13 @@ fn no_watcher_is_ever_without_a_copy_or_a_read() {
         }
     }
 }
+
+#[test]
+fn no_lock_starves_its_own_release_where_many_watch() {
+    for &lock in Lock::ALL {
+        let mut scenario = common::counting(lock, 48, 5);
+        scenario.machine.shape.cores_per_socket = 24;
+        scenario.watchdog_ns = 1e7;
+        assert_eq!(sections_of(&scenario, 1), 48 * 5);
+    }
+}
