@@ -1,7 +1,8 @@
 //! How many simulated operations a second does this computer simulate, on one core?
 //!
 //! `cargo run --release -p qspin-sim --example speed` prints it for lock torture with 142 CPUs, the
-//! greatest cell of document 002, and how much memory 4096 CPUs take.
+//! greatest cell of document 002, and how much memory 4096 CPUs take. The name of a lock after `--`
+//! limits it to that.
 
 use qspin_sim::workload::{Locktorture, LongDelays, Workload};
 use qspin_sim::{Hypervisor, Lock, Machine, Placement, Scenario, simulate};
@@ -50,9 +51,13 @@ fn resident_kib() -> u64 {
 fn main() {
     println!("SIMULATED lock torture on 142 CPUs of four sockets, one core of this computer");
     println!("lock                  ops/us  million operations/s  events  switches per operation");
+    let only = std::env::args().nth(1);
     for &lock in Lock::ALL {
+        if only.as_ref().is_some_and(|only| only != lock.name()) {
+            continue;
+        }
         let start = seconds();
-        match simulate(&scenario(lock, 142, 2e6), 1) {
+        match simulate(&scenario(lock, 142, 1e7), 1) {
             Ok(outcome) => {
                 let seconds = seconds() - start;
                 let operations = outcome.operations as f64;
@@ -67,6 +72,9 @@ fn main() {
             }
             Err(failure) => println!("{:20} {failure}", lock.name()),
         }
+    }
+    if only.is_some() {
+        return;
     }
     let before = resident_kib();
     let mut big = scenario(Lock::Native, 4096, 1e5);

@@ -4,26 +4,21 @@ use super::schedule::Standing;
 use crate::engine::{Happened, State, Time, Wait, What, World, to_ns};
 
 impl World {
-    /// Works for that long. Slower while the core's other hardware thread works as well.
+    /// Works for that long. Slower if the core's other hardware thread works as well when it
+    /// begins.
     pub(crate) fn work(&self, time: Time) {
         let mut state = self.state.borrow_mut();
         let me = state.current;
         let factor = state.prices.sibling_factor;
         let mut time = time;
         if factor > 1.0 {
-            drop(state);
-            state = self.synchronise();
             if state.has_working_sibling(me) {
                 time = (time as f64 * factor) as Time;
             }
-            state.strands[me].works = true;
-            state.strands[me].clock += time;
-            drop(state);
-            state = self.synchronise();
-            state.strands[me].works = false;
-        } else {
-            state.strands[me].clock += time;
+            let it = &mut state.strands[me];
+            it.works_until = it.clock + time;
         }
+        state.strands[me].clock += time;
         let clock = state.strands[me].clock;
         state.progress.moved(clock);
     }
@@ -245,15 +240,16 @@ impl State {
     }
 
     fn has_working_sibling(&self, strand: usize) -> bool {
-        let core = self.strands[strand].core;
-        let siblings = &self.strands;
-        let threads = self.shape.processors() / self.shape.cores();
-        (0..threads).any(|thread| {
-            let processor = u32::from(core) + thread * self.shape.cores();
+        let (core, cores) = (u32::from(self.strands[strand].core), self.shape.cores());
+        let clock = self.strands[strand].clock;
+        (0..self.shape.threads_per_core).any(|thread| {
+            let processor = core + thread * cores;
             let running = self.schedule.processors[processor as usize].running;
             running.is_some_and(|task| {
                 let task = task as usize;
-                task != strand && siblings.get(task).is_none_or(|sibling| sibling.works)
+                // A hog always works.
+                let works = self.strands.get(task).is_none_or(|it| it.works_until > clock);
+                task != strand && works
             })
         })
     }

@@ -66,7 +66,7 @@ impl State {
                     }
                 }
                 Standing::Ready => {
-                    self.schedule.processors[processor].ready.retain(|&it| it as usize != task);
+                    self.schedule.strike(task as u32);
                     self.schedule.tasks[task].standing = Standing::Throttled;
                 }
                 Standing::Blocked | Standing::Throttled | Standing::Gone => {}

@@ -3,5 +3,6 @@
 mod common;
 mod costs;
 mod determinism;
+mod hypervisor;
 mod locks;
 mod planted;
