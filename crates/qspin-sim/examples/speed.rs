@@ -48,10 +48,30 @@ fn resident_kib() -> u64 {
     line.and_then(|line| line.trim().split(' ').next()?.parse().ok()).unwrap_or(0)
 }
 
+/// What 4096 CPUs take of this computer's memory. Before anything else runs: memory that is given
+/// back stays with the process.
+fn memory() {
+    let before = resident_kib();
+    let mut big = scenario(Lock::Native, 4096, 1e5);
+    big.machine.shape.sockets = 64;
+    big.machine.shape.cores_per_socket = 32;
+    match simulate(&big, 1) {
+        Ok(outcome) => println!(
+            "4096 CPUs ran {} sections in {:.1} KiB of memory a CPU, stacks and all",
+            outcome.sections.iter().sum::<u64>(),
+            (resident_kib() - before) as f64 / 4096.0
+        ),
+        Err(failure) => println!("4096 CPUs: {failure}"),
+    }
+}
+
 fn main() {
+    let only = std::env::args().nth(1);
+    if only.is_none() {
+        memory();
+    }
     println!("SIMULATED lock torture on 142 CPUs of four sockets, one core of this computer");
     println!("lock                  ops/us  million operations/s  events  switches per operation");
-    let only = std::env::args().nth(1);
     for &lock in Lock::ALL {
         if only.as_ref().is_some_and(|only| only != lock.name()) {
             continue;
@@ -72,20 +92,5 @@ fn main() {
             }
             Err(failure) => println!("{:20} {failure}", lock.name()),
         }
-    }
-    if only.is_some() {
-        return;
-    }
-    let before = resident_kib();
-    let mut big = scenario(Lock::Native, 4096, 1e5);
-    big.machine.shape.sockets = 64;
-    big.machine.shape.cores_per_socket = 32;
-    match simulate(&big, 1) {
-        Ok(outcome) => println!(
-            "4096 CPUs ran: {} sections, {:.1} KiB of memory a CPU, stacks and all",
-            outcome.sections.iter().sum::<u64>(),
-            (resident_kib() - before) as f64 / 4096.0
-        ),
-        Err(failure) => println!("4096 CPUs: {failure}"),
     }
 }

@@ -6,3 +6,4 @@ mod determinism;
 mod hypervisor;
 mod locks;
 mod planted;
+mod workloads;
