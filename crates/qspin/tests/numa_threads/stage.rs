@@ -132,8 +132,8 @@ fn fail(what: &str) -> ! {
     std::process::exit(101);
 }
 
-/// Looks after which nobody believes any more that it happens: a thousand times as many as it takes where
-/// nine threads spin on one CPU. Looks, not time: a machine may be slow, and a process may be stopped.
+/// Looks after which nobody believes any more that it happens: half a minute of them at the least, where
+/// a turn takes milliseconds. Looks, not time: a machine may be slow, and a process may be stopped.
 const LOOKS: u32 = 500_000;
 
 /// Waits for it, without being in anybody's way.
