@@ -26,6 +26,9 @@
 //! # Limits
 //! Not first come, first served. Turns are counted by the CPU, not by the lock: one that uses two
 //! contended locks in turn leaves each of them earlier than it had to.
+//!
+//! A CPU that gives way may hold other locks: their sections last that much longer, as if the kick
+//! had let the woken thread run at once. `yield_turns=0` turns it off, for longer waits here.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
