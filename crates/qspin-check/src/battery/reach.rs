@@ -96,7 +96,7 @@ fn missed_by_near(name: &str, coverage: &Coverage, many: bool) -> Vec<String> {
         "cna-halting" if !many => (
             true,
             &[KickAheadCount],
-            &[TailReplaced, TailRaceLost, HaltedAside, ClaimedArranged, KickedAheadPast],
+            &[TailReplaced, HaltedAside, ClaimedArranged, KickedAheadPast],
             1,
         ),
         "cna-halting" => (

@@ -140,10 +140,11 @@ fn is_dear(subject: &dyn Subject) -> bool {
     subject.traits().near_first && subject.traits().step
 }
 
-/// Preemptions: few first, since most mutants die of few, and every check's own bound last.
-const BOUNDS: &[Option<usize>] = &[Some(0), Some(1), Some(2), Some(3), None];
+/// Preemptions: few first, since most mutants die of few, and every check's own bound last. None at
+/// all for the dear ones, after what the others find at once.
+const BOUNDS: &[Option<usize>] = &[Some(1), Some(2), Some(0), Some(3), None];
 /// The same for one that is listed to live: there is nothing to find at the end of a long search.
-const BOUNDS_OF_SURVIVORS: &[Option<usize>] = &[Some(0), Some(1), Some(2)];
+const BOUNDS_OF_SURVIVORS: &[Option<usize>] = &[Some(1), Some(2), Some(0)];
 
 /// Runs one mutant.
 fn run(weakening: Weakening, subjects: &[&'static dyn Subject], time: Duration) -> Mutant {
@@ -156,8 +157,7 @@ fn run(weakening: Weakening, subjects: &[&'static dyn Subject], time: Duration) 
                 // It differs from its lock in nothing that an ordering would notice only here.
                 continue;
             }
-            if is_dear(subject) && preemptions > Some(0) {
-                // The others have their turn; what only this one notices, it notices in the end.
+            if preemptions.is_some_and(|most| is_dear(subject) != (most == 0)) {
                 continue;
             }
             for check in for_loom(subject.traits()) {
