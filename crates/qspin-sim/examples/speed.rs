@@ -17,6 +17,7 @@ fn scenario(lock: Lock, cpus: u32, duration_ns: f64) -> Scenario {
         cpus,
         duration_ns,
         watchdog_ns: 1e8,
+        start_ns: 1e4,
         placement: Placement::Spread,
         pinning: Default::default(),
         hogs: 0,

@@ -6,7 +6,7 @@ use super::digest::{Digest, Happened};
 use super::progress::Progress;
 use super::queue::{Queue, What};
 use super::strand::{Client, Strand};
-use super::{Random, Time, Wait};
+use super::{Random, Time, Wait, from_ns};
 use crate::failure::Failure;
 use crate::hypervisor::Schedule;
 use crate::machine::{Distances, Line, Memory, Prices, Shape, WORDS};
@@ -67,6 +67,11 @@ impl State {
             audits: false,
             switches: 0,
         };
+        let spread = from_ns(scenario.start_ns);
+        for strand in &mut state.strands {
+            // Work, as it were, that is done when the strand is first on a processor.
+            strand.backlog = (spread as f64 * strand.random.unit()) as Time;
+        }
         state.begin();
         state
     }

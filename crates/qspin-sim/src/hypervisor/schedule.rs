@@ -276,6 +276,12 @@ impl State {
         it.slice_is_due = true;
         let tasks = it.ready.len() as Time + 1;
         let slice = (calls.latency / tasks).max(calls.least_slice).max(1);
+        let slice = if calls.slice_jitter > 0.0 {
+            (slice as f64 * (1.0 + calls.slice_jitter * (2.0 * self.random.unit() - 1.0))) as Time
+        } else {
+            slice
+        };
+        let it = &mut self.schedule.processors[processor];
         let what = What::Slice { processor: processor as u16, turn: it.turn };
         let since = self.schedule.tasks[task as usize].since;
         self.queue.push((since + slice).max(now), what);
@@ -313,8 +319,9 @@ impl State {
         }
         if self.take_off(task, Standing::Ready) {
             self.schedule.preemptions += 1;
-            // At the end of its slice it may be the next again, if it has had the least.
-            self.dispatch(number, (turn == Schedule::AT_ONCE).then_some(task));
+            // Somebody else's turn, though it may have had the least by a hair: which of the two it
+            // is would else be decided by nanoseconds, for a whole slice.
+            self.dispatch(number, Some(task));
         }
     }
 

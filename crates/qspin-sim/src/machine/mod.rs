@@ -91,6 +91,10 @@ pub struct Costs {
     /// one that came first: 0 to 1.
     #[serde(default)]
     pub near_bias: f64,
+    /// What is left of the cost of a transfer that has had to wait for the line: 0 to 1. Of the
+    /// three ways of a request (to the directory, to the owner, back) it has made the first.
+    #[serde(default = "one")]
+    pub queued: f64,
     /// Stores that the store buffer holds.
     pub store_buffer: u32,
     /// Whether a store asks for its line at once, although others are before it in the buffer.
@@ -120,6 +124,8 @@ pub(crate) struct Prices {
     pub(crate) jitter: u64,
     /// Out of 65536.
     pub(crate) near_bias: u32,
+    /// In 65536ths.
+    pub(crate) queued: u64,
     pub(crate) store_buffer: usize,
     pub(crate) store_prefetch: bool,
     pub(crate) sibling_factor: f64,
@@ -139,6 +145,7 @@ impl Prices {
             invalidate: from_ns(costs.invalidate),
             jitter: (costs.jitter * 65536.0) as u64,
             near_bias: (costs.near_bias * 65536.0) as u32,
+            queued: (costs.queued * 65536.0) as u64,
             store_buffer: costs.store_buffer as usize,
             store_prefetch: costs.store_prefetch,
             sibling_factor: costs.sibling_factor,
@@ -217,7 +224,9 @@ impl Machine {
                 return Err(format!("costs.{name} is {ns}: it must be at least 0.001 ns"));
             }
         }
-        for (name, part) in [("jitter", costs.jitter), ("near_bias", costs.near_bias)] {
+        let parts =
+            [("jitter", costs.jitter), ("near_bias", costs.near_bias), ("queued", costs.queued)];
+        for (name, part) in parts {
             if !(0.0..=1.0).contains(&part) {
                 return Err(format!("costs.{name} is {part}: it must be from 0 to 1"));
             }
@@ -266,5 +275,20 @@ impl Machine {
 
     pub(crate) fn prices(&self) -> Prices {
         Prices::new(&self.costs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machines_that_come_with_the_crate_are_possible() {
+        for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/machines")).unwrap() {
+            let path = entry.unwrap().path();
+            let text = std::fs::read_to_string(&path).unwrap();
+            let machine = Machine::from_toml(&text);
+            assert!(machine.is_ok_and(|it| !it.source.is_empty()), "{}", path.display());
+        }
     }
 }

@@ -4,7 +4,9 @@
 //! A line serves one transfer of ownership at a time; reads overlap, each keeping the line for its
 //! occupancy only. Who has to wait, waits in the line's queue. Who is served next is not who came
 //! first alone: with the machine's `near_bias` it is the nearest to the present owner, as
-//! interconnects prefer whom they reach first. When a read is served, all that wait are.
+//! interconnects prefer whom they reach first. When a read is served, all that wait are. A request
+//! that has waited has made the first part of its way meanwhile: what is left of its cost is the
+//! machine's `queued`.
 //!
 //! A read that is under way while the line goes to a new owner delivers what the line holds when it
 //! arrives, and leaves no copy.
@@ -32,22 +34,24 @@ impl State {
         if it.serving.is_some() || !it.waiting.is_empty() {
             it.waiting.push(request);
         } else if self.now >= it.free_at {
-            self.serve(line, request, 0);
+            self.serve(line, request, 0, false);
         } else {
             it.waiting.push(request);
             self.free_later(line);
         }
     }
 
-    /// Serves `request` now, or, a read, that much later.
-    fn serve(&mut self, line: usize, request: Request, after: Time) {
+    /// Serves `request` now, or, a read, that much later. One that has `waited` has been on its way
+    /// meanwhile.
+    fn serve(&mut self, line: usize, request: Request, after: Time, waited: bool) {
+        let rest = if waited { self.prices.queued } else { 65536 };
         if request.owns {
-            let cost = self.jittered(self.cost_of_owning(line, request.core));
+            let cost = self.jittered(self.cost_of_owning(line, request.core) * rest / 65536);
             self.lines[line].serving = Some(request);
             self.queue.push(self.now + cost, What::Granted { line: line as u32 });
             return;
         }
-        let cost = self.jittered(self.cost_of_reading(line, request.core));
+        let cost = self.jittered(self.cost_of_reading(line, request.core) * rest / 65536);
         self.lines[line].share();
         self.lines[line].free_at = self.now + after + self.prices.read_occupancy;
         let Client::Strand { strand, turn } = request.client else {
@@ -72,7 +76,7 @@ impl State {
         let next = self.choose(line);
         if self.lines[line].waiting[next].owns {
             let request = self.lines[line].waiting.remove(next);
-            self.serve(line, request, 0);
+            self.serve(line, request, 0, true);
             return;
         }
         let mut after = 0;
@@ -81,7 +85,7 @@ impl State {
             if request.owns {
                 self.lines[line].waiting.push(request);
             } else {
-                self.serve(line, request, after);
+                self.serve(line, request, after, true);
                 after += self.prices.read_occupancy;
             }
         }
