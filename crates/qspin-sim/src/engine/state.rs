@@ -165,16 +165,15 @@ impl State {
 
     /// A word, for people.
     pub(crate) fn name_of(&self, word: usize) -> String {
-        let (region, byte) = self.memory.locate(word);
-        let (number, rest) = (byte / 64, byte % 64);
+        let (region, number, byte) = self.memory.locate(word);
         match region {
-            0 => format!("lock {number} (byte {rest})"),
-            1 => format!("data line {number} (byte {rest})"),
+            0 => format!("lock {number} (byte {byte})"),
+            1 => format!("data line {number} (byte {byte})"),
             2 => {
                 let (cpu, level) = (number / LEVELS as usize, number % LEVELS as usize);
-                format!("node {level} of CPU {cpu} (byte {rest})")
+                format!("node {level} of CPU {cpu} (byte {byte})")
             }
-            _ => format!("the table of halted waiters (byte {byte})"),
+            _ => format!("line {number} of the table of halted waiters (byte {byte})"),
         }
     }
 
