@@ -75,18 +75,18 @@ fn missed_by_near(name: &str, coverage: &Coverage, many: bool) -> Vec<String> {
         ),
         // With two places the bound is 3, with three 6.
         "cna-flush-later" if !many => (true, &[CnaPrioritised], &[TailReplaced, TailRaceLost], 2),
-        "cna-flush-later" => (
-            true,
-            &[CnaFlush, CnaPrioritised],
-            &[TailReplaced, TailRaceLost, FlushedInFront, FartherStay],
-            3,
-        ),
-        "cna-paravirt" if !many => (
-            false,
-            &[PendingLockCount, PendingFailCount, PvLockStealing, LockNoNode],
-            &[TailReplaced, HaltedAside],
-            1,
-        ),
+        "cna-flush-later" => {
+            (true, &[CnaFlush, CnaPrioritised], &[TailReplaced, FlushedInFront, FartherStay], 3)
+        }
+        // As with `cna`; it gets there where the pending waiter gives up, which takes preemptions.
+        "cna-paravirt" if !many => {
+            let events = [LockSlowpath, PendingLockCount, PendingFailCount, LockNoNode];
+            return missed(
+                &[&events[..], &[PvLockStealing], &ASIDE[1..3]].concat(),
+                coverage,
+                true,
+            );
+        }
         "cna-paravirt" => (
             false,
             &[PendingLockCount, PendingFailCount, PvLockStealing, LockNoNode, CnaPrioritised],
