@@ -72,7 +72,9 @@ fn main() {
         memory();
     }
     println!("SIMULATED lock torture on 142 CPUs of four sockets, one core of this computer");
-    println!("lock                  ops/us  million operations/s  events  switches per operation");
+    println!(
+        "lock                  ops/us  million operations/s  events  switches per operation  hash"
+    );
     for &lock in Lock::ALL {
         if only.as_ref().is_some_and(|only| only != lock.name()) {
             continue;
@@ -83,12 +85,13 @@ fn main() {
                 let seconds = seconds() - start;
                 let operations = outcome.operations as f64;
                 println!(
-                    "{:20} {:7.3} {:21.2} {:7.2} {:9.2}",
+                    "{:20} {:7.3} {:21.2} {:7.2} {:9.2}  {:016x}",
                     lock.name(),
                     outcome.throughput,
                     operations / seconds / 1e6,
                     outcome.engine_events as f64 / operations,
                     outcome.switches as f64 / operations,
+                    outcome.hash,
                 );
             }
             Err(failure) => println!("{:20} {failure}", lock.name()),

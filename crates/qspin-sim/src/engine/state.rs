@@ -29,6 +29,8 @@ pub(crate) struct State {
     pub(crate) strands: Vec<Strand>,
     /// Who runs.
     pub(crate) current: usize,
+    /// Who goes on next, as the last one to run has found out.
+    pub(crate) next: Option<Result<Option<usize>, Failure>>,
     pub(crate) schedule: Schedule,
     pub(crate) progress: Progress,
     /// When the workload is told to stop.
@@ -60,6 +62,7 @@ impl State {
             values: vec![0; words],
             strands: (1..=cpus as u64).map(|cpu| Strand::new(Random::part(seed, cpu))).collect(),
             current: 0,
+            next: None,
             schedule: Schedule::new(scenario),
             progress: Progress::new(locks, scenario.watchdog()),
             stop_at: scenario.stop_at(),
@@ -88,6 +91,9 @@ impl State {
             if self.progress.unfinished == 0 {
                 return Ok(None);
             }
+            if let Some(failure) = self.failure.take() {
+                return Err(failure);
+            }
             let Some((time, what)) = self.queue.pop() else {
                 return Err(self.standstill());
             };
@@ -99,7 +105,6 @@ impl State {
             }
             if let Some(strand) = strand {
                 self.current = strand;
-                self.switches += 1;
                 return Ok(Some(strand));
             }
         }
