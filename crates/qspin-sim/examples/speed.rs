@@ -80,7 +80,7 @@ fn main() {
             continue;
         }
         let start = seconds();
-        match simulate(&scenario(lock, 142, 1e7), 1) {
+        match simulate(&scenario(lock, 142, 1e8), 1) {
             Ok(outcome) => {
                 let seconds = seconds() - start;
                 let operations = outcome.operations as f64;

@@ -96,7 +96,7 @@ pub struct Scenario {
     /// How long they do, for a workload without an end of its own, in nanoseconds.
     pub duration_ns: f64,
     /// Simulated nanoseconds without progress after which the run ends as a standstill.
-    #[serde(default = "a_second")]
+    #[serde(default = "patience")]
     pub watchdog_ns: f64,
     /// CPUs begin at random moments of this time: at one and the same, the order in which they
     /// first meet would last.
@@ -126,8 +126,9 @@ pub struct Scenario {
     pub hypervisor: Option<Hypervisor>,
 }
 
-fn a_second() -> f64 {
-    1e9
+/// A fifth of a second: some slices of an overcommitted processor.
+fn patience() -> f64 {
+    2e8
 }
 
 fn anywhere() -> Pinning {

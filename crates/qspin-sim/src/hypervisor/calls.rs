@@ -229,7 +229,13 @@ impl State {
                 return;
             }
         }
-        let again = self.now + calls.pause_loop_exit + calls.pause_loop_window;
+        // It is away for the time of the exit, and looks at nothing.
+        let now = self.now;
+        let back = now + calls.pause_loop_exit;
+        let it = &mut self.strands[strand];
+        it.figures.spun += now.saturating_sub(it.watch.base);
+        it.watch.base = back;
+        let again = back + calls.pause_loop_window;
         self.queue.push(again, What::PauseLoop { strand: number, turn });
     }
 
