@@ -1,7 +1,7 @@
 //! The workloads do what their sources say.
 
 use crate::common;
-use qspin_sim::workload::{KernelLockBench, Locktorture, LongDelays, Workload};
+use qspin_sim::workload::{KernelLockBench, Locktorture, LongDelays, Step, SystemCalls, Workload};
 use qspin_sim::{Lock, Outcome, Scenario, simulate};
 
 fn run(scenario: &Scenario) -> Outcome {
@@ -81,5 +81,44 @@ fn a_build_takes_longer_by_the_overcommit_and_longest_where_waiters_spin() {
         let yielding = build(Lock::Yield, times).elapsed_ns / alone;
         assert!(spinning > f64::from(times) * 0.95, "{times}: {spinning}");
         assert!(yielding < spinning, "{times}: {yielding} {spinning}");
+    }
+}
+
+#[test]
+fn a_loop_of_system_calls_is_its_steps_and_its_lines_cost() {
+    let calls = |reads, writes, beside, cpus| {
+        let step =
+            |outside_ns, inside_ns| Step { outside_ns, inside_ns, lock: 0, reads, writes, beside };
+        let steps = vec![step(400.0, 50.0), step(300.0, 30.0)];
+        // Who follows whom is not to matter.
+        let mut machine = common::exact();
+        machine.costs.other_socket = machine.costs.same_cache;
+        let workload = Workload::SystemCalls(SystemCalls { locks: 1, steps });
+        let scenario = common::counting(Lock::Native, cpus, 0);
+        1000.0 / run(&Scenario { machine, workload, duration_ns: 2e5, ..scenario }).throughput
+    };
+    // Alone: the work and the lock, and once each line from memory.
+    let bare = calls(0, 0, 0, 1);
+    assert!((780.0..860.0).contains(&bare), "{bare}");
+    assert!((0.0..30.0).contains(&(calls(4, 0, 0, 1) - bare)));
+    // Together: written lines come from another CPU, words beside the lock with the lock.
+    let bare = calls(0, 0, 0, 8);
+    let (read, beside, written) = (calls(4, 0, 0, 8), calls(0, 0, 1, 8), calls(0, 4, 0, 8));
+    for free in [read, beside] {
+        assert!((free - bare).abs() < 40.0, "{free} {bare}");
+    }
+    assert!(written > bare + 100.0, "{written} {bare}");
+}
+
+#[test]
+fn steps_that_are_impossible_are_refused() {
+    let step = Step { outside_ns: 1.0, inside_ns: 1.0, lock: 1, reads: 0, writes: 0, beside: 0 };
+    for (steps, wrong) in [
+        (vec![], "at least one step"),
+        (vec![step.clone()], "no lock 1"),
+        (vec![Step { lock: 0, beside: 99, ..step }], "beside"),
+    ] {
+        let workload = Workload::SystemCalls(SystemCalls { locks: 1, steps });
+        assert!(workload.check().unwrap_err().contains(wrong));
     }
 }
