@@ -193,7 +193,9 @@ impl State {
         true
     }
 
-    /// `cpu`, if it is ready and does not run, runs next on its processor, and soon.
+    /// `cpu`, if it is ready and does not run, runs next on its processor: at once, unless whoever
+    /// runs there has only just begun. (Else those that favour each other in step could keep one
+    /// from ever doing anything.)
     fn favour(&mut self, cpu: usize) {
         let now = self.now;
         let Some(task) = self.schedule.tasks.get_mut(cpu) else { return };
@@ -203,7 +205,11 @@ impl State {
         task.favoured = true;
         let processor = task.processor;
         let mine = self.strands.get(self.current).map(|it| it.processor);
-        if mine != Some(processor) {
+        let running = self.schedule.processors[usize::from(processor)].running;
+        let least = self.schedule.calls.least_slice;
+        let may_go =
+            running.is_none_or(|task| now >= self.schedule.tasks[task as usize].since + least);
+        if mine != Some(processor) && may_go {
             self.queue.push(now, What::Slice { processor, turn: super::Schedule::AT_ONCE });
         }
     }

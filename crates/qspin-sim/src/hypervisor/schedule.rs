@@ -224,7 +224,8 @@ impl State {
         let ready = &self.schedule.processors[processor].ready;
         let rank = |&(_, task): &(usize, &u32)| {
             let it = &tasks[*task as usize];
-            (Some(*task) == after, !it.favoured, it.had)
+            // All that come back from a long absence count alike; who has run least goes first.
+            (Some(*task) == after, !it.favoured, it.had, it.ran)
         };
         let (place, _) = ready.iter().enumerate().min_by_key(rank)?;
         Some(self.schedule.call_up(processor, place))
@@ -305,7 +306,9 @@ impl State {
             }
             return;
         }
-        if nobody_else {
+        // Several that wake in one moment displace whoever ran before, not each other.
+        let just_begun = self.schedule.tasks[task as usize].since == self.now;
+        if nobody_else || turn == Schedule::AT_ONCE && just_begun {
             return;
         }
         let (grace, now) = (self.schedule.calls.holder_grace, self.now);
