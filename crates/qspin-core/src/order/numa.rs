@@ -170,7 +170,7 @@ impl Order for Numa {
 /// Hands the secondary queue on to `next`; and the place to be near to, if that is kept.
 fn hand_on<P: Platform>(p: &P, node: &Node<P::Word>, next: NodeId, keeps_place: bool) {
     let to = p.node(next);
-    if P::Events::ENABLED {
+    if P::Events::COUNTS {
         count_hand_over(p, node, to);
     }
     let head = node.second_head.load(Relaxed);
