@@ -32,6 +32,12 @@ impl Interrupt {
         DEPTH.with(|depth| depth.set(depth.get() + 1));
         Self { not_send: std::marker::PhantomData }
     }
+
+    /// Ends what an [`enter`](Self::enter) has begun whose value was forgotten: for C, where nothing is
+    /// dropped. Outside of one it does nothing. Async-signal-safe.
+    pub fn leave() {
+        DEPTH.with(|depth| depth.set(depth.get().saturating_sub(1)));
+    }
 }
 
 impl Drop for Interrupt {
