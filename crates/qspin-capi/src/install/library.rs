@@ -50,8 +50,11 @@ pub(crate) fn build() -> Result<Libraries, String> {
     let target = std::path::absolute(&target).map_err(|why| why.to_string())?;
 
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["build", "--locked", "--quiet", "--package", "qspin-capi", "--lib"]);
-    cargo.args(["--profile", "capi", "--target-dir"]).arg(&target).current_dir(workspace);
+    cargo.args(["rustc", "--locked", "--quiet", "--package", "qspin-capi", "--lib"]);
+    cargo
+        .args(["--crate-type", "staticlib", "--profile", "capi", "--target-dir"])
+        .arg(&target)
+        .current_dir(workspace);
     // A library for this machine, whatever cargo would build for otherwise.
     run(cargo.env_remove("CARGO_BUILD_TARGET"))?;
     let archive = target.join("capi/libqspin_capi.a");

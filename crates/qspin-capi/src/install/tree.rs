@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use qspin_capi::list::{Kind, LOCKS};
+
 use crate::arguments::Arguments;
 use crate::library::{NEEDS, SONAME};
 
@@ -34,11 +36,21 @@ const HEADERS: &[(&str, &str)] = &[
     ("qspin_inline.h", include_str!("../../include/qspin_inline.h")),
 ];
 
-/// The names under which a page is found: those of its section NAME.
-fn names(page: &str) -> impl Iterator<Item = &str> {
+/// The names under which a page is found: those of its section NAME, where LOCK stands for every lock that
+/// excludes.
+fn names(page: &str) -> Vec<String> {
     let name_section = page.split("\n.Sh ").find(|section| section.starts_with("NAME\n"));
     let lines = name_section.unwrap_or("").lines().filter_map(|line| line.strip_prefix(".Nm "));
-    lines.map(|line| line.trim_end_matches([' ', ','].as_slice()))
+    let mut names = Vec::new();
+    for name in lines.map(|line| line.trim_end_matches([' ', ','].as_slice())) {
+        if name.contains("LOCK") {
+            let locks = LOCKS.iter().filter(|lock| lock.kind == Kind::Excludes);
+            names.extend(locks.map(|lock| name.replace("LOCK", lock.name)));
+        } else {
+            names.push(name.to_owned());
+        }
+    }
+    names
 }
 
 /// Everything that is to be installed, with the libraries that lie in `libraries`.
@@ -84,7 +96,8 @@ pub(crate) fn tree(arguments: &Arguments, libraries: &Path) -> Result<Tree, Stri
     let manual = Path::new("share/man/man3");
     for (name, text) in PAGES {
         tree.push((manual.join(name), Content::File((*text).into(), false)));
-        let others = names(text).map(|other| format!("{other}.3")).filter(|other| other != name);
+        let others = names(text).into_iter().map(|other| format!("{other}.3"));
+        let others = others.filter(|other| other != name);
         tree.extend(others.map(|other| (manual.join(other), Content::Link((*name).to_owned()))));
     }
     Ok(tree)
@@ -96,7 +109,7 @@ mod tests {
 
     #[test]
     fn every_function_of_the_header_has_a_page() {
-        let documented: Vec<&str> = PAGES.iter().flat_map(|(_, text)| names(text)).collect();
+        let documented: Vec<String> = PAGES.iter().flat_map(|(_, text)| names(text)).collect();
         let mut functions = 0;
         for line in include_str!("../../include/qspin.h").lines() {
             let Some((before, _)) = line.split_once('(') else { continue };
@@ -104,7 +117,10 @@ mod tests {
             let declares = line.starts_with(|first: char| first.is_ascii_lowercase());
             if declares && name.starts_with("qspin_") {
                 functions += 1;
-                assert!(documented.contains(&name), "{name} is in no page's NAME");
+                assert!(
+                    documented.iter().any(|other| other == name),
+                    "{name} is in no page's NAME"
+                );
             }
         }
         assert!(functions > 80, "{functions} functions");
