@@ -1,7 +1,7 @@
 //! The tunables of the locks, by name.
 //!
 //! # Invariants
-//! * **T1** The tunables in force are changed under [`CHANGE`] only (by C; a program that also has Rust code
+//! * **T1** The tunables in force are changed under `CHANGE` only (by C; a program that also has Rust code
 //!   which changes them sees one of the two), so no change is lost to another.
 
 use core::ffi::{c_char, c_int};

@@ -96,7 +96,8 @@ fn configuration() -> Config {
 
    Every function says whether it is thread-safe and async-signal-safe, and which errors it returns. Where
    it returns an int, that is 0 or a number of <errno.h>; errno itself is never changed by a function of a
-   lock. A function that says no error cannot fail. */"
+   lock. A function that says no error cannot fail. In a library that dlopen() has loaded, the C library may
+   allocate when a thread first waits: there a signal handler must not be that thread's first use. */"
                 .to_owned(),
         ),
         no_includes: true,

@@ -70,12 +70,14 @@ pub(crate) fn build() -> Result<Libraries, String> {
     let mut cc = Command::new(env::var_os("CC").unwrap_or_else(|| "cc".into()));
     cc.args(["-shared", "-o"]).arg(directory.join("libqspin.so"));
     cc.arg(format!("-Wl,-soname,{SONAME}")).arg(script);
+    // Never unloaded: threads have its destructors, and the C library its handlers for `fork`.
     cc.args([
         "-Wl,--gc-sections",
         "-Wl,--strip-debug",
         "-Wl,-z,defs",
         "-Wl,-z,relro",
         "-Wl,-z,now",
+        "-Wl,-z,nodelete",
     ]);
     cc.arg("-Wl,--whole-archive").arg(directory.join("libqspin.a")).arg("-Wl,--no-whole-archive");
     run(cc.args(NEEDS.iter().map(|library| format!("-Wl,--as-needed,{library}"))))?;

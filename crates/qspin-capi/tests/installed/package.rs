@@ -57,6 +57,7 @@ fn the_shared_library_has_its_name_and_finds_what_it_needs() {
     let library = prefix().join("lib/libqspin.so");
     let dynamic = output(Command::new("readelf").arg("-d").arg(&library));
     assert!(dynamic.contains("Library soname: [libqspin.so.0]"), "{dynamic}");
+    assert!(dynamic.contains("NODELETE"), "it has handlers at exit: {dynamic}");
     assert!(dynamic.contains("BIND_NOW") && !dynamic.contains("TEXTREL"), "{dynamic}");
     for line in dynamic.lines().filter(|line| line.contains("(NEEDED)")) {
         let expected = ["[libc.so.6]", "[libgcc_s.so.1]", "[ld-linux-x86-64.so.2]"];

@@ -21,7 +21,7 @@ const PROGRAMS: &[(&str, &[&str], &str)] = &[
     ("tests/c/names.c", &["-x", "c++", "-std=c++17"], "every name means what it says\n"),
     ("tests/c/classes.cpp", &CPP, "every class is a lock\n"),
 ];
-const C: [&str; 2] = ["-std=c11", "-D_XOPEN_SOURCE=500"];
+const C: [&str; 2] = ["-std=c11", "-D_DEFAULT_SOURCE"];
 const CPP: [&str; 1] = ["-std=c++17"];
 
 fn compile(compiler: &str, how: &[&str], source: &str, more: &[String], program: &Path) {
