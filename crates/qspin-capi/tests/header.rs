@@ -176,3 +176,27 @@ fn every_function_says_how_safe_it_is() {
     }
     assert!(functions > 6 * LOCKS.len(), "{functions} functions");
 }
+
+#[test]
+fn every_lock_has_its_class_its_test_and_its_line_in_the_manual() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |file: &str| fs::read_to_string(here.join(file)).unwrap();
+    let classes = read("include/qspin.hpp");
+    let tested = read("tests/c/every.h") + &read("tests/c/locks.c");
+    let manual = read("man/qspin.3");
+    let functions = read("man/qspin_lock.3") + &read("man/qspin_rdlock.3");
+    for lock in LOCKS {
+        let line = fill(".It Vt qspin_{name}_t Ta {size} Ta ", lock);
+        assert!(manual.contains(&line), "man/qspin.3 lacks: {line}");
+        let has = |text: &str, one: &str, other: &str| {
+            text.contains(&fill(one, lock)) || text.contains(&fill(other, lock))
+        };
+        let name = lock.name;
+        assert!(
+            has(&classes, "QSPIN_CLASS({name}, QSPIN_{NAME}_INIT);", "class {name} {"),
+            "{name}"
+        );
+        assert!(has(&tested, "X({name}, {NAME})", "QSPIN_{NAME}_INIT"), "{name}");
+        assert!(has(&functions, "\n.Li {name}", ".Nm qspin_{name}_rdlock"), "{name}");
+    }
+}

@@ -52,3 +52,23 @@ impl Drop for Interrupt {
 pub fn active() -> bool {
     DEPTH.with(Cell::get) > 0
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interrupt_ends_once_by_either_way() {
+        Interrupt::leave();
+        assert!(!active(), "there was none");
+        core::mem::forget(Interrupt::enter());
+        drop(Interrupt::enter());
+        assert!(active());
+        Interrupt::leave();
+        assert!(!active());
+        let nested = Interrupt::enter();
+        assert!(active());
+        drop(nested);
+        assert!(!active());
+    }
+}
