@@ -78,13 +78,15 @@ fn manual_pages_are_well_formed_and_found_under_every_function() {
     let own = fs::read_dir(&manual).unwrap().map(|entry| entry.unwrap().path());
     let pages: Vec<_> = own.filter(|page| !page.is_symlink()).collect();
     assert!(pages.len() >= 7, "{pages:?}");
+    let have_mandoc = have("mandoc", "the lint of manual pages by mandoc");
+    let have_man = have("man", "the lint of manual pages by man");
     for page in pages {
         let text = fs::read_to_string(&page).unwrap();
         assert!(text.contains("\n.Sh NAME\n") && text.contains("\n.Sh SYNOPSIS\n"), "{page:?}");
-        if have("mandoc", "the lint of manual pages by mandoc") {
+        if have_mandoc {
             output(Command::new("mandoc").args(["-Tlint", "-Wwarning"]).arg(&page));
         }
-        if have("man", "the lint of manual pages by man") {
+        if have_man {
             let mut man = Command::new("man");
             man.args(["--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z"]).arg(&page);
             let ran = man.env("MANROFFSEQ", "").output().unwrap();
