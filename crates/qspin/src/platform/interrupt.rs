@@ -32,6 +32,12 @@ impl Interrupt {
         DEPTH.with(|depth| depth.set(depth.get() + 1));
         Self { not_send: std::marker::PhantomData }
     }
+
+    /// Ends what an [`enter`](Self::enter) has begun whose value was forgotten: for C, where nothing is
+    /// dropped. Outside of one it does nothing. Async-signal-safe.
+    pub fn leave() {
+        DEPTH.with(|depth| depth.set(depth.get().saturating_sub(1)));
+    }
 }
 
 impl Drop for Interrupt {
@@ -45,4 +51,24 @@ impl Drop for Interrupt {
 #[must_use]
 pub fn active() -> bool {
     DEPTH.with(Cell::get) > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interrupt_ends_once_by_either_way() {
+        Interrupt::leave();
+        assert!(!active(), "there was none");
+        core::mem::forget(Interrupt::enter());
+        drop(Interrupt::enter());
+        assert!(active());
+        Interrupt::leave();
+        assert!(!active());
+        let nested = Interrupt::enter();
+        assert!(active());
+        drop(nested);
+        assert!(!active());
+    }
 }

@@ -1,0 +1,20 @@
+//! Writes the functions of every lock from one text a kind of lock.
+//!
+//! A macro of the language would do, but the header is generated from source text, by a program that does
+//! not expand macros. So the texts are plain Rust with `{name}` in the place of the lock's name.
+
+#[allow(unreachable_pub, reason = "it is the module of the crate")]
+#[path = "src/list.rs"]
+mod list;
+
+use std::path::Path;
+use std::{env, fs};
+
+fn main() {
+    for file in ["build.rs", "src/list.rs", "src/lock.rs.in", "src/rwlock.rs.in"] {
+        println!("cargo::rerun-if-changed={file}");
+    }
+    let text = list::functions(include_str!("src/lock.rs.in"), include_str!("src/rwlock.rs.in"));
+    let directory = env::var_os("OUT_DIR").expect("cargo sets OUT_DIR");
+    fs::write(Path::new(&directory).join("locks.rs"), text).expect("cargo's OUT_DIR is writable");
+}

@@ -1,0 +1,31 @@
+//! The edge of the library: what must not cross it.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// What `run` returns; or `otherwise`, if it panics (X3). Nothing that is called here is known to panic.
+///
+/// The hook for panics of the standard library has its say on stderr, as in any program.
+pub fn guarded<R>(otherwise: R, run: impl FnOnce() -> R) -> R {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|payload| {
+        // To drop what was thrown could panic once more.
+        core::mem::forget(payload);
+        otherwise
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_becomes_a_value() {
+        struct Bomb;
+        impl Drop for Bomb {
+            fn drop(&mut self) {
+                panic!("dropped");
+            }
+        }
+        assert_eq!(guarded(1, || 2), 2);
+        assert_eq!(guarded(1, || std::panic::resume_unwind(Box::new(Bomb))), 1);
+    }
+}

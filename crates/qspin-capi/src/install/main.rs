@@ -1,0 +1,69 @@
+//! Builds the libraries and installs them, with headers, manual pages and what build systems read, below a
+//! directory: `cargo run -p qspin-capi --bin qspin-install -- --prefix DIR`.
+//!
+//! Everything is built before anything is installed, and all of it is put in its place or nothing is.
+
+mod arguments;
+mod library;
+mod place;
+mod tree;
+
+use std::process::ExitCode;
+
+use arguments::{Arguments, Request};
+
+const USAGE: &str = "\
+Builds qspin for C and C++ and installs it below a directory.
+
+usage: qspin-install --prefix DIR [--libdir NAME]
+
+  --prefix DIR    the directory, which is made if it is not there: /usr/local, for instance
+  --libdir NAME   the directory of the libraries below it [default: lib]
+  --help          shows this
+
+Installs libqspin.so and libqspin.a, the headers, manual pages, qspin.pc for pkg-config, and a package for
+CMake's find_package(qspin). All of it finds the rest from where it lies, so DIR may be moved. An earlier
+installation is replaced. Needs cargo and a C compiler (cc, or what CC names).
+";
+
+/// What went wrong, and with which exit code.
+#[derive(Debug)]
+enum Failure {
+    /// The input was: 2.
+    Input(String),
+    /// Something else: 1.
+    Other(String),
+}
+
+fn install(arguments: &Arguments) -> Result<(), Failure> {
+    // What is wrong with the prefix is said before minutes of building.
+    place::check(&arguments.prefix)?;
+    let libraries = library::build().map_err(Failure::Other)?;
+    let tree = tree::tree(arguments, libraries.path()).map_err(Failure::Other)?;
+    place::install(&arguments.prefix, &tree)?;
+    println!("qspin {} is in {}", env!("CARGO_PKG_VERSION"), arguments.prefix.display());
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    let request = arguments::parse(std::env::args_os().skip(1));
+    let result = match request {
+        Ok(Request::Help) => {
+            print!("{USAGE}");
+            Ok(())
+        }
+        Ok(Request::Install(arguments)) => install(&arguments),
+        Err(problem) => Err(Failure::Input(problem)),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            let (problem, code) = match &failure {
+                Failure::Input(problem) => (problem, 2),
+                Failure::Other(problem) => (problem, 1),
+            };
+            eprintln!("qspin-install: {problem}");
+            ExitCode::from(code)
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! The tunables of the locks, by name.
+//!
+//! # Invariants
+//! * **T1** The tunables in force are changed under `CHANGE` only (by C; a program that also has Rust code
+//!   which changes them sees one of the two), so no change is lost to another.
+
+use core::ffi::{c_char, c_int};
+use std::sync::{Mutex, PoisonError};
+
+use qspin::tuning::{self, Tunable, Tuning};
+
+use crate::edge::guarded;
+use crate::text::{padded, passed, returned};
+
+const TUNABLES: usize = Tuning::ALL.len();
+const LONGEST_NAME: usize = 32;
+const LONGEST_ABOUT: usize = 320;
+const MOST_VALUE_NAMES: usize = 4;
+
+static NAMES: [[u8; LONGEST_NAME]; TUNABLES] = {
+    let mut names = [[0; LONGEST_NAME]; TUNABLES];
+    let mut at = 0;
+    while at < TUNABLES {
+        names[at] = padded(Tuning::ALL[at].name);
+        at += 1;
+    }
+    names
+};
+
+static ABOUTS: [[u8; LONGEST_ABOUT]; TUNABLES] = {
+    let mut abouts = [[0; LONGEST_ABOUT]; TUNABLES];
+    let mut at = 0;
+    while at < TUNABLES {
+        abouts[at] = padded(Tuning::ALL[at].about.trim_ascii());
+        at += 1;
+    }
+    abouts
+};
+
+static VALUE_NAMES: [[[u8; LONGEST_NAME]; MOST_VALUE_NAMES]; TUNABLES] = {
+    let mut names = [[[0; LONGEST_NAME]; MOST_VALUE_NAMES]; TUNABLES];
+    let mut at = 0;
+    while at < TUNABLES {
+        let mut value = 0;
+        while value < Tuning::ALL[at].names.len() {
+            names[at][value] = padded(Tuning::ALL[at].names[value]);
+            value += 1;
+        }
+        at += 1;
+    }
+    names
+};
+
+/// T1. The sets of tunables that have been in force, of which each stays for the life of the process: a lock
+/// may be reading it. One that comes again is not kept twice.
+static CHANGE: Mutex<Vec<&'static Tuning>> = Mutex::new(Vec::new());
+
+/// Its place in the list.
+///
+/// # Safety
+/// X4.
+unsafe fn find(name: *const c_char) -> Result<usize, c_int> {
+    if name.is_null() {
+        return Err(libc::EINVAL);
+    }
+    // SAFETY: X4.
+    let name = unsafe { passed(name) };
+    Tuning::ALL.iter().position(|tunable| name == Some(tunable.name)).ok_or(libc::ENOENT)
+}
+
+/// Puts in force what `change` makes of the tunables in force.
+fn change(change: impl FnOnce(&mut Tuning)) -> c_int {
+    guarded(libc::ENOMEM, || {
+        let mut kept = CHANGE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut new = *tuning::get();
+        change(&mut new);
+        let tuning = match kept.iter().find(|old| ***old == new) {
+            Some(old) => old,
+            None => {
+                let mut one = Vec::new();
+                if one.try_reserve_exact(1).is_err() || kept.try_reserve(1).is_err() {
+                    return libc::ENOMEM;
+                }
+                one.push(new);
+                let Some(tuning) = one.leak().first() else { return libc::ENOMEM };
+                kept.push(tuning);
+                tuning
+            }
+        };
+        tuning::set(tuning);
+        0
+    })
+}
+
+/// How many tunables there are.
+///
+/// Thread-safe. Async-signal-safe.
+#[unsafe(no_mangle)]
+pub extern "C" fn qspin_tunables_count() -> usize {
+    TUNABLES
+}
+
+/// The name of the tunable at `index`, or NULL if there is none. The text is the library's.
+///
+/// Thread-safe. Async-signal-safe.
+#[unsafe(no_mangle)]
+pub extern "C" fn qspin_tunables_name(index: usize) -> *const c_char {
+    NAMES.get(index).map_or(core::ptr::null(), returned)
+}
+
+/// What the tunable `name` does, or NULL if there is none of that name. The text is the library's.
+///
+/// Thread-safe. Async-signal-safe.
+///
+/// # Safety
+/// `name` is NULL, or ends with a zero.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn qspin_tunables_about(name: *const c_char) -> *const c_char {
+    // SAFETY: the caller's.
+    let at = unsafe { find(name) };
+    at.ok().and_then(|at| ABOUTS.get(at)).map_or(core::ptr::null(), returned)
+}
+
+/// The name of the value `value` of the tunable `name`, as "off" and "on" of a switch; NULL if it has no
+/// such value, or values that are plain numbers. The text is the library's.
+///
+/// Thread-safe. Async-signal-safe.
+///
+/// # Safety
+/// `name` is NULL, or ends with a zero.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn qspin_tunables_value_name(
+    name: *const c_char,
+    value: u32,
+) -> *const c_char {
+    // SAFETY: the caller's.
+    let Ok(at) = (unsafe { find(name) }) else { return core::ptr::null() };
+    let named = VALUE_NAMES.get(at).and_then(|names| names.get(value as usize));
+    named.filter(|name| name[0] != 0).map_or(core::ptr::null(), returned)
+}
+
+/// Writes the smallest, the largest and the default value of the tunable `name`; a pointer that is NULL
+/// is not written to.
+///
+/// Returns 0; EINVAL if `name` is NULL; ENOENT if there is no tunable of that name.
+///
+/// Thread-safe. Async-signal-safe.
+///
+/// # Safety
+/// `name` is NULL, or ends with a zero; the other pointers are NULL or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn qspin_tunables_range(
+    name: *const c_char,
+    least: *mut u32,
+    most: *mut u32,
+    standard: *mut u32,
+) -> c_int {
+    // SAFETY: the caller's.
+    let tunable: &Tunable = match unsafe { find(name) } {
+        Ok(at) => &Tuning::ALL[at],
+        Err(error) => return error,
+    };
+    let standard_value = (tunable.get)(&Tuning::DEFAULT);
+    for (to, value) in [(least, tunable.least), (most, tunable.most), (standard, standard_value)] {
+        if !to.is_null() {
+            // SAFETY: the caller's.
+            unsafe { to.write(value) };
+        }
+    }
+    0
+}
+
+/// Writes the value in force of the tunable `name` into `*value`: a number, or the place of a named value.
+///
+/// Returns 0; EINVAL if `name` or `value` is NULL; ENOENT if there is no tunable of that name.
+///
+/// Thread-safe. Async-signal-safe.
+///
+/// # Safety
+/// `name` is NULL, or ends with a zero; `value` is NULL or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn qspin_tunables_get(name: *const c_char, value: *mut u32) -> c_int {
+    if value.is_null() {
+        return libc::EINVAL;
+    }
+    // SAFETY: the caller's.
+    match unsafe { find(name) } {
+        // SAFETY: the caller's.
+        Ok(at) => unsafe { value.write((Tuning::ALL[at].get)(tuning::get())) },
+        Err(error) => return error,
+    }
+    0
+}
+
+/// Sets the tunable `name` for all locks of the process. Waits that are under way end as they began, or by
+/// the new value. Every set of values that has been in force stays in memory, a few hundred bytes; one that
+/// comes again is not kept twice.
+///
+/// Returns 0; EINVAL if `name` is NULL or `value` is out of the tunable's range; ENOENT if there is no
+/// tunable of that name; ENOMEM. On an error nothing has changed.
+///
+/// Thread-safe. Not async-signal-safe: it allocates, and waits for other threads in it. In the child of a
+/// fork() of a process with several threads it may be called after an exec only.
+///
+/// # Safety
+/// `name` is NULL, or ends with a zero.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn qspin_tunables_set(name: *const c_char, value: u32) -> c_int {
+    // SAFETY: the caller's.
+    let tunable: &Tunable = match unsafe { find(name) } {
+        Ok(at) => &Tuning::ALL[at],
+        Err(error) => return error,
+    };
+    if !(tunable.least..=tunable.most).contains(&value) {
+        return libc::EINVAL;
+    }
+    change(|tuning| (tunable.set)(tuning, value))
+}
+
+/// Sets every tunable to its default.
+///
+/// Returns 0, or ENOMEM: nothing has changed then.
+///
+/// Thread-safe. Not async-signal-safe, as qspin_tunables_set().
+#[unsafe(no_mangle)]
+pub extern "C" fn qspin_tunables_reset() -> c_int {
+    change(|tuning| *tuning = Tuning::DEFAULT)
+}

@@ -1,0 +1,47 @@
+// Every class of qspin.hpp is a lock for the guards of the standard library.
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <qspin.hpp>
+#include <shared_mutex>
+#include <type_traits>
+
+#include "every.h"
+
+template <class Lock>
+static void excludes() {
+    static Lock lock;
+    static_assert(!std::is_copy_constructible_v<Lock> && !std::is_move_constructible_v<Lock>);
+    static_assert(std::is_nothrow_default_constructible_v<Lock> && std::is_trivially_destructible_v<Lock>);
+    static_assert(noexcept(lock.lock()) && noexcept(lock.unlock()) && noexcept(lock.try_lock()));
+    {
+        std::lock_guard<Lock> guard(lock);
+        std::unique_lock<Lock> other(lock, std::try_to_lock);
+        REQUIRE(!other.owns_lock() && lock.is_locked());
+    }
+    REQUIRE(!lock.is_locked());
+    std::unique_lock<Lock> guard(lock, std::try_to_lock);
+    REQUIRE(guard.owns_lock());
+    guard.unlock();
+    Lock second;
+    std::scoped_lock both(lock, second);
+    REQUIRE(lock.is_locked() && second.is_locked());
+}
+
+int main() {
+#define TEST(name, NAME)                                                                           \
+    excludes<qspin::name>();                                                                       \
+    static_assert(std::is_same_v<qspin::name::native_handle_type, qspin_##name##_t *>);
+    EVERY_LOCK(TEST)
+    excludes<qspin::queued_rw>();
+    qspin::queued_rw lock;
+    std::shared_lock<qspin::queued_rw> one(lock), other(lock);
+    REQUIRE(!lock.try_lock());
+    one.unlock();
+    other.unlock();
+    REQUIRE(lock.try_lock() && !lock.try_lock_shared());
+    qspin_queued_rw_unlock(lock.native_handle());
+    REQUIRE(!lock.is_locked());
+    std::puts("every class is a lock");
+    return 0;
+}
