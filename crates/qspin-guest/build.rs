@@ -11,8 +11,10 @@ use std::{env, fs};
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 /// No relocation, since nobody would do it; no red zone, since interrupts come on the same stack.
-/// (Precompiled `core` has one all the same: see the guest's interrupt entries.)
-const CODE: [&str; 4] = ["-C", "relocation-model=static", "-C", "no-redzone=yes"];
+/// (Precompiled `core` has one all the same: see the guest's interrupt entries.) No vectors: some nested
+/// hypervisors execute a guest instruction by instruction, and know few of them.
+const CODE: [&str; 4] =
+    ["-Crelocation-model=static", "-Cno-redzone=yes", "-Cno-vectorize-loops", "-Cno-vectorize-slp"];
 
 const LINK: [&str; 8] = [
     "-nostartfiles",

@@ -15,7 +15,6 @@ use crate::hardware::clock::now_ns;
 use crate::hardware::cpu::{self, MOST};
 use crate::hardware::serial;
 use crate::histogram::{BUCKETS, bucket, percentile};
-use crate::line;
 use crate::locks::{Lock, Place};
 use crate::options::{LOCKS, Options};
 use crate::platform::{Counts, Guest, GuestEvents, events, sum};
@@ -87,8 +86,8 @@ fn work(steps: u32) {
     black_box(value);
 }
 
-/// Steps of work in a microsecond, as this CPU does them when nothing keeps it.
-fn steps_a_us() -> f64 {
+/// Steps of work in a millisecond, as this CPU does them when nothing keeps it.
+fn steps_a_ms() -> u64 {
     const STEPS: u32 = 20_000;
     let mut best = u64::MAX;
     for _ in 0..20 {
@@ -96,7 +95,15 @@ fn steps_a_us() -> f64 {
         work(STEPS);
         best = best.min(now_ns() - start);
     }
-    f64::from(STEPS) * 1000.0 / best.max(1) as f64
+    u64::from(STEPS) * 1_000_000 / best.max(1)
+}
+
+/// Writes down how fast this machine is: a hypervisor that executes a guest instruction by instruction
+/// is a hundred times slower than one that emulates it in a better way.
+pub fn say_pace() -> u64 {
+    let steps = steps_a_ms();
+    serial::line("pace", |line| line.number("steps_a_ms", steps).end());
+    steps
 }
 
 /// One CPU's part.
@@ -181,11 +188,10 @@ fn counts() -> [(&'static str, u64); 7] {
 
 /// Measures what was asked for; nothing can fail but by hanging.
 pub fn run(options: &Options) -> u32 {
-    let steps = steps_a_us();
-    let steps_of = |ns: u32| (f64::from(ns) / 1000.0 * steps) as u32;
+    let steps = say_pace();
+    let steps_of = |ns: u32| (u64::from(ns) * steps / 1_000_000) as u32;
     INSIDE.store(steps_of(options.critical_ns), Relaxed);
     OUTSIDE.store(steps_of(options.outside_ns), Relaxed);
-    line!("# {} steps of work a microsecond", steps as u32);
     let ns = u64::from(options.phase_ms) * 1_000_000;
     let locks = || (0..LOCKS.len() as u32).filter(|number| options.locks & 1 << number != 0);
     let count = locks().count().max(1);
@@ -206,60 +212,40 @@ pub fn run(options: &Options) -> u32 {
     0
 }
 
-fn say_phase(number: u32, round: u32, ns: u64, before: [(&str, u64); 7]) {
-    use core::fmt::Write as _;
-    let mut port = serial::Port;
+fn say_phase(number: u32, round: u32, ns: u64, before: [(&'static str, u64); 7]) {
     let team = || MEASURED.iter().take(cpu::online().count());
-    let name = LOCKS[number as usize];
-    // Writing to the port cannot fail.
-    let _ = write!(
-        port,
-        "{{\"guest\":\"phase\",\"lock\":\"{name}\",\"round\":{round},\"ns\":{ns},\"operations\":["
-    );
-    for (index, measured) in team().enumerate() {
-        let separator = if index > 0 { "," } else { "" };
-        let _ = write!(port, "{separator}{}", measured.operations.load(Relaxed));
-    }
-    let unfinished: u64 = team().map(|measured| measured.unfinished.load(Relaxed)).sum();
-    let longest = team().map(|measured| measured.longest.load(Relaxed)).max().unwrap_or(0);
-    let worst =
-        team().filter_map(|measured| percentile(measured.counts(), 0.999)).fold(0.0, f64::max);
-    let _ = write!(
-        port,
-        "],\"unfinished\":{unfinished},\"longest_ns\":{longest},\"worst_cpu_p999_ns\":{worst}"
-    );
-    for ((name, after), (_, before)) in counts().into_iter().zip(before) {
-        let _ = write!(port, ",\"{name}\":{}", after - before);
-    }
-    let _ = write!(port, ",\"waits\":[");
-    let mut separator = "";
-    for bucket in 0..BUCKETS {
-        let count: u64 =
-            team().map(|measured| u64::from(measured.waits[bucket].load(Relaxed))).sum();
-        if count > 0 {
-            let _ = write!(port, "{separator}[{bucket},{count}]");
-            separator = ",";
-        }
-    }
-    let _ = writeln!(port, "]}}");
+    let sum =
+        |of: fn(&Measured) -> &AtomicU64| team().map(|cpu| of(cpu).load(Relaxed)).sum::<u64>();
+    let longest = team().map(|cpu| cpu.longest.load(Relaxed)).max().unwrap_or(0);
+    let worst = team().filter_map(|cpu| percentile(cpu.counts(), 999)).max().unwrap_or(0);
+    let waits = (0..BUCKETS).filter_map(|bucket| {
+        let count = team().map(|cpu| u64::from(cpu.waits[bucket].load(Relaxed))).sum::<u64>();
+        (count > 0).then_some((bucket as u64, count))
+    });
+    let now = counts();
+    let platform = (0..now.len()).map(|index| (now[index].0, now[index].1 - before[index].1));
+    serial::line("phase", |line| {
+        line.text("lock", LOCKS[number as usize])
+            .number("round", round)
+            .number("ns", ns)
+            .list("operations", team().map(|cpu| cpu.operations.load(Relaxed)))
+            .number("unfinished", sum(|cpu| &cpu.unfinished))
+            .number("longest_ns", longest)
+            .number("worst_cpu_p999", worst as u64)
+            .numbers("platform", platform)
+            .pairs("waits", waits)
+            .end();
+    });
 }
 
 fn say_events(number: u32, before: [u64; Event::ALL.len()]) {
-    use core::fmt::Write as _;
-    let mut port = serial::Port;
     let operations: u64 = MEASURED.iter().map(|cpu| cpu.operations.load(Relaxed)).sum();
-    let name = LOCKS[number as usize];
-    let _ = write!(
-        port,
-        "{{\"guest\":\"events\",\"lock\":\"{name}\",\"operations\":{operations},\"events\":{{"
-    );
-    let mut separator = "";
-    for (event, before) in Event::ALL.into_iter().zip(before) {
-        let count = events(event) - before;
-        if count > 0 {
-            let _ = write!(port, "{separator}\"{}\":{count}", event.name());
-            separator = ",";
-        }
-    }
-    let _ = writeln!(port, "}}}}");
+    let counts = Event::ALL.iter().enumerate();
+    let counts = counts.map(|(index, event)| (event.name(), events(*event) - before[index]));
+    serial::line("events", |line| {
+        line.text("lock", LOCKS[number as usize])
+            .number("operations", operations)
+            .numbers("events", counts.filter(|(_, count)| *count > 0))
+            .end();
+    });
 }

@@ -11,7 +11,6 @@ use crate::hardware::entry::{self, SPURIOUS, TIMER};
 use crate::hardware::instruction::{enable_interrupts, out8};
 use crate::hardware::{clock, exit, serial, tables};
 use crate::kvm::{self, Features};
-use crate::line;
 use crate::locks::{Lock, Place};
 use crate::options::{self, Apic, Mode, Options};
 use crate::{bench, platform, suite, team, watch};
@@ -111,10 +110,8 @@ pub unsafe fn first(info: usize, start: Start) -> ! {
     serial::begin();
     // SAFETY: the caller's promise.
     let line = unsafe { command_line(info) };
-    let options = options::parse(line).unwrap_or_else(|unknown| {
-        line!("{{\"guest\":\"usage\",\"why\":\"{unknown}\"}}");
-        exit::exit(exit::USAGE)
-    });
+    let options =
+        options::parse(line).unwrap_or_else(|unknown| serial::refuse("not understood", unknown.0));
     let (leaf, features) = hypervisor();
     // SAFETY: this CPU is alone; every number is given out once.
     unsafe {
@@ -126,8 +123,7 @@ pub unsafe fn first(info: usize, start: Start) -> ! {
         cpu::adopt(0);
     }
     if options.apic == Apic::X2 && !apic::has_x2() {
-        line!("{{\"guest\":\"usage\",\"why\":\"this CPU has no x2APIC\"}}");
-        exit::exit(exit::USAGE);
+        serial::refuse("this CPU has no x2APIC", "apic=x2");
     }
     apic::choose(options.apic != Apic::X && apic::has_x2());
     // SAFETY: the number is this CPU's.
@@ -141,38 +137,39 @@ pub unsafe fn first(info: usize, start: Start) -> ! {
     start_others(&options, start);
     let settings = platform::settings();
     let first_lock = first_acquisition();
-    line!(
-        "{{\"guest\":\"ready\",\"version\":\"{}\",\"vcpus\":{},\"apic\":\"{}\",\"kick\":\"{}\",\
-         \"kvm\":{},\"steal_time\":{},\"sched_yield\":{},\"realtime\":{},\"counter_khz\":{},\
-         \"first_lock_ms\":{}}}",
-        env!("CARGO_PKG_VERSION"),
-        cpu::online().count(),
-        if apic::is_x2() { "x2apic" } else { "xapic" },
-        if settings.hypercall {
-            "hypercall"
-        } else if settings.nmi_only {
-            "nmi"
-        } else {
-            "vector"
-        },
-        features.is_some(),
-        settings.features.steal_time,
-        settings.features.sched_yield,
-        settings.features.realtime,
-        clock::counter_khz(),
-        first_lock / 1_000_000,
-    );
+    let kick = match () {
+        () if settings.hypercall => "hypercall",
+        () if settings.nmi_only => "nmi",
+        () => "vector",
+    };
+    serial::line("ready", |line| {
+        line.text("version", env!("CARGO_PKG_VERSION"))
+            .number("vcpus", cpu::online().count() as u64)
+            .text("apic", if apic::is_x2() { "x2apic" } else { "xapic" })
+            .text("kick", kick)
+            .flag("kvm", features.is_some())
+            .flag("steal_time", settings.features.steal_time)
+            .flag("sched_yield", settings.features.sched_yield)
+            .flag("realtime", settings.features.realtime)
+            .number("counter_khz", clock::counter_khz())
+            .number("first_lock_us", first_lock / 1000)
+            .end();
+    });
     let failed = match options.mode {
-        Mode::Probe => 0,
+        Mode::Probe => {
+            bench::say_pace();
+            platform::try_hypercall();
+            0
+        }
         Mode::Suite => suite::run(&options, start),
         Mode::Bench => bench::run(&options),
     };
     watch::end();
     let ok = failed == 0;
-    line!(
-        "{{\"guest\":\"end\",\"ok\":{ok},\"failed\":{failed},\"ms\":{}}}",
-        clock::now_ns() / 1_000_000
-    );
+    serial::line("end", |line| {
+        let ms = clock::now_ns() / 1_000_000;
+        line.flag("ok", ok).number("failed", failed).number("ms", ms).end();
+    });
     exit::exit(if ok { exit::WELL } else { exit::FAILED })
 }
 
@@ -231,10 +228,7 @@ fn start_others(options: &Options, start: Start) {
     pause(200_000);
     apic::send_to_others(Message::Start(PAGE));
     if !within(10_000, || cpu::online().count() as u32 >= options.vcpus) {
-        let there = cpu::online().count();
-        let asked = options.vcpus;
-        line!("{{\"guest\":\"usage\",\"why\":\"{there} of {asked} CPUs have come\"}}");
-        exit::exit(exit::USAGE);
+        serial::refuse("not all CPUs have come", "vcpus");
     }
 }
 

@@ -29,20 +29,20 @@ pub fn middle(bucket: usize) -> f64 {
     least as f64 + (1_u64 << shift) as f64 / 2.0
 }
 
-/// The value below which the share `of` (0 to 1) of all values lie, from counts by bucket in order;
-/// `None` of nothing.
+/// The bucket in which the value lies below which so many thousandths of all values are, from counts
+/// by bucket in order; `None` of nothing. In integers, as the guest has it.
 #[must_use]
-pub fn percentile(counts: impl Iterator<Item = (usize, u64)> + Clone, of: f64) -> Option<f64> {
+pub fn percentile(
+    counts: impl Iterator<Item = (usize, u64)> + Clone,
+    thousandths: u64,
+) -> Option<usize> {
     let total: u64 = counts.clone().map(|(_, count)| count).sum();
-    let mut rank = (total as f64 * of) as u64;
+    let mut rank = (total * thousandths / 1000).min(total.saturating_sub(1));
     for (bucket, count) in counts {
         if rank < count {
-            return Some(middle(bucket));
+            return Some(bucket);
         }
         rank -= count;
-        if rank == 0 && of >= 1.0 {
-            return Some(middle(bucket));
-        }
     }
     None
 }
@@ -70,10 +70,10 @@ mod tests {
     #[test]
     fn percentiles_of_a_known_distribution() {
         let counts = || (0..10).map(|value| (value, 10));
-        assert_eq!(percentile(counts(), 0.0), Some(0.0));
-        assert_eq!(percentile(counts(), 0.5), Some(5.0));
-        assert_eq!(percentile(counts(), 0.99), Some(9.0));
-        assert_eq!(percentile(counts(), 1.0), Some(9.0));
-        assert_eq!(percentile(core::iter::empty(), 0.5), None);
+        assert_eq!(percentile(counts(), 0), Some(0));
+        assert_eq!(percentile(counts(), 500), Some(5));
+        assert_eq!(percentile(counts(), 999), Some(9));
+        assert_eq!(percentile(counts(), 1000), Some(9));
+        assert_eq!(percentile(core::iter::empty(), 500), None);
     }
 }

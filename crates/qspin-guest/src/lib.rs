@@ -13,7 +13,7 @@
 //! | suite | [`suite`], [`bench`] | what is run: tests with exact counts, and measurements |
 //!
 //! What needs no hardware is here as well, for the host's side and for tests: [`options`],
-//! [`histogram`], [`kvm`] (the ABI), [`kick`] (who is woken how).
+//! [`histogram`], [`json`], [`kvm`] (the ABI), [`kick`] (who is woken how).
 //!
 //! The library is an ordinary member of the workspace. [`IMAGE`] is what its build script has made of
 //! it: the bootable ELF file.
@@ -25,6 +25,7 @@
 extern crate std;
 
 pub mod histogram;
+pub mod json;
 pub mod kick;
 pub mod kvm;
 pub mod options;

@@ -177,7 +177,7 @@ impl Lock {
         state.store(self.number + 1, Relaxed);
         // SAFETY: L1.
         unsafe { (self.kind().acquire)(self.address()) };
-        state.store(self.number + 1 | HOLDS, Relaxed);
+        state.store((self.number + 1) | HOLDS, Relaxed);
     }
 
     /// Acquires it if that takes no waiting.

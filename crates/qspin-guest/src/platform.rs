@@ -39,7 +39,6 @@ static HALTED: [Bucket<AtomicU32, AtomicUsize>; BUCKETS] = [const { Bucket::EMPT
 
 /// Where KVM says who does not run, a page a CPU; all zero where nobody says it.
 static STEAL: [StealTime<AtomicU32>; MOST] = [const {
-    const ZERO: AtomicU32 = AtomicU32::new(0);
     StealTime { steal: [ZERO; 2], version: ZERO, flags: ZERO, preempted: ZERO, padding: [ZERO; 11] }
 }; MOST];
 
@@ -120,6 +119,20 @@ fn hypercall(number: u64, one: u64, two: u64) {
     }
 }
 
+/// Kicks this CPU by the hypercall, if that is how kicks are made: does it return? A KVM that executes its
+/// guest instruction by instruction offers hypercalls, and never gets past one.
+pub fn try_hypercall() {
+    if settings().hypercall {
+        hypercall(kvm::KICK_CPU, 0, cpu::this().apic_id.load(Relaxed).into());
+    }
+}
+
+/// Templates: every use makes a new word.
+#[allow(clippy::declare_interior_mutable_const)]
+const ZERO: AtomicU32 = AtomicU32::new(0);
+#[allow(clippy::declare_interior_mutable_const)]
+const ZERO_64: AtomicU64 = AtomicU64::new(0);
+
 /// What a CPU's halts and kicks were, so far.
 #[repr(C, align(128))]
 #[derive(Debug, Default)]
@@ -143,16 +156,15 @@ pub struct Counts {
 }
 
 static COUNTS: [Counts; MOST] = [const {
-    const ZERO: AtomicU64 = AtomicU64::new(0);
     Counts {
-        halts_on: ZERO,
-        halts_off: ZERO,
-        halts_in_nmi: ZERO,
-        kicks_unsent: ZERO,
-        kicks_vector: ZERO,
-        kicks_nmi: ZERO,
-        kicks_hypercall: ZERO,
-        events: [ZERO; Event::ALL.len()],
+        halts_on: ZERO_64,
+        halts_off: ZERO_64,
+        halts_in_nmi: ZERO_64,
+        kicks_unsent: ZERO_64,
+        kicks_vector: ZERO_64,
+        kicks_nmi: ZERO_64,
+        kicks_hypercall: ZERO_64,
+        events: [ZERO_64; Event::ALL.len()],
     }
 }; MOST];
 

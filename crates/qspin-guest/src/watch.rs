@@ -1,13 +1,12 @@
 //! What must end: a time limit, and what is said when it has passed.
 
-use core::fmt::{self, Display};
+use core::fmt::Write;
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
-use crate::hardware::cpu::{self, HOLDS};
-use crate::hardware::{clock, exit};
-use crate::line;
-use crate::options::LOCKS;
+use crate::hardware::cpu::{self, Cpu, HOLDS};
+use crate::hardware::{clock, exit, serial};
+use crate::options::{LOCKS, TESTS};
 
 /// When; 0 for never.
 static DEADLINE: AtomicU64 = AtomicU64::new(0);
@@ -31,38 +30,30 @@ pub fn end() {
 pub fn look() {
     let deadline = DEADLINE.load(Relaxed);
     if deadline != 0 && clock::now_ns() > deadline && SAID.swap(1, Relaxed) == 0 {
-        line!("");
-        line!("{}", Hang);
+        say();
         exit::exit(exit::HANG);
     }
 }
 
-/// Which CPU waits for which lock.
-struct Hang;
-
-impl Display for Hang {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let test = TEST.load(Relaxed) as usize;
-        let test = crate::options::TESTS.get(test.wrapping_sub(1)).unwrap_or(&"bench");
-        write!(f, "{{\"guest\":\"hang\",\"test\":\"{test}\",\"waits\":[")?;
-        let mut separator = "";
-        for cpu in cpu::online() {
-            for (level, state) in cpu.waits.iter().enumerate() {
-                let state = state.load(Relaxed);
-                let lock = (state & (HOLDS - 1)) as usize;
-                if let Some(lock) = LOCKS.get(lock.wrapping_sub(1)) {
-                    let level = ["task", "interrupt", "nested interrupt", "NMI"][level];
-                    let holds = state & HOLDS != 0;
-                    write!(
-                        f,
-                        "{separator}{{\"cpu\":{},\"level\":\"{level}\",\"lock\":\"{lock}\",\
-                         \"holds\":{holds}}}",
-                        cpu.number()
-                    )?;
-                    separator = ",";
-                }
-            }
-        }
-        write!(f, "]}}")
-    }
+/// Which CPU waits for which lock. The line begins anew: another may have been begun.
+fn say() {
+    let test = TESTS.get((TEST.load(Relaxed) as usize).wrapping_sub(1)).unwrap_or(&"bench");
+    let of = |cpu: &'static Cpu| {
+        cpu.waits.iter().enumerate().filter_map(|(level, state)| {
+            let state = state.load(Relaxed);
+            let lock = LOCKS.get(((state & (HOLDS - 1)) as usize).wrapping_sub(1))?;
+            Some((cpu.number(), LEVELS[level], *lock, state & HOLDS != 0))
+        })
+    };
+    // A port that fails has nobody to be told of it.
+    let _ = serial::Port.write_str("\n");
+    serial::line("hang", |line| {
+        line.text("test", test)
+            .objects("waits", cpu::online().flat_map(of), |(cpu, level, lock, holds), line| {
+                line.number("cpu", cpu).text("level", level).text("lock", lock).flag("holds", holds)
+            })
+            .end();
+    });
 }
+
+const LEVELS: [&str; 4] = ["task", "interrupt", "nested interrupt", "NMI"];

@@ -45,6 +45,7 @@ pub struct Cpu {
 pub const HOLDS: u32 = 1 << 16;
 
 impl Cpu {
+    #[allow(clippy::declare_interior_mutable_const)]
     const NEW: Self = Self {
         this: AtomicUsize::new(0),
         number: AtomicU32::new(0),

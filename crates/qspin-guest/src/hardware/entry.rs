@@ -15,13 +15,14 @@
 //!   interrupts off: acknowledged before they are switched on, it would nest without bound.
 
 use core::arch::naked_asm;
+use core::fmt::Write;
 use core::sync::atomic::AtomicUsize;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::apic;
 use super::cpu;
 use super::exit;
-use crate::line;
+use super::serial;
 
 /// The vector of NMIs.
 const NMI: u8 = 2;
@@ -95,19 +96,18 @@ extern "C" fn fault(what: &Fault) -> ! {
     let address: u64;
     // SAFETY: reads a register.
     unsafe { core::arch::asm!("mov {}, cr2", out(reg) address, options(nomem, nostack)) };
-    line!("");
-    line!(
-        "# fault {} at {:#x}, error {:#x}, address {address:#x}, stack {:#x}, flags {:#x}, \
-         segments {:#x} {:#x}",
-        what.vector,
-        what.at,
-        what.error,
-        what.stack,
-        what.flags,
-        what.code_segment,
-        what.stack_segment
-    );
-    line!("{{\"guest\":\"fault\",\"vector\":{},\"at\":\"{:#x}\"}}", what.vector, what.at);
+    // A port that fails has nobody to be told of it.
+    let _ = serial::Port.write_str("\n");
+    serial::line("fault", |line| {
+        line.number("vector", what.vector)
+            .number("error", what.error)
+            .number("at", what.at)
+            .number("address", address)
+            .number("stack", what.stack)
+            .number("flags", what.flags)
+            .list("segments", [what.code_segment, what.stack_segment].into_iter())
+            .end();
+    });
     exit::exit(exit::PANIC)
 }
 

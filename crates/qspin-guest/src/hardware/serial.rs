@@ -3,6 +3,7 @@
 use core::fmt::{self, Write};
 
 use super::instruction::{in8, out8};
+use crate::json::Object;
 
 /// COM1.
 const BASE: u16 = 0x3f8;
@@ -40,12 +41,13 @@ impl Write for Port {
     }
 }
 
-/// Writes a line.
-#[macro_export]
-macro_rules! line {
-    ($($text:tt)*) => {{
-        use core::fmt::Write as _;
-        // Writing to the port cannot fail.
-        let _ = core::writeln!($crate::hardware::serial::Port, $($text)*);
-    }};
+/// Begins a result line of this kind, and writes it to the port when it ends.
+pub fn line<R>(kind: &str, write: impl FnOnce(Object<'_, Port>) -> R) -> R {
+    write(Object::line(&mut Port, kind))
+}
+
+/// A line that says why the guest does not do what it was asked for, and its end.
+pub fn refuse(why: &str, what: &str) -> ! {
+    line("usage", |line| line.text("why", why).text("what", what).end());
+    super::exit::exit(super::exit::USAGE)
 }

@@ -50,6 +50,7 @@ struct Tables {
     stacks: [Stack; 3],
 }
 
+#[allow(clippy::declare_interior_mutable_const)]
 const EMPTY_TABLES: Own<Tables> = Own(UnsafeCell::new(Tables {
     segments: [0; 5],
     task: Task {

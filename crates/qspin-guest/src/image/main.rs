@@ -45,8 +45,12 @@ unsafe extern "C" fn qspin_other(number: usize) -> ! {
 #[panic_handler]
 fn panic(info: &PanicInfo<'_>) -> ! {
     let mut port = serial::Port;
-    // Nobody is left to be told of a port that fails.
-    let _ = writeln!(port, "\n# panic: {info}");
-    let _ = writeln!(port, "{{\"guest\":\"panic\"}}");
+    // Nobody is left to be told of a port that fails. The numbers come first: the message is written by
+    // code that not every hypervisor can execute.
+    let _ = port.write_str("\n");
+    let line = info.location().map_or(0, core::panic::Location::line);
+    let file = info.location().map_or("", core::panic::Location::file);
+    serial::line("panic", |object| object.text("file", file).number("line", line).end());
+    let _ = writeln!(port, "# {info}");
     exit::exit(exit::PANIC)
 }

@@ -11,12 +11,13 @@ pub(super) fn test(suite: &mut Suite, lock: u32, start: Start) {
         return;
     }
     let ms = suite.options.phase_ms;
-    for number in [last, 1] {
-        suite.check(5, lock, format_args!("CPU {number} off"), || {
+    let turns = [(last, "the last CPU off", "and on again"), (1, "the second off", "and on again")];
+    for (number, off, on) in turns {
+        suite.check(5, lock, off, || {
             boot::stop(number);
             exclusion::run(lock, ms)
         });
-        suite.check(5, lock, format_args!("CPU {number} on again"), || {
+        suite.check(5, lock, on, || {
             clear();
             let came = boot::start_again(number, start);
             let outcome = exclusion::run(lock, ms);

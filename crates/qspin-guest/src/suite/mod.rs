@@ -11,14 +11,13 @@ mod rwlock;
 mod storm;
 
 use core::cell::UnsafeCell;
-use core::fmt::Display;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
 
 use crate::boot::Start;
 use crate::hardware::clock::now_ns;
 use crate::hardware::cpu::{self, MOST};
-use crate::line;
+use crate::hardware::serial;
 use crate::locks::Place;
 use crate::options::{LOCKS, Options, TESTS};
 use crate::watch;
@@ -39,6 +38,7 @@ struct Line(UnsafeCell<u64>);
 unsafe impl Sync for Line {}
 
 impl Shared {
+    #[allow(clippy::declare_interior_mutable_const)]
     const NEW: Self = Self([const { Line(UnsafeCell::new(0)) }; 2]);
 
     /// Adds one, by the holder.
@@ -130,21 +130,24 @@ struct Suite {
 
 impl Suite {
     /// Runs one test of one lock, and writes its line.
-    fn check(&mut self, test: u32, lock: u32, detail: impl Display, run: impl FnOnce() -> Outcome) {
+    fn check(&mut self, test: u32, lock: u32, detail: &str, run: impl FnOnce() -> Outcome) {
         clear();
         watch::limit(LIMIT_MS + u64::from(self.options.phase_ms) * 4, test + 1);
         let start = now_ns();
         let Outcome { ok, counted, expected } = run();
         watch::end();
         self.failed += u32::from(!ok);
-        line!(
-            "{{\"guest\":\"result\",\"test\":\"{}\",\"detail\":\"{detail}\",\"lock\":\"{}\",\
-             \"vcpus\":{},\"ok\":{ok},\"counted\":{counted},\"expected\":{expected},\"ms\":{}}}",
-            TESTS[test as usize],
-            LOCKS[lock as usize],
-            cpu::online().count(),
-            (now_ns() - start) / 1_000_000
-        );
+        serial::line("result", |line| {
+            line.text("test", TESTS[test as usize])
+                .text("detail", detail)
+                .text("lock", LOCKS[lock as usize])
+                .number("vcpus", cpu::online().count() as u64)
+                .flag("ok", ok)
+                .number("counted", counted)
+                .number("expected", expected)
+                .number("ms", (now_ns() - start) / 1_000_000)
+                .end();
+        });
     }
 
     fn has(&self, test: u32) -> bool {
@@ -161,8 +164,8 @@ pub fn run(options: &Options, start: Start) -> u32 {
     }
     let tests: [fn(&mut Suite, u32); 5] =
         [exclusion::test, nesting::test, halts::test, storm::test, rwlock::test];
-    for (number, test) in (0..).zip(tests) {
-        if suite.has(number) {
+    for (number, test) in tests.iter().enumerate() {
+        if suite.has(number as u32) {
             locks().for_each(|lock| test(&mut suite, lock));
         }
     }
