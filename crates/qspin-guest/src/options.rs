@@ -25,6 +25,12 @@ pub const LOCKS: [&str; 14] = [
 /// The tests of the suite, in the order in which they are run.
 pub const TESTS: [&str; 6] = ["exclusion", "nesting", "halts", "storm", "rwlock", "hotplug"];
 
+/// Where the guest expects the device `isa-debug-exit`, by which it ends.
+pub const EXIT_PORT: u16 = 0xf4;
+
+/// Most CPUs that the guest uses.
+pub const MOST_CPUS: u32 = 64;
+
 /// What to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
@@ -163,7 +169,7 @@ fn apply(options: &mut Options, name: &str, value: &str) -> Option<()> {
             let modes = [("probe", Mode::Probe), ("suite", Mode::Suite), ("bench", Mode::Bench)];
             options.mode = choice(value, &modes)?;
         }
-        "vcpus" => options.vcpus = number(value, 1, 64)?,
+        "vcpus" => options.vcpus = number(value, 1, MOST_CPUS)?,
         "locks" => options.locks = set(value, &LOCKS)?,
         "tests" => options.tests = set(value, &TESTS)?,
         "ms" => options.phase_ms = number(value, 1, 3_600_000)?,

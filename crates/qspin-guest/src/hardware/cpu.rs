@@ -11,9 +11,10 @@ use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicU32, AtomicUsize};
 
 use super::instruction::write_msr;
+use crate::options::MOST_CPUS;
 
 /// Most CPUs that the guest uses.
-pub const MOST: usize = 64;
+pub const MOST: usize = MOST_CPUS as usize;
 
 const GS_BASE: u32 = 0xc000_0101;
 

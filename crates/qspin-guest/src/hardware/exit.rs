@@ -1,6 +1,7 @@
 //! How the guest ends.
 
 use super::instruction::{disable_interrupts, out8, out32};
+use crate::options::EXIT_PORT;
 
 /// Everything was as it should be.
 pub const WELL: u32 = 0x10;
@@ -13,9 +14,6 @@ pub const PANIC: u32 = 0x13;
 /// Something did not end in its time.
 pub const HANG: u32 = 0x14;
 
-/// The device `isa-debug-exit`, as the guest expects it.
-pub const PORT: u16 = 0xf4;
-
 /// What the process of the virtual machine returns for a code: the device shifts it.
 #[must_use]
 pub const fn status(code: u32) -> u32 {
@@ -27,7 +25,7 @@ pub fn exit(code: u32) -> ! {
     disable_interrupts();
     // SAFETY: the device ends the machine. Without it, the keyboard controller resets it.
     unsafe {
-        out32(PORT, code);
+        out32(EXIT_PORT, code);
         out8(0x64, 0xfe);
     }
     loop {
