@@ -130,7 +130,7 @@ pub unsafe fn first(info: usize, start: Start) -> ! {
     unsafe { come_up(0) };
     clock::calibrate(leaf);
     CPUS[0].online.store(1, Release);
-    entry::set_handler(TIMER, watch::look);
+    entry::set_handler(TIMER, watch::tick);
     entry::set_nmi_handler(suite::on_nmi);
     enable_interrupts();
     apic::timer_every(TIMER, 10_000_000);

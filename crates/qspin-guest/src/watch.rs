@@ -25,11 +25,49 @@ pub fn end() {
     DEADLINE.store(0, Relaxed);
 }
 
-/// Looks whether the time has passed, and ends the guest if so. Called by the first CPU's timer, and
-/// by every NMI: the button of the machine, for a guest whose interrupts are off.
+/// A gap between two ticks in which nobody can have done anything: the whole machine stood still.
+const STANDSTILL_NS: u64 = 1_000_000_000;
+/// Time of the last tick.
+static TICKED: AtomicU64 = AtomicU64::new(0);
+/// When an NMI found the deadline passed, and nobody had moved it; 0 if none has.
+static SUSPECTED: AtomicU64 = AtomicU64::new(0);
+
+/// The first CPU's timer: ends the guest where the time has passed. Time in which the host ran none of
+/// this does not count.
+pub fn tick() {
+    let now = clock::now_ns();
+    let gap = now - TICKED.swap(now, Relaxed).min(now);
+    if gap > STANDSTILL_NS && DEADLINE.load(Relaxed) != 0 {
+        DEADLINE.fetch_add(gap, Relaxed);
+    }
+    if is_over(now) {
+        hang();
+    }
+}
+
+/// Every NMI: the button of the machine, for a guest whose interrupts are off; pressed twice. Most NMIs
+/// are kicks, and the first of them after a standstill may come before the tick.
 pub fn look() {
+    let now = clock::now_ns();
+    if !is_over(now) {
+        SUSPECTED.store(0, Relaxed);
+        return;
+    }
+    let since = SUSPECTED.load(Relaxed);
+    if since == 0 {
+        SUSPECTED.store(now, Relaxed);
+    } else if now > since + STANDSTILL_NS {
+        hang();
+    }
+}
+
+fn is_over(now: u64) -> bool {
     let deadline = DEADLINE.load(Relaxed);
-    if deadline != 0 && clock::now_ns() > deadline && SAID.swap(1, Relaxed) == 0 {
+    deadline != 0 && now > deadline
+}
+
+fn hang() {
+    if SAID.swap(1, Relaxed) == 0 {
         say();
         exit::exit(exit::HANG);
     }

@@ -179,6 +179,9 @@ pub struct Machine {
     start: Instant,
 }
 
+/// How long is waited at once.
+const SLICE: Duration = Duration::from_millis(100);
+
 /// Why no reply comes.
 #[derive(Debug)]
 pub enum Silence {
@@ -191,22 +194,25 @@ pub enum Silence {
 }
 
 impl Machine {
-    /// The next reply, within `limit`.
+    /// The next reply, within `limit`. Time in which this process was stopped does not count: the
+    /// machine was, too.
     ///
     /// # Errors
     ///
     /// Why there is none.
     pub fn reply(&mut self, limit: Duration, interrupt: &Interrupt) -> Result<Reply, Silence> {
-        let end = Instant::now() + limit;
+        let mut left = limit;
         loop {
             if interrupt.is_raised() {
                 return Err(Silence::Interrupted);
             }
-            let now = Instant::now();
-            if now >= end {
+            if left.is_zero() {
                 return Err(Silence::Late);
             }
-            match self.lines.recv_timeout((end - now).min(Duration::from_millis(100))) {
+            let start = Instant::now();
+            let heard = self.lines.recv_timeout(left.min(SLICE));
+            left = left.saturating_sub(start.elapsed().min(2 * SLICE));
+            match heard {
                 Ok(line) => {
                     if let Some(reply) = reply::parse(&line) {
                         return Ok(reply);
@@ -220,11 +226,12 @@ impl Machine {
 
     /// Asks the guest who hangs, by the button of the machine: an NMI.
     pub fn ask(&mut self) {
-        // A machine that does not listen is asked no further.
+        // A machine that does not listen is asked no further. It believes the second time only.
         if let Ok(mut monitor) = UnixStream::connect(&self.monitor) {
-            let _ = monitor.write_all(b"nmi\n");
-            // It reads what was sent before it sees the end.
-            thread::sleep(Duration::from_millis(200));
+            for _ in 0..2 {
+                let _ = monitor.write_all(b"nmi\n");
+                thread::sleep(Duration::from_millis(1500));
+            }
         }
     }
 
