@@ -64,7 +64,8 @@ impl Script {
         time(p, "load hit", || self.word.load(Relaxed));
         time(p, "upgrade of the only copy", || self.word.swap(1, Relaxed));
         time(p, "rmw hit", || self.word.swap(2, Relaxed));
-        time(p, "failing compare-exchange", || self.word.compare_exchange(7, 8, Relaxed));
+        time(p, "failing compare-exchange", || self.word.compare_exchange(7, 8, Relaxed))
+            .unwrap_err();
         time(p, "store hit", || self.word.store(3, Relaxed));
         time(p, "fence", || p.fence(SeqCst));
         time(p, "pause", || p.relax(3));
