@@ -10,7 +10,7 @@
 //! | boot | `image/`, [`boot`] | from the loader to Rust, on every CPU |
 //! | hardware | [`hardware`] | APIC, interrupts, clock, serial port; no lock is named here |
 //! | platform | [`platform`] | what the locks need, of the hardware |
-//! | suite | [`suite`], [`bench`] | what is run: tests with exact counts, and measurements |
+//! | suite | [`suite`], [`mod@bench`] | what is run: tests with exact counts, and measurements |
 //!
 //! What needs no hardware is here as well, for the host's side and for tests: [`options`],
 //! [`histogram`], [`json`], [`kvm`] (the ABI), [`kick`] (who is woken how).

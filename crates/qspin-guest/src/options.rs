@@ -53,7 +53,7 @@ pub enum Apic {
     X2,
 }
 
-/// How halts with interrupts on are kicked.
+/// How halts are kicked. But for [`Kick::Auto`], there are no hypercalls at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kick {
     /// By the hypercall where KVM offers it.
@@ -89,8 +89,9 @@ pub struct Options {
     pub apic: Apic,
     /// How halts are kicked.
     pub kick: Kick,
-    /// A test hangs on purpose: what is said then is tested, too.
-    pub hang: bool,
+    /// A test hangs on purpose, since what is said then is tested, too: 1 with the interrupts of the
+    /// first CPU on, 2 with them off.
+    pub hang: u32,
     /// The tunables.
     pub tuning: Tuning,
 }
@@ -109,7 +110,7 @@ impl Options {
         places: 2,
         apic: Apic::Auto,
         kick: Kick::Auto,
-        hang: false,
+        hang: 0,
         tuning: Tuning::DEFAULT,
     };
 }
@@ -185,7 +186,7 @@ fn apply(options: &mut Options, name: &str, value: &str) -> Option<()> {
             let choices = [("auto", Kick::Auto), ("vector", Kick::Vector), ("nmi", Kick::Nmi)];
             options.kick = choice(value, &choices)?;
         }
-        "hang" => options.hang = number(value, 0, 1)? == 1,
+        "hang" => options.hang = number(value, 0, 2)?,
         "tune" => tune(value, &mut options.tuning)?,
         _ => return None,
     }

@@ -85,9 +85,16 @@ pub fn settings() -> &'static Settings {
 /// # Safety
 /// G3.
 pub unsafe fn configure(options: &Options, features: Features, amd: bool) {
+    // Who chooses how to kick chooses against hypercalls: where one does not return, none does.
+    let hypercalls = options.kick == Kick::Auto;
+    let features = Features {
+        unhalt: features.unhalt && hypercalls,
+        sched_yield: features.sched_yield && hypercalls,
+        ..features
+    };
     let settings = Settings {
         features,
-        hypercall: features.unhalt && options.kick == Kick::Auto,
+        hypercall: features.unhalt,
         nmi_only: options.kick == Kick::Nmi,
         amd,
         places: options.places,

@@ -114,12 +114,16 @@ fn wait(me: u32) {
 /// Everybody waits for a lock that is never released: what is said then is tested, too.
 pub(super) fn hang(suite: &mut Suite, number: u32) {
     LOCK.store(number, Relaxed);
+    let off = suite.options.hang == 2;
     suite.check(2, number, "hangs on purpose", || {
         watch::limit(1_000, 3);
         // SAFETY: nobody uses the place.
         unsafe { Lock::make(number, &PLACES[0]) };
         lock().acquire();
         team::begin(|_| lock().acquire());
+        if off {
+            disable_interrupts();
+        }
         team::finish();
         Outcome { ok: false, counted: 0, expected: 1 }
     });

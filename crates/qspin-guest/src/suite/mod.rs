@@ -159,7 +159,7 @@ impl Suite {
 pub fn run(options: &Options, start: Start) -> u32 {
     let mut suite = Suite { options: *options, failed: 0 };
     let locks = || (0..LOCKS.len() as u32).filter(|number| options.locks & 1 << number != 0);
-    if options.hang {
+    if options.hang > 0 {
         halts::hang(&mut suite, locks().next().unwrap_or(0));
     }
     let tests: [fn(&mut Suite, u32); 5] =

@@ -75,6 +75,8 @@ pub struct Choice {
 
 /// The longest probe.
 const PROBE: Duration = Duration::from_secs(2);
+/// The same where somebody insists: a firmware that is executed instruction by instruction takes as long.
+const PATIENT_PROBE: Duration = Duration::from_secs(10);
 /// Steps of work in a millisecond: TCG does some 200 000 where this was written, a KVM that executes
 /// instruction by instruction 400, a processor a million.
 const SLOW: u64 = 20_000;
@@ -114,7 +116,8 @@ pub fn choose(accel: Accel, maker: &Maker, interrupt: &Interrupt) -> Result<Choi
     loop {
         let line = if no_hypercall { "mode=probe kick=vector" } else { "mode=probe" };
         let mut machine = maker.start(1, Accelerator::Kvm, line)?;
-        let found = probe(&mut machine, interrupt);
+        let limit = if asked { PATIENT_PROBE } else { PROBE };
+        let found = probe(&mut machine, limit, interrupt);
         let slow = found.pace.is_some_and(|pace| pace < SLOW);
         if !found.ended && found.pace.is_some() && !no_hypercall {
             // It has come as far as the hypercall.
@@ -122,7 +125,8 @@ pub fn choose(accel: Accel, maker: &Maker, interrupt: &Interrupt) -> Result<Choi
             continue;
         }
         let why = if !found.ended {
-            let said = found.said.as_deref().unwrap_or("nothing came out of it in two seconds");
+            let said =
+                found.said.as_deref().unwrap_or("nothing came out of it in the time of a probe");
             Some(format!("KVM is there, but does not run a guest: {said}"))
         } else if slow {
             Some(
@@ -157,9 +161,9 @@ struct Found {
     said: Option<String>,
 }
 
-fn probe(machine: &mut Machine, interrupt: &Interrupt) -> Found {
+fn probe(machine: &mut Machine, limit: Duration, interrupt: &Interrupt) -> Found {
     let mut found = Found::default();
-    let end = Instant::now() + PROBE;
+    let end = Instant::now() + limit;
     let mut booted = false;
     while let Some(left) = end.checked_duration_since(Instant::now()) {
         match machine.reply(left, interrupt) {
@@ -177,7 +181,7 @@ fn probe(machine: &mut Machine, interrupt: &Interrupt) -> Found {
         }
     }
     if booted && found.said.is_none() {
-        found.said = Some("it booted, and then did nothing more in two seconds".to_owned());
+        found.said = Some("it booted, and then did nothing more".to_owned());
     }
     found
 }
