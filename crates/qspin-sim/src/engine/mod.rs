@@ -8,7 +8,7 @@
 //! simulated time, while most of them cost neither an event nor a switch of coroutines.
 //!
 //! # Invariants
-//! * **E1** A [`World`] is this thread's current one while, and only while, its strands run.
+//! * **E1** A `World` is this thread's current one while, and only while, its strands run.
 //! * **E2** A strand's yielder is valid from the first instruction of its coroutine to the last, and
 //!   used only by code that this coroutine runs.
 //! * **E3** No borrow of the state outlives a switch of coroutines.
