@@ -16,7 +16,7 @@ pub enum Kind {
     Deadlock,
     /// Nobody can go on, and somebody is halted whom nobody will kick.
     LostWakeup,
-    /// A kick of a node that there is not.
+    /// A kick of a node that there is not, or ahead of one that does not come next.
     Kick,
     /// An entry of the table of halted waiters that should not be there.
     Hash,
@@ -24,6 +24,8 @@ pub enum Kind {
     Livelock,
     /// A context passed another one that had queued before it.
     Fifo,
+    /// A waiter was passed more often than the order promises.
+    Bypass,
     /// The protected counter does not show every section.
     Count,
     /// A reader passed a writer that was waiting already.
@@ -56,6 +58,7 @@ impl Kind {
             Kind::Hash => "hash",
             Kind::Livelock => "livelock",
             Kind::Fifo => "fifo",
+            Kind::Bypass => "bypass",
             Kind::Count => "wrong count",
             Kind::WriterPassed => "writer passed",
             Kind::TryWaited => "try waited",

@@ -11,7 +11,7 @@ use qspin_core::tuning::Tuning;
 use qspin_core::waiting::Bucket;
 
 use crate::failure::{Failure, Kind};
-use crate::ledger::{self, Role};
+use crate::ledger::{self, NodeWords, Role};
 use crate::machine::{Loom, Machine, Shuttle};
 use crate::scenario::Scenario;
 use crate::word::{Word, judge};
@@ -57,6 +57,7 @@ pub struct Domain<M: Machine> {
     looks: u32,
     /// Nesting levels for which a CPU has nodes here.
     levels: u32,
+    places: u32,
     nodes: Vec<Node<Word<M>>>,
     table: Table<M>,
 }
@@ -67,13 +68,14 @@ impl<M: Machine> Domain<M> {
     pub fn new(scenario: &Scenario, tuning: Tuning, halts: bool) -> Self {
         let levels = scenario.levels();
         let count = scenario.nesting.len() * levels as usize;
-        let nodes = (0..count).map(|_| ledger::making(Role::Node, Node::new)).collect();
+        let nodes = (0..count as u32).map(|place| make_node(place / levels, place % levels));
+        let nodes = nodes.collect();
         let entries = if halts { count } else { 0 };
         let buckets = entries.div_ceil(Bucket::<Word<M>, Address<M>>::ENTRIES);
         let buckets = if halts { buckets.next_power_of_two() } else { 0 };
         let looks = tuning.queue_looks.max(tuning.head_looks).max(tuning.awake_looks);
         let table = (0..buckets).map(|_| Bucket::new()).collect();
-        Self { tuning, halts, looks, levels, nodes, table }
+        Self { tuning, halts, looks, levels, places: scenario.places, nodes, table }
     }
 
     /// The node that a number names, if there is one.
@@ -88,6 +90,25 @@ impl<M: Machine> Domain<M> {
         self.find(id).expect("a lock asks only for nodes that there are")
     }
 }
+
+/// A node of a CPU, whose words the record knows.
+fn make_node<M: Machine>(cpu: u32, level: u32) -> Node<Word<M>> {
+    let node: Node<Word<M>> = ledger::making(Role::Node, Node::new);
+    if let Some(id) = CpuId::new(cpu).and_then(|cpu| NodeId::new(cpu, level)) {
+        ledger::know_node(NodeWords {
+            id,
+            locked: node.locked.id(),
+            next: node.next.id(),
+            state: node.state.id(),
+            second_head: node.second_head.id(),
+            second_tail: node.second_tail.id(),
+        });
+    }
+    node
+}
+
+/// What the clock shows more with every section. Two, since the NUMA-aware order knows odd times only.
+pub const TICK: u64 = 2;
 
 /// One execution context: a CPU at one nesting level, or a context without a number.
 pub struct Context<M: Machine> {
@@ -107,6 +128,22 @@ impl<M: Machine> Context<M> {
     #[must_use]
     pub fn interrupting(&self) -> Self {
         Self { cpu: self.cpu, interrupt: true, domain: Arc::clone(&self.domain) }
+    }
+
+    /// Waits, as the holder of a lock, until so many others wait for it. Only the record knows of this
+    /// wait: it orders nothing.
+    pub(crate) fn await_arrivals(&self, lock: usize, count: usize) {
+        while judge::<M, _>(ledger::waits_for_arrivals(lock, count)) {
+            loop {
+                ledger::keep(M::yield_now);
+                if ledger::may_look() {
+                    break;
+                }
+                if ledger::woke_in_vain() {
+                    M::prune();
+                }
+            }
+        }
     }
 
     /// Waits until the wait that the ledger holds for this context may have ended.
@@ -210,9 +247,18 @@ impl<M: Machine> Platform for Context<M> {
         ledger::ordering(site, order)
     }
 
-    /// Two places, with every other CPU.
+    /// The CPUs are on the places in turn.
     fn place(&self) -> u32 {
-        self.cpu.map_or(0, |cpu| cpu.number() % 2)
+        self.cpu.map_or(0, |cpu| cpu.number() % self.domain.places)
+    }
+
+    /// The places are in a row.
+    fn distance(&self, from: u32, to: u32) -> u32 {
+        from.abs_diff(to)
+    }
+
+    fn now_ns(&self) -> u64 {
+        TICK * ledger::clock() + 1
     }
 
     fn in_interrupt(&self) -> bool {

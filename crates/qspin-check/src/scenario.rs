@@ -24,6 +24,8 @@ pub enum Step {
     Enter(usize, Mode),
     /// Release what [`Step::Enter`] acquired, after using the data.
     Leave(usize, Mode),
+    /// The same, once so many others have come to wait for it.
+    LeaveAfter(usize, Mode, usize),
     /// Acquire for reading, and stay inside until this many readers are inside.
     Together(usize, u32),
     /// Do the second while being interrupted, before its operation of this number, by the first.
@@ -57,6 +59,8 @@ pub struct Scenario {
     pub fifo: bool,
     /// How many halts of each context return at once, for no reason.
     pub vain_halts: u32,
+    /// On how many places the CPUs are, in turn.
+    pub places: u32,
 }
 
 impl Scenario {
@@ -74,6 +78,7 @@ impl Scenario {
             nesting,
             fifo: true,
             vain_halts: 0,
+            places: 2,
         }
     }
 
@@ -82,6 +87,13 @@ impl Scenario {
     #[must_use]
     pub fn vain_halts(mut self, halts: u32) -> Self {
         self.vain_halts = halts;
+        self
+    }
+
+    /// With the CPUs on so many places.
+    #[must_use]
+    pub fn places(mut self, places: u32) -> Self {
+        self.places = places;
         self
     }
 

@@ -40,7 +40,7 @@ impl<M: Machine> Word<M> {
     }
 
     fn stepped(&self, from: u32, to: u32) {
-        if judge::<M, _>(ledger::stepped(self.id, from, to)) {
+        if judge::<M, _>(ledger::stepped(self.id, from, to, false)) {
             M::prune();
         }
     }
@@ -82,7 +82,10 @@ impl<M: Machine> AtomicWord for Word<M> {
         let result = self.access(|atomic| atomic.compare_exchange(current, new, success));
         match result {
             Ok(from) => self.stepped(from, new),
-            Err(seen) => self.loaded(seen),
+            Err(seen) => {
+                ledger::refused(self.id, current, new);
+                self.loaded(seen);
+            }
         }
         result
     }
@@ -111,6 +114,8 @@ impl<M: Machine> AtomicWord for Word<M> {
         self.prepare();
         self.life.renew();
         ledger::keep(|| self.atomic.store(value, Relaxed));
-        self.stepped(ledger::latest(self.id), value);
+        if judge::<M, _>(ledger::stepped(self.id, ledger::latest(self.id), value, true)) {
+            M::prune();
+        }
     }
 }

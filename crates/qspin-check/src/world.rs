@@ -9,7 +9,7 @@ use qspin_core::platform::{AtomicWord, Budget, CpuId, Platform, Until};
 use crate::failure::{Failure, Kind};
 use crate::ledger::{self, Role, Touched};
 use crate::machine::{Data, Machine};
-use crate::platform::{Context, Domain};
+use crate::platform::{Context, Domain, TICK};
 use crate::scenario::{Mode, Scenario, Step};
 use crate::subject::{Contend, Family};
 use crate::weakening::Weakening;
@@ -27,7 +27,7 @@ struct World<F: Family, M: Machine> {
 /// Runs `scenario` once, in the execution that the checker `M` has begun.
 pub(crate) fn execute<F: Family, M: Machine>(scenario: &Arc<Scenario>, weak: Option<Weakening>) {
     let slots = scenario.threads.len();
-    ledger::begin(F::RULES, weak, scenario, M::EXHAUSTIVE);
+    ledger::begin(F::RULES, weak, scenario, M::EXHAUSTIVE, bypass::<F>(scenario));
     let world = Arc::new(World::<F, M>::new(Arc::clone(scenario)));
     world.set_nesting();
     let first = world.context(0);
@@ -45,6 +45,14 @@ pub(crate) fn execute<F: Family, M: Machine>(scenario: &Arc<Scenario>, weak: Opt
     ledger::came_to_an_end();
     judge::<M, _>(world.audit());
     ledger::end();
+}
+
+/// How often a waiter may be passed by others that came later, by invariant Q3 of the order: in each
+/// flush but the last by the heads until the threshold, of which each counts on the clock once it
+/// has the lock, and by the one that then finds the flush due.
+fn bypass<F: Family>(scenario: &Scenario) -> Option<u32> {
+    let heads = F::TUNING.numa_threshold_ns.div_ceil(TICK as u32) + 1;
+    F::RULES.near_first.then(|| (scenario.places - 1).saturating_mul(heads))
 }
 
 impl<F: Family, M: Machine> World<F, M> {
@@ -99,6 +107,10 @@ impl<F: Family, M: Machine> World<F, M> {
             }
             Step::Enter(lock, mode) => self.enter(context, lock, mode),
             Step::Leave(lock, mode) => self.leave(context, lock, mode),
+            Step::LeaveAfter(lock, mode, arrivals) => {
+                context.await_arrivals(lock, arrivals);
+                self.leave(context, lock, mode);
+            }
             Step::Together(lock, readers) => {
                 self.enter(context, lock, Mode::Read);
                 // ORDERING: AcqRel pairs with the Acquire below and with the other readers' own.

@@ -351,7 +351,9 @@ pub trait Platform {
         self.in_interrupt()
     }
 
-    /// Nanoseconds of a monotonic clock, for statistics; 0 where there is none.
+    /// Nanoseconds of a monotonic clock; 0 where there is none. For statistics, and for bounds that
+    /// are times: without a clock the NUMA-aware order flushes nobody, and culled locks rotate by
+    /// turns alone.
     #[inline]
     fn now_ns(&self) -> u64 {
         0

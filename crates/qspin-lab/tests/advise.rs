@@ -93,8 +93,7 @@ fn this_machine_gets_an_advice_with_a_reason() {
     assert!(!said["changes"].as_array().unwrap().is_empty());
     let text = text(&advise(&[]).output().unwrap());
     assert!(text.starts_with(&format!("Take `{choice}`")), "{text}");
-    for part in ["CPU quota", "PV_UNHALT", "NUMA nodes", "What would change that:", "QSPIN_THREADS"]
-    {
+    for part in ["CPU quota", "PV_UNHALT", "NUMA nodes", "What would change that:", "--threads N"] {
         assert!(text.contains(part), "{part}: {text}");
     }
 }
@@ -198,6 +197,115 @@ fn fewer_cpus_are_seen_at_once() {
     assert!(stopped.contains(&said["rule"].as_str().unwrap()), "{said}");
 }
 
+/// Checks that an advice explains itself: every input with its source, the choice and its reason, and
+/// what would change it; and that what can be said by an option does change it so.
+fn explains(again: &dyn Fn(&[&str]) -> Command, rule: &str, choice: &str, inputs: &[&str]) {
+    let said = json(&mut again(&[]));
+    assert_eq!((&said["rule"], &said["choice"]), (&rule.into(), &choice.into()), "{said}");
+    let text = text(&again(&[]).output().unwrap());
+    let reason = said["reason"].as_str().unwrap();
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.starts_with(&format!("Take `{choice}`: {reason}.")), "{text}");
+    let rows = [
+        "CPUs  ",
+        "CPU quota",
+        "threads  ",
+        "hypervisor",
+        "kicks halted CPUs",
+        "stolen time",
+        "dedicated CPUs",
+        "halt and kick",
+        "NUMA nodes",
+        "last-level caches",
+    ];
+    for part in rows.iter().chain(inputs).chain(&["What would change that:"]) {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let changes = said["changes"].as_array().unwrap();
+    assert!(!changes.is_empty(), "{said}");
+    for change in changes {
+        let (what, to) = (change["what"].as_str().unwrap(), change["choice"].as_str().unwrap());
+        assert_ne!(to, choice);
+        assert!(text.contains(what) && text.contains(&format!("→ {to}\n")), "{what}: {text}");
+        if let Some((_, option)) = what.strip_suffix(')').and_then(|what| what.split_once("(--")) {
+            let option = format!("--{option}");
+            let other = json(&mut again(&option.split(' ').collect::<Vec<_>>()));
+            assert_eq!(other["choice"], to, "{what}");
+        }
+    }
+}
+
+#[test]
+fn every_kind_of_machine_is_explained() {
+    let kvm = |features, hints| Machine::new().kvm(features, hints);
+    let bare = || Machine::new().file("cpuid", "");
+    let v1 = |quota: &str| {
+        bare()
+            .file("proc/self/cgroup", "3:cpu,cpuacct:/app\n0::/app")
+            .file("sys/fs/cgroup/cpu,cpuacct/app/cpu.cfs_quota_us", quota)
+            .file("sys/fs/cgroup/cpu,cpuacct/app/cpu.cfs_period_us", "100000")
+    };
+    let status = |cpus: &str| format!("Threads:\t1\nCpus_allowed_list:\t{cpus}");
+    let cases: [(Machine, &str, &str, &[&str]); 11] = [
+        (bare(), "native", "cna", &["none", "levels 0 2"]),
+        (kvm(0x80, 0), "hypervisor", "cna-paravirt", &["KVM", "CPUID", "yes"]),
+        (kvm(0, 0), "hypervisor", "cna-paravirt", &["no  ", "cpu-pm=on"]),
+        (kvm(0, 1), "dedicated", "cna", &["KVM_HINTS_REALTIME"]),
+        (
+            bare().file("sys/class/dmi/id/sys_vendor", "QEMU"),
+            "hypervisor",
+            "cna-paravirt",
+            &["its name in sysfs", "not said"],
+        ),
+        (
+            bare().file("sys/fs/cgroup/app/cpu.max", "150000 100000"),
+            "quota",
+            "cna-paravirt",
+            &["1.50 CPUs", "sys/fs/cgroup/app/cpu.max"],
+        ),
+        (v1("250000"), "quota", "cna-paravirt", &["2.50 CPUs", "cpu.cfs_quota_us"]),
+        (v1("-1"), "native", "cna", &["none"]),
+        (v1("400000"), "native", "cna", &["4.00 CPUs, not below the CPUs"]),
+        (bare().file("proc/self/status", &status("3")), "one-cpu", "paravirt", &["1 (3)"]),
+        (bare().file("proc/self/status", &status("2-3")), "native", "native", &["2 (2-3)"]),
+    ];
+    for (machine, rule, choice, inputs) in &cases {
+        explains(&|args| machine.advise(args), rule, choice, inputs);
+    }
+    let fake = |args: &[&str]| {
+        let mut command = cases[10].0.advise(args);
+        command.env("QSPIN_TOPOLOGY", "4x18x2");
+        command
+    };
+    explains(&fake, "native", "cna", &["QSPIN_TOPOLOGY=4x18x2, which is fake"]);
+    let named = |args: &[&str]| {
+        let mut command = cases[1].0.advise(args);
+        command.env("QSPIN_LOCK", "backoff");
+        command
+    };
+    explains(&named, "said", "backoff", &["the lock not asked for by name", "→ cna-paravirt"]);
+}
+
+#[test]
+fn under_taskset_on_one_cpu_nobody_spins() {
+    let all = json(&mut advise(&[]))["inputs"]["cpus"].as_array().unwrap().clone();
+    let cpu = all[0].to_string();
+    let on_one = |args: &[&str]| {
+        let plain = advise(args);
+        let mut command = Command::new("taskset");
+        VARIABLES.iter().for_each(|name| {
+            command.env_remove(name);
+        });
+        command.args(["-c", &cpu]).arg(plain.get_program()).args(plain.get_args());
+        command
+    };
+    if on_one(&[]).output().is_err() {
+        println!("skipped: there is no taskset");
+        return;
+    }
+    explains(&on_one, "one-cpu", "paravirt", &[&format!("1 ({cpu})"), "more than one"]);
+}
+
 /// A control group of this machine, which is removed at the end.
 struct Group(PathBuf);
 
@@ -241,7 +349,10 @@ fn a_real_quota_is_found() {
     VARIABLES.iter().for_each(|name| {
         command.env_remove(name);
     });
-    command.args(["-c", "echo $$ > \"$0/cgroup.procs\" && exec \"$1\" advise --dedicated --json"]);
+    command.args([
+        "-c",
+        "echo $$ > \"$0/cgroup.procs\" && exec \"$1\" advise --dedicated --threads 1 --json",
+    ]);
     command.arg(&group.0).arg(assert_cmd::cargo::cargo_bin("qspin"));
     let said: Value = serde_json::from_str(&text(&command.output().unwrap())).unwrap();
     assert_eq!(said["inputs"]["quota"]["cpus"], 0.5, "{said}");

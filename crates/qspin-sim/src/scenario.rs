@@ -96,8 +96,12 @@ pub struct Scenario {
     /// How long they do, for a workload without an end of its own, in nanoseconds.
     pub duration_ns: f64,
     /// Simulated nanoseconds without progress after which the run ends as a standstill.
-    #[serde(default = "a_second")]
+    #[serde(default = "patience")]
     pub watchdog_ns: f64,
+    /// CPUs begin at random moments of this time: at one and the same, the order in which they
+    /// first meet would last.
+    #[serde(default)]
+    pub start_ns: f64,
     /// Where the CPUs are.
     #[serde(default)]
     pub placement: Placement,
@@ -122,8 +126,9 @@ pub struct Scenario {
     pub hypervisor: Option<Hypervisor>,
 }
 
-fn a_second() -> f64 {
-    1e9
+/// A fifth of a second: some slices of an overcommitted processor.
+fn patience() -> f64 {
+    2e8
 }
 
 fn anywhere() -> Pinning {
@@ -162,6 +167,9 @@ impl Scenario {
             if !(1.0..=1e13).contains(&ns) {
                 return Err(format!("{name} is {ns}: it must be from 1 to 1e13"));
             }
+        }
+        if !(0.0..=1e12).contains(&self.start_ns) {
+            return Err(format!("start_ns is {}: it must be from 0 to 1e12", self.start_ns));
         }
         let processors = self.machine.shape.processors();
         let lists = [&self.pinning, &self.hog_pinning].into_iter().filter_map(|it| match it {

@@ -123,7 +123,7 @@ macro_rules! for_every_lock {
     };
 }
 
-for_every_lock!(native backoff tas yielding ticket mcs simple);
+for_every_lock!(native cna cna_paravirt backoff tas yielding ticket mcs simple);
 for_every_lock!(paravirt paravirt_stealing paravirt_queued paravirt_ticket select);
 
 fn readers_share_and_writers_exclude<R: RawRwLock + Send + Sync>() {

@@ -80,6 +80,8 @@ fn locking_does_not_allocate() {
     assert_eq!(mutex::<qspin::paravirt::CountedRawLock>(), 0);
     assert_eq!(mutex::<qspin::paravirt_stealing::CountedRawLock>(), 0);
     assert_eq!(mutex::<qspin::paravirt_queued::CountedRawLock>(), 0);
+    assert_eq!(mutex::<qspin::cna::CountedRawLock>(), 0);
+    assert_eq!(mutex::<qspin::cna_paravirt::CountedRawLock>(), 0);
     assert_eq!(mutex::<qspin::paravirt_ticket::CountedRawLock>(), 0);
     assert_eq!(mutex::<qspin::select::CountedRawLock>(), 0);
     let lock = qspin::queued_rw::RawRwLock::INIT;

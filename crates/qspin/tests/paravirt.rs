@@ -143,7 +143,7 @@ macro_rules! for_every_halting_lock {
     };
 }
 
-for_every_halting_lock!(paravirt paravirt_stealing paravirt_queued paravirt_ticket);
+for_every_halting_lock!(paravirt paravirt_stealing paravirt_queued paravirt_ticket cna_paravirt);
 
 #[test]
 fn tickets_wrap_around_under_waiters_that_halt() {

@@ -252,4 +252,4 @@ macro_rules! for_every_halting_lock {
     };
 }
 
-for_every_halting_lock!(paravirt paravirt_stealing paravirt_queued paravirt_ticket);
+for_every_halting_lock!(paravirt paravirt_stealing paravirt_queued paravirt_ticket cna_paravirt);

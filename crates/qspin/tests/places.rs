@@ -6,6 +6,7 @@ mod trees;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::symlink;
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -190,9 +191,16 @@ fn a_description_that_is_wrong_harms_no_program() {
     let nonsense = Tree::new(4, &["0-1", "1-3"]);
     let level = Tree::new(4, &["0-3"]).file("cpu/cpu0/cache/index0/level", "-1");
     let (file, other) = (tree.path().join("cpu/online"), tempfile::tempdir().unwrap());
+    // Who opened this one would wait until somebody writes.
+    let pipe = Tree::new(4, &["0-3"]).file("node/node1/distance", "");
+    let name = pipe.path().join("node/node1/cpulist");
+    assert!(Command::new("mkfifo").arg(&name).status().unwrap().success());
+    let endless = Tree::new(4, &["0-3"]);
+    std::fs::remove_file(endless.path().join("cpu/online")).unwrap();
+    symlink("/dev/zero", endless.path().join("cpu/online")).unwrap();
     let long = OsString::from("9".repeat(10_000));
     let bytes = OsString::from_vec(b"4x\xff18x2".to_vec());
-    let wrong: [&OsStr; 12] = [
+    let wrong: [&OsStr; 14] = [
         "4x".as_ref(),
         "0x1x1".as_ref(),
         "2x-1x1".as_ref(),
@@ -203,6 +211,8 @@ fn a_description_that_is_wrong_harms_no_program() {
         other.path().as_os_str(),
         nonsense.path().as_os_str(),
         level.path().as_os_str(),
+        pipe.path().as_os_str(),
+        endless.path().as_os_str(),
         &long,
         &bytes,
     ];

@@ -97,7 +97,7 @@ mod a_destructor_of_a_dying_thread_may_lock {
     use super::*;
 
     a_destructor_of_a_dying_thread_may_lock!(native paravirt paravirt_stealing paravirt_queued);
-    a_destructor_of_a_dying_thread_may_lock!(paravirt_ticket ticket mcs);
+    a_destructor_of_a_dying_thread_may_lock!(paravirt_ticket ticket mcs cna cna_paravirt);
 }
 
 mod handler {
@@ -273,7 +273,7 @@ mod who_waited_at_the_fork_harms_no_other_lock_in_the_child {
 
     who_waited_at_the_fork_harms_no_other_lock_in_the_child!(mcs ticket paravirt_ticket);
     who_waited_at_the_fork_harms_no_other_lock_in_the_child!(paravirt paravirt_stealing);
-    who_waited_at_the_fork_harms_no_other_lock_in_the_child!(paravirt_queued);
+    who_waited_at_the_fork_harms_no_other_lock_in_the_child!(paravirt_queued cna_paravirt);
 }
 
 mod sleeper {

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use super::{Check, Program};
 use crate::scenario::Mode::{self, Read, Write};
 use crate::scenario::Scenario;
-use crate::scenario::Step::{self, Enter, Interrupted, Leave, Section, Together, Try, Watched};
+use crate::scenario::Step::{
+    self, Enter, Interrupted, Leave, LeaveAfter, Section, Together, Try, Watched,
+};
 use crate::subject::Traits;
 
 /// Every schedule.
@@ -23,6 +25,18 @@ const TWICE: Option<usize> = Some(5);
 const HALTED: Option<usize> = Some(3);
 /// The same for a step of the strict lock in a short scenario.
 const HALTED_STEP: Option<usize> = Some(4);
+/// Preemptions of a NUMA-aware lock where it goes through everything. With fewer than three waiters
+/// nobody is put aside, and it does what its counterpart does, which is explored farther.
+const NEAR: usize = 3;
+/// The same where waiters halt.
+const NEAR_HALTED: usize = 2;
+
+/// Four CPUs, whose queue is complete before the lock is released for the first time.
+const ASIDE: Option<usize> = Some(2);
+/// The same where waiters halt, and one of them comes again: one preemption is 100 000 executions.
+const NEVER: Option<usize> = Some(0);
+/// The same where waiters halt, or one of them comes again.
+const ASIDE_MORE: Option<usize> = Some(1);
 /// The same with four CPUs, or where a halt of three that watch one word ends in vain.
 const HALTED_FOUR: Option<usize> = Some(2);
 
@@ -59,6 +73,22 @@ pub fn for_loom(traits: Traits) -> Vec<Check> {
     if traits.halts {
         return for_halting(traits);
     }
+    if traits.near_first && traits.step {
+        return for_near();
+    }
+    let most = if traits.near_first { NEAR } else { usize::MAX };
+    up_to(most, for_spinning(traits))
+}
+
+/// With at most so many preemptions.
+fn up_to(most: usize, mut checks: Vec<Check>) -> Vec<Check> {
+    for check in checks.iter_mut().filter(|_| most < usize::MAX) {
+        check.preemptions = Some(check.preemptions.map_or(most, |own| own.min(most)));
+    }
+    checks
+}
+
+fn for_spinning(traits: Traits) -> Vec<Check> {
     let twice = || vec![Section(0, Write); 2];
     let try_last = vec![Section(0, Write), Try(0, Write)];
     let try_first = vec![Try(0, Write), Section(0, Write)];
@@ -88,6 +118,39 @@ pub fn for_loom(traits: Traits) -> Vec<Check> {
     checks
 }
 
+/// Three that have queued when the lock is released for the first time: the head, one that is far,
+/// and one behind that.
+fn aside(name: &str, holder: Vec<Step>, second: Vec<Step>, third: Vec<Step>) -> Scenario {
+    let holder = [vec![LeaveAfter(0, Write, 3)], holder].concat();
+    Scenario::new(name, vec![holder, second, third, write()]).before(vec![Enter(0, Write)])
+}
+
+fn for_near() -> Vec<Check> {
+    let twice = || vec![Section(0, Write); 2];
+    // An interrupt that comes before anything else is a waiter that is urgent.
+    let urgent = vec![Interrupted(0, write(), Box::new(Section(1, Write)))];
+    vec![
+        one(HALTED, Scenario::new("two-twice", vec![twice(), twice()])),
+        one(HALTED, held("queue", Write, write(), write())),
+        one(ASIDE, aside("aside", vec![], write(), write())),
+        one(ASIDE_MORE, aside("aside-again", write(), write(), write())),
+        one(ASIDE_MORE, aside("aside-twice", vec![], twice(), write())),
+        one(ASIDE_MORE, aside("aside-urgent", vec![], write(), urgent).locks(2)),
+    ]
+}
+
+fn for_near_halting() -> Vec<Check> {
+    let twice = || vec![Section(0, Write); 2];
+    let plain = |name| aside(name, vec![], write(), write());
+    vec![
+        one(HALTED_FOUR, Scenario::new("two-twice", vec![twice(), twice()])),
+        one(HALTED_FOUR, held("queue-vain", Write, write(), write()).vain_halts(1)),
+        one(ASIDE_MORE, plain("aside")),
+        one(ASIDE_MORE, plain("aside-vain").vain_halts(1)),
+        one(NEVER, aside("aside-again", write(), write(), write())),
+    ]
+}
+
 fn for_nodes() -> Vec<Check> {
     let twice = vec![Section(0, Write); 2];
     vec![
@@ -100,6 +163,14 @@ fn for_nodes() -> Vec<Check> {
 /// Halting takes more steps than spinning, and there are more ways through them; so the bounds are
 /// lower, and where only a step of the slow path differs, only what meets it is run.
 fn for_halting(traits: Traits) -> Vec<Check> {
+    if traits.near_first && traits.step {
+        return for_near_halting();
+    }
+    let most = if traits.near_first { NEAR_HALTED } else { usize::MAX };
+    up_to(most, for_halting_in_turn(traits))
+}
+
+fn for_halting_in_turn(traits: Traits) -> Vec<Check> {
     let watched = || vec![Watched(0, Write)];
     let twice = || vec![Section(0, Write); 2];
     let queue = |name| held(name, Write, write(), write());

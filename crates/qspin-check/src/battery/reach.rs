@@ -1,12 +1,13 @@
 //! What a battery must get to: a scenario that misses the paths it is made for checks nothing.
 
 use qspin_core::events::Event::{
-    self, HashCount, KickAheadCount, LockKickCount, LockNoNode, LockSlowpath, LockUseNode2,
-    LockUseNode3, LockUseNode4, PendingFailCount, PendingLockCount, PvLockStealing, PvWaitAgain,
-    SpuriousWakeup, UnlockKickCount, WaitEarlyCount, WaitHeadCount, WaitNodeCount,
+    self, CnaFlush, CnaLocalHandoff, CnaPrioritised, CnaRemoteHandoff, CnaShuffleSkip, CnaSplice,
+    HashCount, KickAheadCount, LockKickCount, LockNoNode, LockSlowpath, LockUseNode2, LockUseNode3,
+    LockUseNode4, PendingFailCount, PendingLockCount, PvLockStealing, PvWaitAgain, SpuriousWakeup,
+    UnlockKickCount, WaitEarlyCount, WaitHeadCount, WaitNodeCount,
 };
 
-use crate::ledger::Coverage;
+use crate::ledger::{Coverage, Reached};
 use crate::subject::Subject;
 
 /// What the battery of loom should have reached with this lock, and has not.
@@ -16,6 +17,7 @@ pub fn missed_by_loom(subject: &dyn Subject, coverage: &Coverage) -> Vec<String>
         "native" => &[LockSlowpath, PendingLockCount, LockUseNode4, LockNoNode],
         "native-no-pending" | "mcs" | "ticket" => &[LockUseNode2, LockUseNode4, LockNoNode],
         "queued-rw" => &[LockSlowpath, PendingLockCount],
+        name if subject.traits().near_first => return missed_by_near(name, coverage, false),
         name => return missed_by_halting(name, coverage, false),
     };
     missed(events, coverage, true)
@@ -32,9 +34,104 @@ pub fn missed_by_shuttle(subject: &dyn Subject, coverage: &Coverage) -> Vec<Stri
         "native-no-pending" | "mcs" | "ticket" => {
             &[LockUseNode2, LockUseNode3, LockUseNode4, LockNoNode]
         }
+        name if subject.traits().near_first => return missed_by_near(name, coverage, true),
         name => return missed_by_halting(name, coverage, true),
     };
     missed(events, coverage, true)
+}
+
+/// What every lock must reach whose waiters are put aside.
+const ASIDE: &[Event] = &[LockSlowpath, CnaLocalHandoff, CnaRemoteHandoff, CnaSplice];
+
+/// What a NUMA-aware lock, or a step of one, has not reached; also what it must not.
+fn missed_by_near(name: &str, coverage: &Coverage, many: bool) -> Vec<String> {
+    use Reached::{
+        ClaimedArranged, FartherStay, FlushedInFront, HaltedAside, KickedAheadPast, TailRaceLost,
+        TailReplaced,
+    };
+    // (step, events, places, how often a waiter must have been passed)
+    let (step, events, places, passed): (bool, &[Event], &[Reached], u32) = match name {
+        // Three behind a pending waiter are one CPU more than loom is given.
+        "cna" if !many => {
+            let events = [LockSlowpath, PendingLockCount, LockUseNode4, LockNoNode];
+            return missed(&[&events[..], &ASIDE[1..3]].concat(), coverage, true);
+        }
+        "cna" => (
+            false,
+            &[PendingLockCount, LockUseNode4, LockNoNode, CnaPrioritised],
+            &[TailReplaced, TailRaceLost, FartherStay],
+            4,
+        ),
+        "cna-no-pending" if !many => (true, &[CnaPrioritised], &[TailReplaced, TailRaceLost], 2),
+        "cna-no-pending" => {
+            (true, &[CnaPrioritised], &[TailReplaced, TailRaceLost, FartherStay], 4)
+        }
+        // With two places the bound is 1, with three 2.
+        "cna-flush" => (
+            true,
+            &[CnaFlush, CnaPrioritised],
+            &[TailReplaced, TailRaceLost, FlushedInFront],
+            if many { 2 } else { 1 },
+        ),
+        // With two places the bound is 3, with three 6.
+        "cna-flush-later" if !many => (true, &[CnaPrioritised], &[TailReplaced, TailRaceLost], 2),
+        "cna-flush-later" => {
+            (true, &[CnaFlush, CnaPrioritised], &[TailReplaced, FlushedInFront, FartherStay], 3)
+        }
+        // As with `cna`; it gets there where the pending waiter gives up, which takes preemptions.
+        "cna-paravirt" if !many => {
+            let events = [LockSlowpath, PendingLockCount, PendingFailCount, LockNoNode];
+            return missed(
+                &[&events[..], &[PvLockStealing], &ASIDE[1..3]].concat(),
+                coverage,
+                true,
+            );
+        }
+        "cna-paravirt" => (
+            false,
+            &[PendingLockCount, PendingFailCount, PvLockStealing, LockNoNode, CnaPrioritised],
+            &[TailReplaced, TailRaceLost, FartherStay, HaltedAside, ClaimedArranged],
+            4,
+        ),
+        "cna-halting" if !many => (
+            true,
+            &[KickAheadCount],
+            &[TailReplaced, HaltedAside, ClaimedArranged, KickedAheadPast],
+            1,
+        ),
+        "cna-halting" => (
+            true,
+            &[KickAheadCount],
+            &[
+                TailReplaced,
+                TailRaceLost,
+                FartherStay,
+                HaltedAside,
+                ClaimedArranged,
+                KickedAheadPast,
+            ],
+            4,
+        ),
+        "cna-halting-flush" => (
+            true,
+            &[KickAheadCount, CnaFlush],
+            &[TailReplaced, FlushedInFront, HaltedAside, KickedAheadPast],
+            1,
+        ),
+        _ => return missed(&[], coverage, true),
+    };
+    let mut missed = missed(&[ASIDE, events].concat(), coverage, !step);
+    let unreached = places.iter().filter(|place| !coverage.reached.contains(place));
+    missed.extend(unreached.map(|place| format!("no {}", place.name())));
+    if coverage.passed < passed {
+        missed.push(format!("waiter passed {passed} times, but only {}", coverage.passed));
+    }
+    for event in [LockKickCount, CnaShuffleSkip] {
+        if coverage.events.contains_key(&event) {
+            missed.push(format!("{}, which must not be,", event.name()));
+        }
+    }
+    missed
 }
 
 /// What every lock must reach whose waiters halt.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::scenario::Mode::{Read, Write};
 use crate::scenario::Scenario;
-use crate::scenario::Step::{self, Enter, Interrupted, Leave, Section, Try};
+use crate::scenario::Step::{self, Enter, Interrupted, Leave, LeaveAfter, Section, Try};
 use crate::subject::Traits;
 
 /// Interrupts within interrupts: one more than a CPU has nodes beside the interrupted level.
@@ -24,6 +24,9 @@ pub fn for_shuttle(traits: Traits) -> Vec<Arc<Scenario>> {
     if traits.halts {
         scenarios.push(Scenario::new("vain", vec![write(3); 4]).vain_halts(2));
         scenarios.push(heads());
+    }
+    if traits.near_first {
+        scenarios.extend(for_near(traits));
     }
     if traits.step {
         return scenarios.into_iter().map(Arc::new).collect();
@@ -48,6 +51,33 @@ pub fn for_shuttle(traits: Traits) -> Vec<Arc<Scenario>> {
         ));
     }
     scenarios.into_iter().map(Arc::new).collect()
+}
+
+/// Queues that are complete before the lock is released for the first time, on two places and on
+/// three; and waiters some of whom are urgent.
+fn for_near(traits: Traits) -> Vec<Scenario> {
+    let write = |times| vec![Section(0, Write); times];
+    let full = |name: &str, cpus, times, places| {
+        // All of them queue: the holder waits for one less where there is a pending waiter.
+        let mut threads = vec![vec![LeaveAfter(0, Write, cpus - 2), Section(0, Write)]];
+        threads.resize(cpus, write(times));
+        Scenario::new(name, threads).before(vec![Enter(0, Write)]).places(places)
+    };
+    let urgent = |cpu| match cpu {
+        0 => vec![LeaveAfter(0, Write, 4)],
+        2 | 5 => vec![Interrupted(0, write(1), Box::new(Section(1, Write))); 2],
+        _ => write(2),
+    };
+    let urgent = Scenario::new("urgent", (0..8).map(urgent).collect()).locks(2);
+    let mut scenarios = vec![
+        full("full", 6, 3, 2),
+        full("full-places", 9, 2, 3),
+        urgent.before(vec![Enter(0, Write)]),
+    ];
+    if traits.halts {
+        scenarios.push(full("full-vain", 6, 2, 2).vain_halts(2));
+    }
+    scenarios
 }
 
 /// Three locks whose only waiters halt at once, in a table with as many entries as there are CPUs.

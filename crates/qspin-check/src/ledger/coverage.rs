@@ -1,11 +1,46 @@
 //! What a whole check, over all of its executions, has been through.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 
 use qspin_core::events::Event;
 use qspin_core::site::Site;
+
+/// A place of a check that is no event of a lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reached {
+    /// The last of the main queue has left the last of the secondary queue as the tail.
+    TailReplaced,
+    /// It was about to, and somebody queued behind it first.
+    TailRaceLost,
+    /// A flush has put the secondary queue in front of a main one.
+    FlushedInFront,
+    /// The main queue was empty, and of the secondary one those came that were nearer than others.
+    FartherStay,
+    /// A waiter was halted in the secondary queue.
+    HaltedAside,
+    /// A head that had been claimed while it was halted has woken, and arranged the queue.
+    ClaimedArranged,
+    /// A waiter was kicked ahead while others that came before it were put aside.
+    KickedAheadPast,
+}
+
+impl Reached {
+    /// The place as shown to people.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Reached::TailReplaced => "tail replaced by the secondary queue's",
+            Reached::TailRaceLost => "newcomer behind a head about to replace the tail",
+            Reached::FlushedInFront => "flush in front of others",
+            Reached::FartherStay => "farther ones that stay in the secondary queue",
+            Reached::HaltedAside => "waiter halted in the secondary queue",
+            Reached::ClaimedArranged => "claimed head that arranges once awake",
+            Reached::KickedAheadPast => "kick ahead past the secondary queue",
+        }
+    }
+}
 
 /// Sites consulted, events counted, interrupts that came.
 #[derive(Debug, Clone, Default)]
@@ -16,6 +51,10 @@ pub struct Coverage {
     pub events: BTreeMap<Event, u64>,
     /// Interrupts that came.
     pub interrupts: u64,
+    /// Places that are no events.
+    pub reached: BTreeSet<Reached>,
+    /// How often a waiter was passed by others that had come after it, at most.
+    pub passed: u32,
 }
 
 impl Coverage {
@@ -30,6 +69,8 @@ impl Coverage {
             *self.events.entry(event).or_default() += count;
         }
         self.interrupts += other.interrupts;
+        self.reached.extend(&other.reached);
+        self.passed = self.passed.max(other.passed);
     }
 }
 
@@ -61,6 +102,17 @@ pub(super) fn consulted(site: Site, order: Ordering) {
 /// Counts an event.
 pub fn add_events(event: Event, amount: u64) {
     COVERAGE.with(|coverage| *coverage.borrow_mut().events.entry(event).or_default() += amount);
+}
+
+pub(super) fn reached(place: Reached) {
+    COVERAGE.with(|coverage| coverage.borrow_mut().reached.insert(place));
+}
+
+pub(super) fn passed(times: u32) {
+    COVERAGE.with(|coverage| {
+        let most = &mut coverage.borrow_mut().passed;
+        *most = times.max(*most);
+    });
 }
 
 /// Counts an interrupt that came.

@@ -17,6 +17,7 @@ mod coverage;
 mod entries;
 mod outcomes;
 mod paths;
+mod secondary;
 mod sections;
 mod waits;
 
@@ -26,14 +27,15 @@ use std::sync::atomic::Ordering;
 
 use qspin_core::site::Site;
 
-pub use coverage::{Coverage, add_events, begin_check, coverage, interrupted};
+pub use coverage::{Coverage, Reached, add_events, begin_check, coverage, interrupted};
 pub use entries::must_be_gone;
 pub use outcomes::{came_to_an_end, prunes, set_pruning, take_outcomes};
 pub use paths::woke_in_vain;
-pub use sections::{entered, left, starts, writes};
+pub use secondary::{NodeWords, know_node, refused};
+pub use sections::{clock, entered, left, starts, writes};
 pub use waits::{
     Wait, finished, halts_in_vain, looked_in_vain, may_look, saw_latest, set_trying, waits_for,
-    waits_for_any, waits_for_kick,
+    waits_for_any, waits_for_arrivals, waits_for_kick,
 };
 
 use crate::failure::{Failure, Kind};
@@ -58,6 +60,10 @@ pub struct Rules {
     pub fifo: bool,
     /// Whether it has at most one halted waiter in the table of them.
     pub one_entry: bool,
+    /// Whether that step leaves the last of a secondary queue as the tail.
+    pub replaces: fn(from: u32, to: u32) -> bool,
+    /// Whether waiters that are near come first, within the bounds that the order promises.
+    pub near_first: bool,
 }
 
 /// What a word is part of.
@@ -87,6 +93,7 @@ struct Word {
     value: u32,
     /// How often it was written.
     version: u64,
+    part: Option<(usize, secondary::Part)>,
 }
 
 /// What an armed interrupt does when it comes.
@@ -114,9 +121,17 @@ struct Slot {
     interrupt: Option<(u32, Handler)>,
 }
 
+/// Somebody waits for a lock.
+#[derive(Debug, Clone, Copy)]
+struct Arrival {
+    slot: usize,
+    /// How many that came later have been served since.
+    passed: u32,
+}
+
 #[derive(Debug, Default)]
 struct Lock {
-    arrivals: VecDeque<usize>,
+    arrivals: VecDeque<Arrival>,
     writers: u32,
     readers: u32,
     writes: u32,
@@ -133,9 +148,16 @@ struct Ledger {
     weakening: Option<Weakening>,
     check_fifo: bool,
     everybody_has_a_place: bool,
+    /// How often a waiter may be passed, where the order promises that.
+    bypass: Option<u32>,
     words: Vec<Word>,
     slots: Vec<Slot>,
+    /// The CPU of each context.
+    cpus: Vec<Option<u32>>,
     locks: Vec<Lock>,
+    secondary: secondary::Secondary,
+    /// Counts sections.
+    sections: u64,
     /// Counts changes of any word.
     clock: u64,
     /// Counts beginnings of acquisitions and announcements of writers.
@@ -166,8 +188,15 @@ fn with<R>(f: impl FnOnce(&mut Ledger) -> R) -> R {
     LEDGER.with(|ledger| f(&mut ledger.borrow_mut()))
 }
 
-/// Begins the record of an execution of `scenario`.
-pub fn begin(rules: Rules, weakening: Option<Weakening>, scenario: &Scenario, exhaustive: bool) {
+/// Begins the record of an execution of `scenario`, in which a waiter may be passed by at most
+/// `bypass` others.
+pub fn begin(
+    rules: Rules,
+    weakening: Option<Weakening>,
+    scenario: &Scenario,
+    exhaustive: bool,
+    bypass: Option<u32>,
+) {
     let slot = || Slot { vain_halts: scenario.vain_halts, ..Slot::default() };
     let fresh = Ledger {
         rules: Some(rules),
@@ -175,6 +204,8 @@ pub fn begin(rules: Rules, weakening: Option<Weakening>, scenario: &Scenario, ex
         exhaustive,
         check_fifo: scenario.fifo && rules.fifo,
         everybody_has_a_place: scenario.fifo,
+        bypass: bypass.filter(|_| scenario.fifo),
+        cpus: scenario.threads.iter().map(|thread| thread.cpu).collect(),
         slots: scenario.threads.iter().map(|_| slot()).collect(),
         locks: (0..scenario.locks).map(|_| Lock::default()).collect(),
         ..Ledger::default()
@@ -225,7 +256,7 @@ pub fn register(value: u32) -> WordId {
         MAKING.set(Role::Lock { lock, index: index + 1 });
     }
     with(|ledger| {
-        ledger.words.push(Word { role, value, version: 0 });
+        ledger.words.push(Word { role, value, version: 0, part: None });
         ledger.words.len() - 1
     })
 }
@@ -313,12 +344,12 @@ pub fn latest(id: WordId) -> u32 {
     with(|ledger| ledger.words[id].value)
 }
 
-/// Notes that the running context changed a word, and judges the step. Returns whether what
-/// follows is explored in other executions.
+/// Notes that the running context changed a word, perhaps in the step that begins its new life,
+/// and judges the step. Returns whether what follows is explored in other executions.
 ///
 /// # Errors
 /// The state diagram does not have that step.
-pub fn stepped(id: WordId, from: u32, to: u32) -> Result<bool, Failure> {
+pub fn stepped(id: WordId, from: u32, to: u32, begins: bool) -> Result<bool, Failure> {
     let slot = current();
     with(|ledger| {
         ledger.clock += 1;
@@ -326,12 +357,15 @@ pub fn stepped(id: WordId, from: u32, to: u32) -> Result<bool, Failure> {
         let word = &mut ledger.words[id];
         word.value = to;
         word.version += 1;
-        let role = word.role;
+        let (role, part) = (word.role, word.part);
         ledger.slots[slot].saw_latest = true;
         ledger.slots[slot].clock = clock;
         outcomes::did(&mut ledger.slots[slot], id, to);
         let known = paths::went_on(ledger, id, to);
         let Some(rules) = ledger.rules else { return Ok(known) };
+        if let Some(part) = part.filter(|_| rules.near_first) {
+            secondary::stepped(ledger, part, from, to, begins)?;
+        }
         if role == Role::Entry && rules.one_entry && to != 0 {
             entries::must_be_alone(ledger, id)?;
         }
@@ -341,12 +375,15 @@ pub fn stepped(id: WordId, from: u32, to: u32) -> Result<bool, Failure> {
             let step = format!("word {index} stepped from {from:#010x} to {to:#010x}");
             return Err(Failure::new(Kind::State, step));
         }
+        if (rules.replaces)(from, to) {
+            secondary::replaced_tail(ledger, to)?;
+        }
         let lock = &mut ledger.locks[lock];
         if (rules.arrives)(index, from, to) {
-            lock.arrivals.push_back(slot);
+            lock.arrivals.push_back(Arrival { slot, passed: 0 });
         }
         if (rules.departs)(index, from, to) {
-            lock.arrivals.retain(|&who| who != slot);
+            lock.arrivals.retain(|arrival| arrival.slot != slot);
         }
         if (rules.announces)(index, from, to) {
             ledger.stamps += 1;

@@ -1,6 +1,6 @@
 //! Who is inside, and in which order they came.
 
-use super::{current, with};
+use super::{Lock, coverage, current, with};
 use crate::failure::{Failure, Kind};
 use crate::scenario::Mode;
 
@@ -20,10 +20,11 @@ pub fn starts() -> u64 {
 pub fn entered(lock: usize, mode: Mode, start: u64, interrupt: bool) -> Result<(), Failure> {
     let slot = current();
     with(|ledger| {
-        let fifo = ledger.check_fifo;
+        let (fifo, bypass) = (ledger.check_fifo, ledger.bypass);
+        ledger.sections += 1;
         let lock = &mut ledger.locks[lock];
         if fifo {
-            match lock.arrivals.pop_front() {
+            match lock.arrivals.pop_front().map(|first| first.slot) {
                 Some(first) if first == slot => {}
                 Some(first) => {
                     let message = format!("context {slot} was served before context {first}");
@@ -34,6 +35,8 @@ pub fn entered(lock: usize, mode: Mode, start: u64, interrupt: bool) -> Result<(
                     return Err(Failure::new(Kind::Fifo, message));
                 }
             }
+        } else {
+            served(lock, slot, interrupt, bypass)?;
         }
         match mode {
             Mode::Write => {
@@ -55,6 +58,35 @@ pub fn entered(lock: usize, mode: Mode, start: u64, interrupt: bool) -> Result<(
         }
         Ok(())
     })
+}
+
+/// Whoever came before `slot` and still waits has been passed once more. An urgent waiter never is.
+fn served(lock: &mut Lock, slot: usize, urgent: bool, bypass: Option<u32>) -> Result<(), Failure> {
+    let Some(place) = lock.arrivals.iter().position(|arrival| arrival.slot == slot) else {
+        // Past the queue: no place in it was taken.
+        return Ok(());
+    };
+    let arrival = lock.arrivals.remove(place);
+    let Some(most) = bypass else { return Ok(()) };
+    if let Some(arrival) = arrival.filter(|arrival| urgent && arrival.passed > 0) {
+        let message = format!("urgent context {slot} was passed by {}", arrival.passed);
+        return Err(Failure::new(Kind::Bypass, message));
+    }
+    for waiter in lock.arrivals.range_mut(..place) {
+        waiter.passed += 1;
+        coverage::passed(waiter.passed);
+        if waiter.passed > most {
+            let message = format!("context {} was passed by {}", waiter.slot, waiter.passed);
+            return Err(Failure::new(Kind::Bypass, format!("{message}, where {most} may")));
+        }
+    }
+    Ok(())
+}
+
+/// A clock that ticks once a section.
+#[must_use]
+pub fn clock() -> u64 {
+    with(|ledger| ledger.sections)
 }
 
 /// The running context is about to release lock `lock`.

@@ -10,12 +10,15 @@ pub enum Wait {
     Word(WordId, u64),
     /// A change of any word since this time.
     Any(u64),
+    /// So many others that wait for a lock.
+    Arrivals(usize, usize),
 }
 
 fn is_stuck(ledger: &Ledger, wait: Wait) -> bool {
     match wait {
         Wait::Word(id, version) => ledger.words[id].version == version,
         Wait::Any(clock) => ledger.clock == clock,
+        Wait::Arrivals(lock, count) => ledger.locks[lock].arrivals.len() < count,
     }
 }
 
@@ -96,6 +99,26 @@ pub fn waits_for_any() -> Result<(), Failure> {
         slot.halted = false;
         let clock = slot.clock;
         begin(ledger, Wait::Any(clock))
+    })
+}
+
+/// The running context, which holds lock `lock`, waits until `count` others wait for it. Returns
+/// whether it has to.
+///
+/// # Errors
+/// Nobody is left who would come.
+pub fn waits_for_arrivals(lock: usize, count: usize) -> Result<bool, Failure> {
+    let slot = current();
+    with(|ledger| {
+        let wait = Wait::Arrivals(lock, count);
+        if !is_stuck(ledger, wait) {
+            return Ok(false);
+        }
+        let slot = &mut ledger.slots[slot];
+        slot.halted = false;
+        slot.wait = Some(wait);
+        check(ledger)?;
+        Ok(true)
     })
 }
 

@@ -5,6 +5,7 @@
 pub mod axes;
 pub mod flag;
 pub mod halt;
+pub mod numa;
 pub mod queue;
 pub mod rw;
 
@@ -13,14 +14,14 @@ use std::sync::atomic::Ordering::{self, AcqRel, Relaxed};
 use qspin_core::order::Fifo;
 use qspin_core::queued::QueuedLock;
 use qspin_core::site::Site;
-use qspin_core::waiting::Spin;
+use qspin_core::waiting::{Halt, Spin};
 
 use crate::failure::Kind;
 use crate::ledger::Rules;
 use crate::machine::Machine;
 use crate::subject::{
-    Exclusive, Family, Mcs, NoPending, Of, PLAIN, READERS, STEP, Shared, Subject, Traits,
-    WITH_NODES, family, rules, tunings, variants,
+    Exclusive, Family, Mcs, NEAR_HALTING_STEP, NEAR_STEP, NoPending, Of, PLAIN, READERS, STEP,
+    Shared, Subject, Traits, WITH_NODES, family, rules, tunings, variants,
 };
 use crate::weakening::Weakening;
 use crate::word::Word;
@@ -70,6 +71,34 @@ halting!(AsksLate = "planted-kick-of-another", ASKS_LATE);
 halting!(TrustsKick = "planted-stale-kick-trusted", TRUSTS_KICK);
 halting!(LooksFirst = "planted-look-before-halted", LOOKS_FIRST);
 halting!(HandsOverLast = "planted-look-before-hand-over", HANDS_OVER_LAST);
+
+/// The NUMA-aware lock with a flaw in its order, and a secondary queue that is flushed at once.
+macro_rules! numa {
+    ($family:ident = $name:literal, $flaw:ident) => {
+        numa!($family = $name, $flaw, NEAR_STEP, rules::CNA, Spin, tunings::FLUSH);
+    };
+    ($family:ident = $name:literal, $flaw:ident, $traits:expr, $rules:expr, $waiting:ty, $tuning:expr) => {
+        family!(
+            /// A flaw in the order.
+            $family = $name, $traits, $rules,
+            Exclusive<QueuedLock<Word<M>, $waiting, numa::FlawedNuma<{ numa::$flaw }>, NoPending>>,
+            $tuning
+        );
+    };
+}
+
+numa!(LosesSecondary = "planted-secondary-lost-at-flush", LOSES_SECONDARY);
+numa!(ClearsTail = "planted-tail-cleared-over-secondary", CLEARS_TAIL);
+numa!(NeverFlushes = "planted-threshold-never-checked", NEVER_FLUSHES);
+numa!(MovesUrgent = "planted-urgent-put-aside", MOVES_URGENT);
+numa!(
+    ForgetsHalted = "planted-halted-forgotten-at-flush",
+    FORGETS_HALTED,
+    NEAR_HALTING_STEP,
+    rules::CNA_HALTING,
+    Halt,
+    tunings::FLUSH_HALTING
+);
 
 macro_rules! small {
     ($family:ident, $name:literal, $traits:expr, $rules:expr, $wrap:ident, $lock:ty) => {
@@ -333,6 +362,27 @@ pub fn all() -> Vec<Planted> {
         bug(
             Of::<HandsOverLast>::VALUE,
             &[(Loom("two-twice"), Kind::LostWakeup), (Shuttle("four"), Kind::LostWakeup)],
+        ),
+        bug(
+            Of::<LosesSecondary>::VALUE,
+            // Where others are left, they pass who is lost.
+            &[(Loom("aside"), Kind::Deadlock), (Shuttle("full"), Kind::Bypass)],
+        ),
+        bug(
+            Of::<ClearsTail>::VALUE,
+            &[(Loom("aside"), Kind::Deadlock), (Shuttle("full"), Kind::Deadlock)],
+        ),
+        bug(
+            Of::<NeverFlushes>::VALUE,
+            &[(Loom("aside-twice"), Kind::Bypass), (Shuttle("full"), Kind::Bypass)],
+        ),
+        bug(
+            Of::<MovesUrgent>::VALUE,
+            &[(Loom("aside-urgent"), Kind::Bypass), (Shuttle("urgent"), Kind::Bypass)],
+        ),
+        bug(
+            Of::<ForgetsHalted>::VALUE,
+            &[(Loom("aside"), Kind::LostWakeup), (Shuttle("full"), Kind::LostWakeup)],
         ),
         // A limit that its file states, not a bug: its release waits for an interrupted waiter.
         bug(Of::<Mcs>::VALUE, &[(Loom("crossed"), Kind::Deadlock)]),

@@ -18,8 +18,8 @@ use qspin_core::word::{LOCKED_MASK, PENDING};
 use qspin_core::yielding::YieldLock;
 
 use super::{
-    Exclusive, Family, HALTING, Of, PLAIN, READERS, STEP, Shared, Subject, Traits, WITH_NODES,
-    family, rules, tunings,
+    Exclusive, Family, HALTING, NEAR, NEAR_HALTING, NEAR_HALTING_STEP, NEAR_STEP, Of, PLAIN,
+    READERS, STEP, Shared, Subject, Traits, WITH_NODES, family, rules, tunings,
 };
 use crate::ledger::Rules;
 use crate::machine::Machine;
@@ -92,27 +92,37 @@ family!(
 
 family!(
     /// `Spin × Numa × Queued`.
-    Cna = "cna", WITH_NODES, rules::CNA, Exclusive<CnaLock<Word<M>>>
+    Cna = "cna", NEAR, rules::CNA, Exclusive<CnaLock<Word<M>>>
 );
 family!(
     /// The same with an admission that always queues: it takes one context less to fill a queue.
-    CnaQueue = "cna-no-pending", WITH_NODES, rules::CNA,
+    CnaQueue = "cna-no-pending", NEAR_STEP, rules::CNA,
     Exclusive<QueuedLock<Word<M>, Spin, Numa, NoPending>>
 );
 family!(
     /// The same with a secondary queue that is flushed at once.
-    CnaFlush = "cna-flush", WITH_NODES, rules::CNA,
+    CnaFlush = "cna-flush", NEAR_STEP, rules::CNA,
     Exclusive<QueuedLock<Word<M>, Spin, Numa, NoPending>>, tunings::FLUSH
 );
 family!(
+    /// The same with a secondary queue that is flushed after two sections.
+    CnaFlushLater = "cna-flush-later", NEAR_STEP, rules::CNA,
+    Exclusive<QueuedLock<Word<M>, Spin, Numa, NoPending>>, tunings::FLUSH_LATER
+);
+family!(
     /// `Halt × Numa × Culled`.
-    CnaParavirt = "cna-paravirt", HALTING, rules::CNA_CULLED, Exclusive<CnaParavirtLock<Word<M>>>,
-    tunings::IMPATIENT
+    CnaParavirt = "cna-paravirt", NEAR_HALTING, rules::CNA_CULLED,
+    Exclusive<CnaParavirtLock<Word<M>>>, tunings::IMPATIENT
 );
 family!(
     /// The strict one, whose queue is full sooner, with kicks ahead.
-    CnaHalting = "cna-halting", STEP, rules::CNA_HALTING,
-    Exclusive<QueuedLock<Word<M>, Halt, Numa, NoPending>>, tunings::KICK_AHEAD
+    CnaHalting = "cna-halting", NEAR_HALTING_STEP, rules::CNA_HALTING,
+    Exclusive<QueuedLock<Word<M>, Halt, Numa, NoPending>>, tunings::KICK_AHEAD_TWO_LOOKS
+);
+family!(
+    /// The same with a secondary queue that is flushed at once.
+    CnaHaltingFlush = "cna-halting-flush", NEAR_HALTING_STEP, rules::CNA_HALTING,
+    Exclusive<QueuedLock<Word<M>, Halt, Numa, NoPending>>, tunings::FLUSH_HALTING
 );
 
 /// The strict halting lock with steps of the series on or off.
@@ -185,7 +195,9 @@ pub fn variants() -> Vec<&'static dyn Subject> {
         Of::<NativeQueue>::VALUE,
         Of::<CnaQueue>::VALUE,
         Of::<CnaFlush>::VALUE,
+        Of::<CnaFlushLater>::VALUE,
         Of::<CnaHalting>::VALUE,
+        Of::<CnaHaltingFlush>::VALUE,
         Of::<Resigned>::VALUE,
         Of::<BeforeTheSeries>::VALUE,
         Of::<ConditionalKick>::VALUE,

@@ -106,6 +106,8 @@ pub struct Traits {
     pub release_waits: bool,
     /// Waiters halt until they are kicked.
     pub halts: bool,
+    /// Waiters that are near come first.
+    pub near_first: bool,
     /// It differs from another lock in a step that is switched on or off, and is run through what
     /// concerns that.
     pub step: bool,
@@ -117,6 +119,7 @@ const NOTHING: Traits = Traits {
     one_word: false,
     release_waits: false,
     halts: false,
+    near_first: false,
     step: false,
 };
 
@@ -130,6 +133,15 @@ pub const READERS: Traits = Traits { shared: true, ..WITH_NODES };
 pub const HALTING: Traits = Traits { halts: true, ..WITH_NODES };
 /// The same with another tuning.
 pub const STEP: Traits = Traits { step: true, ..HALTING };
+
+/// A lock whose waiters queue with nodes, those that are near first.
+pub const NEAR: Traits = Traits { near_first: true, ..WITH_NODES };
+/// The same with another tuning.
+pub const NEAR_STEP: Traits = Traits { step: true, ..NEAR };
+/// A lock whose waiters halt, and those that are near come first.
+pub const NEAR_HALTING: Traits = Traits { near_first: true, ..HALTING };
+/// The same with another tuning.
+pub const NEAR_HALTING_STEP: Traits = Traits { step: true, ..NEAR_HALTING };
 
 /// A lock, whatever the platform.
 pub trait Family: Send + Sync + 'static {

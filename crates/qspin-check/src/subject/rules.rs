@@ -21,7 +21,15 @@ const NOTHING: Rules = Rules {
     announces: never,
     fifo: false,
     one_entry: false,
+    replaces: |_, _| false,
+    near_first: false,
 };
+
+/// A newcomer makes its node the tail. The head that leaves the tail of a secondary queue takes the
+/// lock in the same step.
+const fn queues(from: u32, to: u32) -> bool {
+    (from ^ to) & TAIL_MASK != 0 && to & TAIL_MASK != 0 && (from ^ to) & !TAIL_MASK == 0
+}
 
 /// The native queued lock: first come, first served among those that won the free lock, the
 /// pending bit or a place in the queue.
@@ -30,8 +38,7 @@ pub const QUEUED: Rules = Rules {
     arrives: |_, from, to| {
         let took_free = from == 0 && to == LOCKED;
         let won_pending = from & !LOCKED_MASK == 0 && to == from | PENDING;
-        let queued = (from ^ to) & TAIL_MASK != 0 && to & TAIL_MASK != 0;
-        took_free || won_pending || queued
+        took_free || won_pending || queues(from, to)
     },
     fifo: true,
     one_entry: true,
@@ -58,24 +65,31 @@ pub const STEALING: Rules = Rules {
 pub const CULLED: Rules =
     Rules { legal: |_, from, to| Kind::Culled.is_legal(from, to), ..STEALING };
 
-/// Whether this is a step of a queued lock of that kind whose order may leave a secondary queue, which
-/// becomes the main one in the step in which the last of the main one takes the lock.
-const fn is_spliced(kind: Kind, from: u32, to: u32) -> bool {
-    let leaves_a_tail = to & TAIL_MASK != 0 && (from ^ to) & TAIL_MASK != 0;
-    kind.is_legal(from, to) || leaves_a_tail && kind.is_legal(from, to & !TAIL_MASK)
-}
-
 /// The NUMA-aware lock: not first come, first served.
-pub const CNA: Rules =
-    Rules { legal: |_, from, to| is_spliced(Kind::Native, from, to), fifo: false, ..QUEUED };
+pub const CNA: Rules = Rules {
+    legal: |_, from, to| Kind::Native.is_legal_with_secondary(from, to),
+    replaces: |from, to| Kind::Native.replaces_tail(from, to),
+    fifo: false,
+    near_first: true,
+    ..QUEUED
+};
 
 /// The same where waiters halt.
-pub const CNA_HALTING: Rules =
-    Rules { legal: |_, from, to| is_spliced(Kind::Halting, from, to), fifo: false, ..HALTING };
+pub const CNA_HALTING: Rules = Rules {
+    legal: |_, from, to| Kind::Halting.is_legal_with_secondary(from, to),
+    replaces: |from, to| Kind::Halting.replaces_tail(from, to),
+    departs: HALTING.departs,
+    ..CNA
+};
 
-/// The same with stealing and culling.
-pub const CNA_CULLED: Rules =
-    Rules { legal: |_, from, to| is_spliced(Kind::Culled, from, to), ..CULLED };
+/// The same with stealing and culling. Only who queues has a place in the order.
+pub const CNA_CULLED: Rules = Rules {
+    legal: |_, from, to| Kind::Culled.is_legal_with_secondary(from, to),
+    replaces: |from, to| Kind::Culled.replaces_tail(from, to),
+    arrives: |_, from, to| queues(from, to),
+    near_first: true,
+    ..CULLED
+};
 
 /// Test-and-set locks of every kind: 0, and what their holder writes.
 pub const FLAG: Rules = no_order(|_, from, to| (from == 0) != (to == 0));

@@ -5,6 +5,8 @@
 
 use qspin_core::tuning::{Adaptive, Defer, KICK_AHEAD_MOST, Tuning};
 
+use crate::platform::TICK;
+
 /// What every lock begins with.
 pub const ONE_LOOK: Tuning = Tuning {
     owner_looks: 1,
@@ -23,13 +25,22 @@ pub const ONE_LOOK: Tuning = Tuning {
     cull_looks: 0,
     awake_looks: 1,
     patience_looks: 0,
-    // Each head arranges the queue, and no clock runs here: nobody waits too long.
+    // Each head arranges the queue; the clock, which ticks once a section, never reaches the threshold.
     numa_skip_bits: 0,
     ..Tuning::DEFAULT
 };
 
 /// CNA, with a secondary queue that is flushed by the first head that finds one.
 pub(crate) const FLUSH: Tuning = Tuning { numa_threshold_ns: 0, ..ONE_LOOK };
+
+/// The same after two sections.
+pub(crate) const FLUSH_LATER: Tuning = Tuning { numa_threshold_ns: 2 * TICK as u32, ..ONE_LOOK };
+
+/// CNA where waiters halt, with kicks ahead and a secondary queue that is flushed at once.
+pub(crate) const FLUSH_HALTING: Tuning = Tuning { numa_threshold_ns: 0, ..KICK_AHEAD };
+
+/// CNA where waiters halt, with kicks ahead. A head looks twice: it arranges, and looks again.
+pub(crate) const KICK_AHEAD_TWO_LOOKS: Tuning = Tuning { head_looks: 2, ..KICK_AHEAD };
 
 /// Culled, with a look before a waiter forbids stealing and one after, a second look of newcomers,
 /// and a rotation after two turns.

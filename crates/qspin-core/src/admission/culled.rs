@@ -15,8 +15,10 @@
 //!   will take the lock, and release it. It gives up only while the lock is held.
 //! * **U2** Nobody is forgotten. A CPU that has had its turns past others that wait ([`Turns`])
 //!   wakes the head at its next release, gives way to it from time to time, and queues itself
-//!   when it is relieved ([`RELIEVED`]). And an unlucky awake waiter, pending or head, sets
-//!   NO_STEAL: from then on only these two may take the lock (the heirs).
+//!   when it is relieved: when it finds one of the marks [`RELIEVED`] at an acquisition, or has
+//!   to wake a head once more, because the one before has had the lock, or has fallen asleep
+//!   again. And an unlucky awake waiter, pending or head, sets NO_STEAL: from then on only these
+//!   two may take the lock (the heirs).
 //!
 //! # Why the relieved CPU leaves, and no earlier
 //! A woken thread is not yet a running one: it may have been put in line behind another CPU's
@@ -26,6 +28,10 @@
 //! # Limits
 //! Not first come, first served. Turns are counted by the CPU, not by the lock: one that uses two
 //! contended locks in turn leaves each of them earlier than it had to.
+//!
+//! A CPU that gives way may hold other locks, and their sections last that much longer: it yields
+//! to whoever is in line for it. `yield_turns=0` turns it off, for longer waits here. Contexts in
+//! which a wait was interrupted never yield.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
@@ -50,7 +56,11 @@ impl Admission for Culled {
 
     fn newcomer<P: Platform, W: Waiting>(p: &P, word: &P::Word, seen: u32) -> bool {
         let turns = Turns::of(p);
-        let relieved = turns.are_over() && seen & RELIEVED != 0;
+        if seen & TAIL_MASK == 0 {
+            // Nobody waits in the queue.
+            turns.begin_anew();
+        }
+        let relieved = turns.is_relieved() || turns.are_over() && seen & RELIEVED != 0;
         let acquired = !relieved && take_or_compete(&turns, word, seen);
         if !acquired {
             turns.begin_anew();
@@ -76,16 +86,22 @@ impl Admission for Culled {
         turns.first.is_some() && !turns.count()
     }
 
-    fn released<P: Platform>(p: &P) {
+    fn released<P: Platform>(p: &P, seen: u32, kicked: bool) {
         let turns = Turns::of(p);
-        if turns.are_over() {
-            turns.give_way();
+        if !turns.are_over() {
+            return;
+        }
+        if seen & TAIL_MASK == 0 {
+            // Nobody waits behind this CPU any more.
+            turns.begin_anew();
+        } else if turns.give_way() > 0 && kicked {
+            turns.relieve();
         }
     }
 }
 
-/// Marks of somebody who takes the place of a CPU whose turns are over: the head is awake and at a
-/// loss, or a head that was woken has had the lock and another sleeps behind it.
+/// Marks in the word of somebody who takes the place of a CPU whose turns are over: a waiter is awake
+/// and at a loss; or the head that was woken has had the lock, or has given up, and the head sleeps.
 const RELIEVED: u32 = SLEEPER | NO_STEAL;
 
 /// Takes the lock past the queue; or competes for it as the one awake waiter, if nobody does yet.
@@ -186,14 +202,35 @@ impl<'a, P: Platform> Turns<'a, P> {
         self.first.is_some_and(|node| node.turns.load(Relaxed) >= self.p.tuning().rotate_turns)
     }
 
-    /// Yields, once every so many turns.
-    fn give_way(&self) {
-        let Some(node) = self.first else { return };
+    /// Relieved, whatever the word says.
+    const RELIEVED: u32 = u32::MAX;
+
+    fn is_relieved(&self) -> bool {
+        self.first.is_some_and(|node| node.turns.load(Relaxed) == Self::RELIEVED)
+    }
+
+    fn relieve(&self) {
+        if let Some(node) = self.first {
+            node.turns.store(Self::RELIEVED, Relaxed);
+        }
+    }
+
+    /// One more release since the turns are over: yields, once in so many. Returns how many there
+    /// were before.
+    fn give_way(&self) -> u32 {
+        let Some(node) = self.first else { return 0 };
+        let tuning = self.p.tuning();
         let turns = node.turns.load(Relaxed);
-        node.turns.store(turns.saturating_add(1), Relaxed);
-        if turns.checked_rem(self.p.tuning().yield_turns) == Some(0) {
+        let before = turns.saturating_sub(tuning.rotate_turns);
+        if turns < Self::RELIEVED - 1 {
+            node.turns.store(turns + 1, Relaxed);
+        }
+        // A context that has interrupted a wait keeps nobody waiting any longer.
+        let interrupts = node.nesting.load(Relaxed) != 0 || self.p.in_interrupt();
+        if before.checked_rem(tuning.yield_turns) == Some(0) && !interrupts {
             self.p.yield_cpu();
         }
+        before
     }
 
     fn begin_anew(&self) {
@@ -208,6 +245,9 @@ impl<'a, P: Platform> Turns<'a, P> {
         let Some(node) = self.first else { return false };
         let tuning = self.p.tuning();
         let mut turns = node.turns.load(Relaxed);
+        if turns >= tuning.rotate_turns {
+            return true;
+        }
         let looks = turns % Self::A_LOOK_AT_THE_CLOCK == 0;
         turns = turns.saturating_add(1);
         if looks {
@@ -223,3 +263,6 @@ impl<'a, P: Platform> Turns<'a, P> {
         turns >= tuning.rotate_turns
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -48,17 +48,18 @@ pub trait Admission {
         false
     }
 
-    /// After a release past others that wait. The lock may be gone by now.
-    #[inline]
-    fn released<P: Platform>(p: &P) {
-        let _ = p;
-    }
-
     /// Whether it does. Asked once a release, and only where it may.
     #[inline]
     fn leaves_asleep<P: Platform>(p: &P) -> bool {
         let _ = p;
         false
+    }
+
+    /// After a release that found `seen`, more than LOCKED, in the word, and has `kicked` the head or
+    /// not. The lock may be gone by now.
+    #[inline]
+    fn released<P: Platform>(p: &P, seen: u32, kicked: bool) {
+        let _ = (p, seen, kicked);
     }
 }
 

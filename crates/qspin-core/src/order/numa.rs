@@ -35,7 +35,8 @@
 //!   secondary one, and a flush puts that in front again. A flush is due `numa_threshold_ns` after
 //!   somebody was moved to a secondary queue that was empty. Every head asks once, when it becomes
 //!   the head; who finds it due hands over to the longest waiting of all. The bound is below.
-//! * **Q4** An urgent waiter is never moved, so nobody who came later is served before it.
+//! * **Q4** An urgent waiter is never moved, so nobody of the queue who came later is served before
+//!   it; thieves and a pending waiter may be, where the admission lets them.
 //!
 //! Where waiters halt ([`Halt`](crate::waiting::Halt)):
 //!
@@ -60,13 +61,16 @@
 //! With an admission that lets newcomers steal, that counts heads, not thieves.
 //!
 //! # Limits
-//! The clock is 32 bits of nanoseconds. Where no head comes for more than 4 s, a flush may be found due
-//! one threshold later than it was.
+//! The clock is 32 bits of nanoseconds. Where heads come less often than every 4 s, a flush may be
+//! found due some heads later than it was. On a platform without a clock nobody is flushed.
+//!
+//! When the main queue has run empty, the new owner looks at all of the secondary one for the nearest
+//! (`rest`), while others wait for the lock. In the series it looks at none.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use super::{Arranged, Order};
-use crate::events::{self, Event};
+use crate::events::{self, Event, Events};
 use crate::node::{Node, NodeId};
 use crate::platform::{AtomicWord, Platform};
 use crate::site::Site;
@@ -166,13 +170,9 @@ impl Order for Numa {
 /// Hands the secondary queue on to `next`; and the place to be near to, if that is kept.
 fn hand_on<P: Platform>(p: &P, node: &Node<P::Word>, next: NodeId, keeps_place: bool) {
     let to = p.node(next);
-    let there = to.place.load(Relaxed);
-    if there & URGENT != 0 {
-        events::count(p, Event::CnaPrioritised);
+    if P::Events::ENABLED {
+        count_hand_over(p, node, to);
     }
-    let here = node.place.load(Relaxed) & !URGENT;
-    let local = p.distance(here, there & !URGENT) == 0;
-    events::count(p, if local { Event::CnaLocalHandoff } else { Event::CnaRemoteHandoff });
     let head = node.second_head.load(Relaxed);
     if head == 0 {
         return;
@@ -184,6 +184,16 @@ fn hand_on<P: Platform>(p: &P, node: &Node<P::Word>, next: NodeId, keeps_place: 
     if keeps_place {
         to.near_to.store(node.near_to.load(Relaxed), Relaxed);
     }
+}
+
+fn count_hand_over<P: Platform>(p: &P, from: &Node<P::Word>, to: &Node<P::Word>) {
+    let there = to.place.load(Relaxed);
+    if there & URGENT != 0 {
+        events::count(p, Event::CnaPrioritised);
+    }
+    let here = from.place.load(Relaxed) & !URGENT;
+    let local = p.distance(here, there & !URGENT) == 0;
+    events::count(p, if local { Event::CnaLocalHandoff } else { Event::CnaRemoteHandoff });
 }
 
 /// Moves the waiter behind the head to the secondary queue if it is farther than `most`.

@@ -111,7 +111,7 @@ impl Waiting for Halt {
                         headship.raised = true;
                     }
                 }
-                if headship.arranges && may_arrange(p, word, me) {
+                if O::ARRANGES && headship.arranges && may_arrange(p, word, me) {
                     headship.arranges = O::arrange(p, me) != Arranged::Settled;
                     if headship.arranges {
                         chunk = 1;
@@ -190,7 +190,7 @@ fn release_slow<P: Platform, A: Admission>(p: &P, word: &P::Word, seen: u32) {
         || A::may_leave_asleep(seen) && *turn.get_or_insert_with(|| A::leaves_asleep(p))
     {
         match word.compare_exchange(seen, seen & !LOCKED, order) {
-            Ok(_) => return A::released(p),
+            Ok(_) => return A::released(p, seen, false),
             Err(now) => seen = now,
         }
     }
@@ -214,7 +214,7 @@ fn release_slow<P: Platform, A: Admission>(p: &P, word: &P::Word, seen: u32) {
     for node in ahead.into_iter().flatten() {
         kick(p, node, Event::KickAheadCount);
     }
-    A::released(p);
+    A::released(p, seen, true);
 }
 
 /// Patch 1 of the series: kick whatever the state. Before it: only whom the release sees halted.

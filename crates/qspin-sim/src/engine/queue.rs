@@ -69,6 +69,9 @@ impl Ord for Event {
 /// The events to come.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
+    /// The earliest of those made of late, if it is earlier than the heap's: most events are made
+    /// to be the next, and need not go through the heap.
+    front: Option<Event>,
     heap: BinaryHeap<Event>,
     made: u64,
 }
@@ -76,19 +79,33 @@ pub(crate) struct Queue {
 impl Queue {
     #[inline]
     pub(crate) fn push(&mut self, time: Time, what: What) {
-        self.heap.push(Event { time, number: self.made, what });
+        let event = Event { time, number: self.made, what };
         self.made += 1;
+        match &mut self.front {
+            // An event made later comes later at one time.
+            Some(front) if front.time <= time => self.heap.push(event),
+            Some(front) => {
+                let later = std::mem::replace(front, event);
+                self.heap.push(later);
+            }
+            None if self.heap.peek().is_some_and(|first| first.time <= time) => {
+                self.heap.push(event);
+            }
+            None => self.front = Some(event),
+        }
     }
 
     /// The time of the next event; the end of time if there is none.
     #[inline]
     pub(crate) fn next_time(&self) -> Time {
-        self.heap.peek().map_or(Time::MAX, |event| event.time)
+        let next = self.front.as_ref().or_else(|| self.heap.peek());
+        next.map_or(Time::MAX, |event| event.time)
     }
 
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<(Time, What)> {
-        self.heap.pop().map(|event| (event.time, event.what))
+        let next = self.front.take().or_else(|| self.heap.pop());
+        next.map(|event| (event.time, event.what))
     }
 
     /// Events made so far.

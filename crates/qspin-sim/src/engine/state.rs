@@ -6,10 +6,10 @@ use super::digest::{Digest, Happened};
 use super::progress::Progress;
 use super::queue::{Queue, What};
 use super::strand::{Client, Strand};
-use super::{Random, Time, Wait};
+use super::{Random, Time, Wait, from_ns};
 use crate::failure::Failure;
 use crate::hypervisor::Schedule;
-use crate::machine::{Line, Memory, Prices, Shape, WORDS};
+use crate::machine::{Distances, Line, Memory, Prices, Shape, WORDS};
 use crate::scenario::Scenario;
 
 /// All of it.
@@ -20,6 +20,7 @@ pub(crate) struct State {
     pub(crate) random: Random,
     pub(crate) digest: Digest,
     pub(crate) shape: Shape,
+    pub(crate) distances: Distances,
     memory: Memory,
     pub(crate) prices: Prices,
     pub(crate) lines: Vec<Line>,
@@ -28,6 +29,8 @@ pub(crate) struct State {
     pub(crate) strands: Vec<Strand>,
     /// Who runs.
     pub(crate) current: usize,
+    /// Who goes on next, as the last one to run has found out.
+    pub(crate) next: Option<Result<Option<usize>, Failure>>,
     pub(crate) schedule: Schedule,
     pub(crate) progress: Progress,
     /// When the workload is told to stop.
@@ -53,11 +56,13 @@ impl State {
             digest: Digest::default(),
             shape: scenario.machine.shape.clone(),
             memory: memory.clone(),
+            distances: scenario.machine.distances(),
             prices: scenario.machine.prices(),
             lines,
             values: vec![0; words],
             strands: (1..=cpus as u64).map(|cpu| Strand::new(Random::part(seed, cpu))).collect(),
             current: 0,
+            next: None,
             schedule: Schedule::new(scenario),
             progress: Progress::new(locks, scenario.watchdog()),
             stop_at: scenario.stop_at(),
@@ -65,6 +70,11 @@ impl State {
             audits: false,
             switches: 0,
         };
+        let spread = from_ns(scenario.start_ns);
+        for strand in &mut state.strands {
+            // Work, as it were, that is done when the strand is first on a processor.
+            strand.backlog = (spread as f64 * strand.random.unit()) as Time;
+        }
         state.begin();
         state
     }
@@ -81,6 +91,9 @@ impl State {
             if self.progress.unfinished == 0 {
                 return Ok(None);
             }
+            if let Some(failure) = self.failure.take() {
+                return Err(failure);
+            }
             let Some((time, what)) = self.queue.pop() else {
                 return Err(self.standstill());
             };
@@ -92,7 +105,6 @@ impl State {
             }
             if let Some(strand) = strand {
                 self.current = strand;
-                self.switches += 1;
                 return Ok(Some(strand));
             }
         }
@@ -158,16 +170,15 @@ impl State {
 
     /// A word, for people.
     pub(crate) fn name_of(&self, word: usize) -> String {
-        let (region, byte) = self.memory.locate(word);
-        let (number, rest) = (byte / 64, byte % 64);
+        let (region, number, byte) = self.memory.locate(word);
         match region {
-            0 => format!("lock {number} (byte {rest})"),
-            1 => format!("data line {number} (byte {rest})"),
+            0 => format!("lock {number} (byte {byte})"),
+            1 => format!("data line {number} (byte {byte})"),
             2 => {
                 let (cpu, level) = (number / LEVELS as usize, number % LEVELS as usize);
-                format!("node {level} of CPU {cpu} (byte {rest})")
+                format!("node {level} of CPU {cpu} (byte {byte})")
             }
-            _ => format!("the table of halted waiters (byte {byte})"),
+            _ => format!("line {number} of the table of halted waiters (byte {byte})"),
         }
     }
 
@@ -202,12 +213,17 @@ impl State {
         let request = self.lines[line].serving.take()?;
         self.lines[line].give_to(request.core);
         self.tell_watchers(line, request.core);
-        self.serve_next(line);
+        // Whoever has waited for the line does what it wanted with it; then it goes on.
         match request.client {
             Client::Strand { strand, turn } => {
+                self.free_if_wanted(line);
                 self.is_turn(strand, turn).map(|strand| self.transferred(strand))
             }
-            Client::Store { strand } => self.stored(strand as usize, line),
+            Client::Store { strand } => {
+                let strand = self.stored(strand as usize, line);
+                self.free_if_wanted(line);
+                strand
+            }
         }
     }
 

@@ -114,8 +114,8 @@ pub(crate) struct Strand {
     pub(crate) backlog: Time,
     /// It is to leave its processor as soon as the operation under way is done.
     pub(crate) leaves: bool,
-    /// Somebody else on its core counts as working.
-    pub(crate) works: bool,
+    /// Until when it works: what slows the other thread of its core down.
+    pub(crate) works_until: Time,
     pub(crate) stores: VecDeque<Store>,
     pub(crate) watch: Watch,
     /// Kicks that no halt has taken yet, by level (C4 of the platform).
@@ -143,7 +143,7 @@ impl Strand {
             on: false,
             backlog: 0,
             leaves: false,
-            works: false,
+            works_until: 0,
             stores: VecDeque::new(),
             watch,
             kicked: [false; LEVELS as usize],

@@ -90,15 +90,25 @@ impl World {
         }
     }
 
-    /// Lets the current strand sleep until its coroutine is resumed.
-    pub(crate) fn suspend<'a>(&'a self, state: RefMut<'a, State>) -> RefMut<'a, State> {
-        let yielder = self.yielders[state.current].get();
+    /// Lets the current strand sleep until it goes on.
+    ///
+    /// What happens meanwhile happens here, on its stack: often the next to go on is this strand
+    /// itself, and then no coroutine is switched.
+    pub(crate) fn suspend<'a>(&'a self, mut state: RefMut<'a, State>) -> RefMut<'a, State> {
+        let me = state.current;
+        let next = state.advance();
+        if matches!(next, Ok(Some(strand)) if strand == me) {
+            return state;
+        }
+        state.next = Some(next);
         // E3.
         drop(state);
         // SAFETY: E2: this is code that the coroutine of the current strand runs, so its yielder
         // is valid, and set.
-        unsafe { &*yielder }.suspend(());
-        self.state.borrow_mut()
+        unsafe { &*self.yielders[me].get() }.suspend(());
+        let mut state = self.state.borrow_mut();
+        state.switches += 1;
+        state
     }
 
     /// Runs `body` on every simulated CPU, until all have returned.
@@ -127,8 +137,11 @@ impl World {
 
     fn run_to_the_end(&self, fibers: &mut [Fiber]) -> Result<(), Failure> {
         loop {
-            let next = self.state.borrow_mut().advance()?;
-            let Some(strand) = next else { return Ok(()) };
+            let next = {
+                let mut state = self.state.borrow_mut();
+                state.next.take().unwrap_or_else(|| state.advance())
+            };
+            let Some(strand) = next? else { return Ok(()) };
             let result = fibers[strand].resume(());
             let mut state = self.state.borrow_mut();
             if let CoroutineResult::Return(()) = result {

@@ -4,26 +4,21 @@ use super::schedule::Standing;
 use crate::engine::{Happened, State, Time, Wait, What, World, to_ns};
 
 impl World {
-    /// Works for that long. Slower while the core's other hardware thread works as well.
+    /// Works for that long. Slower if the core's other hardware thread works as well when it
+    /// begins.
     pub(crate) fn work(&self, time: Time) {
         let mut state = self.state.borrow_mut();
         let me = state.current;
         let factor = state.prices.sibling_factor;
         let mut time = time;
         if factor > 1.0 {
-            drop(state);
-            state = self.synchronise();
             if state.has_working_sibling(me) {
                 time = (time as f64 * factor) as Time;
             }
-            state.strands[me].works = true;
-            state.strands[me].clock += time;
-            drop(state);
-            state = self.synchronise();
-            state.strands[me].works = false;
-        } else {
-            state.strands[me].clock += time;
+            let it = &mut state.strands[me];
+            it.works_until = it.clock + time;
         }
+        state.strands[me].clock += time;
         let clock = state.strands[me].clock;
         state.progress.moved(clock);
     }
@@ -198,7 +193,9 @@ impl State {
         true
     }
 
-    /// `cpu`, if it is ready and does not run, runs next on its processor, and soon.
+    /// `cpu`, if it is ready and does not run, runs next on its processor: at once, unless whoever
+    /// runs there has only just begun. (Else those that favour each other in step could keep one
+    /// from ever doing anything.)
     fn favour(&mut self, cpu: usize) {
         let now = self.now;
         let Some(task) = self.schedule.tasks.get_mut(cpu) else { return };
@@ -208,7 +205,11 @@ impl State {
         task.favoured = true;
         let processor = task.processor;
         let mine = self.strands.get(self.current).map(|it| it.processor);
-        if mine != Some(processor) {
+        let running = self.schedule.processors[usize::from(processor)].running;
+        let least = self.schedule.calls.least_slice;
+        let may_go =
+            running.is_none_or(|task| now >= self.schedule.tasks[task as usize].since + least);
+        if mine != Some(processor) && may_go {
             self.queue.push(now, What::Slice { processor, turn: super::Schedule::AT_ONCE });
         }
     }
@@ -234,7 +235,13 @@ impl State {
                 return;
             }
         }
-        let again = self.now + calls.pause_loop_exit + calls.pause_loop_window;
+        // It is away for the time of the exit, and looks at nothing.
+        let now = self.now;
+        let back = now + calls.pause_loop_exit;
+        let it = &mut self.strands[strand];
+        it.figures.spun += now.saturating_sub(it.watch.base);
+        it.watch.base = back;
+        let again = back + calls.pause_loop_window;
         self.queue.push(again, What::PauseLoop { strand: number, turn });
     }
 
@@ -245,15 +252,16 @@ impl State {
     }
 
     fn has_working_sibling(&self, strand: usize) -> bool {
-        let core = self.strands[strand].core;
-        let siblings = &self.strands;
-        let threads = self.shape.processors() / self.shape.cores();
-        (0..threads).any(|thread| {
-            let processor = u32::from(core) + thread * self.shape.cores();
+        let (core, cores) = (u32::from(self.strands[strand].core), self.shape.cores());
+        let clock = self.strands[strand].clock;
+        (0..self.shape.threads_per_core).any(|thread| {
+            let processor = core + thread * cores;
             let running = self.schedule.processors[processor as usize].running;
             running.is_some_and(|task| {
                 let task = task as usize;
-                task != strand && siblings.get(task).is_none_or(|sibling| sibling.works)
+                // A hog always works.
+                let works = self.strands.get(task).is_none_or(|it| it.works_until > clock);
+                task != strand && works
             })
         })
     }

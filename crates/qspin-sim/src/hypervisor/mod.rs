@@ -48,6 +48,10 @@ pub struct Hypervisor {
     pub latency: f64,
     /// The shortest slice.
     pub least_slice: f64,
+    /// Slices take between `1 - slice_jitter` and `1 + slice_jitter` of their time, at random: ticks
+    /// and interrupts keep processors from marching in step.
+    #[serde(default)]
+    pub slice_jitter: f64,
     /// How much less time than the running one a waking task must have had to come at once.
     pub wake_granularity: f64,
     /// From one levelling of the queues to the next; 0: never.
@@ -103,6 +107,7 @@ pub(crate) struct Calls {
     yields: Time,
     latency: Time,
     least_slice: Time,
+    slice_jitter: f64,
     wake_granularity: Time,
     balance: Time,
     pulls: bool,
@@ -147,6 +152,10 @@ impl Hypervisor {
             let names = "hypervisor.least_slice, .yield and .halt";
             return Err(format!("{names} must be at least 1 ns, or time might stand still"));
         }
+        if !(0.0..=1.0).contains(&self.slice_jitter) {
+            let jitter = self.slice_jitter;
+            return Err(format!("hypervisor.slice_jitter is {jitter}: it must be from 0 to 1"));
+        }
         if self.quota > 0.0 && self.period < 1.0 {
             return Err("hypervisor.quota needs a period of at least 1 ns".to_owned());
         }
@@ -162,6 +171,7 @@ impl Hypervisor {
             yields: from_ns(self.yields),
             latency: from_ns(self.latency),
             least_slice: from_ns(self.least_slice),
+            slice_jitter: self.slice_jitter,
             wake_granularity: from_ns(self.wake_granularity),
             balance: from_ns(self.balance),
             pulls: self.pulls,
@@ -172,6 +182,22 @@ impl Hypervisor {
             run_status_look: from_ns(self.run_status_look),
             quota: from_ns(self.quota),
             period: from_ns(self.period),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hypervisors_that_come_with_the_crate_are_possible() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/hypervisors");
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let text = std::fs::read_to_string(&path).unwrap();
+            let hypervisor: Hypervisor = toml::from_str(&text).unwrap();
+            assert_eq!(hypervisor.check(), Ok(()), "{}", path.display());
         }
     }
 }

@@ -31,7 +31,7 @@ impl State {
         self.count_quota();
         let running = self.running_cpus();
         self.schedule.quota_turn = self.schedule.quota_turn.wrapping_add(1);
-        if running > 0 && self.schedule.quota_left > 0 {
+        if running > 0 {
             let turn = self.schedule.quota_turn;
             let spent = self.now + self.schedule.quota_left.div_ceil(running);
             self.queue.push(spent, What::QuotaSpent { turn });
@@ -66,7 +66,7 @@ impl State {
                     }
                 }
                 Standing::Ready => {
-                    self.schedule.processors[processor].ready.retain(|&it| it as usize != task);
+                    self.schedule.strike(task as u32);
                     self.schedule.tasks[task].standing = Standing::Throttled;
                 }
                 Standing::Blocked | Standing::Throttled | Standing::Gone => {}

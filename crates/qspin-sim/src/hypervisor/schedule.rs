@@ -66,6 +66,8 @@ pub(crate) struct Schedule {
     pub(super) calls: Calls,
     pub(super) tasks: Vec<Task>,
     pub(super) processors: Vec<Processor>,
+    /// Tasks in all queues.
+    ready: usize,
     pub(super) cpus: usize,
     pub(super) quota_left: Time,
     pub(super) quota_seen: Time,
@@ -110,6 +112,7 @@ impl Schedule {
             calls,
             tasks,
             processors: vec![Processor::default(); processors],
+            ready: 0,
             cpus,
             quota_left: calls.quota,
             quota_seen: 0,
@@ -132,6 +135,25 @@ impl Schedule {
         self.preemptions
     }
 
+    fn line_up(&mut self, processor: usize, task: u32) {
+        self.processors[processor].ready.push(task);
+        self.ready += 1;
+    }
+
+    fn call_up(&mut self, processor: usize, place: usize) -> u32 {
+        self.ready -= 1;
+        self.processors[processor].ready.remove(place)
+    }
+
+    /// Takes a ready task out of its queue.
+    pub(super) fn strike(&mut self, task: u32) {
+        let processor = usize::from(self.tasks[task as usize].processor);
+        let place = self.processors[processor].ready.iter().position(|&it| it == task);
+        if let Some(place) = place {
+            self.call_up(processor, place);
+        }
+    }
+
     fn may_run(&self, task: u32, processor: usize) -> bool {
         let allowed = &self.tasks[task as usize].allowed;
         allowed.is_empty() || allowed.contains(&(processor as u16))
@@ -150,7 +172,7 @@ impl State {
     pub(crate) fn begin_schedule(&mut self) {
         for task in 0..self.schedule.tasks.len() {
             let processor = self.schedule.tasks[task].processor;
-            self.schedule.processors[usize::from(processor)].ready.push(task as u32);
+            self.schedule.line_up(usize::from(processor), task as u32);
         }
         for processor in 0..self.schedule.processors.len() {
             self.dispatch(processor, None);
@@ -202,15 +224,16 @@ impl State {
         let ready = &self.schedule.processors[processor].ready;
         let rank = |&(_, task): &(usize, &u32)| {
             let it = &tasks[*task as usize];
-            (Some(*task) == after, !it.favoured, it.had)
+            // All that come back from a long absence count alike; who has run least goes first.
+            (Some(*task) == after, !it.favoured, it.had, it.ran)
         };
         let (place, _) = ready.iter().enumerate().min_by_key(rank)?;
-        Some(self.schedule.processors[processor].ready.remove(place))
+        Some(self.schedule.call_up(processor, place))
     }
 
     /// A task of the longest queue that may run here.
     fn pull(&mut self, processor: usize) -> Option<u32> {
-        if !self.schedule.calls.pulls {
+        if !self.schedule.calls.pulls || self.schedule.ready == 0 {
             return None;
         }
         let schedule = &self.schedule;
@@ -223,7 +246,7 @@ impl State {
             .enumerate()
             .filter_map(|(from, it)| Some((from, movable(it)?)))
             .max_by_key(|&(from, _)| (schedule.processors[from].ready.len(), usize::MAX - from))?;
-        let task = self.schedule.processors[from].ready.remove(place);
+        let task = self.schedule.call_up(from, place);
         self.move_task(task, from, processor);
         Some(task)
     }
@@ -254,6 +277,12 @@ impl State {
         it.slice_is_due = true;
         let tasks = it.ready.len() as Time + 1;
         let slice = (calls.latency / tasks).max(calls.least_slice).max(1);
+        let slice = if calls.slice_jitter > 0.0 {
+            (slice as f64 * (1.0 + calls.slice_jitter * (2.0 * self.random.unit() - 1.0))) as Time
+        } else {
+            slice
+        };
+        let it = &mut self.schedule.processors[processor];
         let what = What::Slice { processor: processor as u16, turn: it.turn };
         let since = self.schedule.tasks[task as usize].since;
         self.queue.push((since + slice).max(now), what);
@@ -277,7 +306,9 @@ impl State {
             }
             return;
         }
-        if nobody_else {
+        // Several that wake in one moment displace whoever ran before, not each other.
+        let just_begun = self.schedule.tasks[task as usize].since == self.now;
+        if nobody_else || turn == Schedule::AT_ONCE && just_begun {
             return;
         }
         let (grace, now) = (self.schedule.calls.holder_grace, self.now);
@@ -291,8 +322,9 @@ impl State {
         }
         if self.take_off(task, Standing::Ready) {
             self.schedule.preemptions += 1;
-            // At the end of its slice it may be the next again, if it has had the least.
-            self.dispatch(number, (turn == Schedule::AT_ONCE).then_some(task));
+            // Somebody else's turn, though it may have had the least by a hair: which of the two it
+            // is would else be decided by nanoseconds, for a whole slice.
+            self.dispatch(number, Some(task));
         }
     }
 
@@ -316,10 +348,9 @@ impl State {
         it.standing = to;
         it.in_grace = false;
         let processor = usize::from(it.processor);
-        let it = &mut self.schedule.processors[processor];
-        it.running = None;
+        self.schedule.processors[processor].running = None;
         if to == Standing::Ready {
-            it.ready.push(task);
+            self.schedule.line_up(processor, task);
         }
         self.digest.add(now, Happened::Left, task as usize, processor as u32);
         if strand < self.schedule.cpus {
@@ -389,7 +420,7 @@ impl State {
         // A sleeper's credit is bounded.
         it.had = it.had.max(least.saturating_sub(calls.latency / 2));
         let had = it.had;
-        self.schedule.processors[processor].ready.push(task);
+        self.schedule.line_up(processor, task);
         match self.schedule.processors[processor].running {
             None => self.dispatch(processor, None),
             Some(running) => {
@@ -437,10 +468,10 @@ impl State {
                 }
             }
             let Some((_, from, place, to)) = best else { break };
-            let task = self.schedule.processors[from].ready.remove(place);
+            let task = self.schedule.call_up(from, place);
             self.move_task(task, from, to);
             self.schedule.tasks[task as usize].processor = to as u16;
-            self.schedule.processors[to].ready.push(task);
+            self.schedule.line_up(to, task);
             self.dispatch(to, None);
             self.end_slice_in_time(to);
         }

@@ -7,30 +7,31 @@
 
 use super::Request;
 
-/// A set of cores. Up to 64 cost no allocation.
+/// A set of cores. Up to 128 cost no allocation, and none of the steps for more.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cores {
-    low: u64,
-    high: Vec<u64>,
+    low: u128,
+    high: Vec<u128>,
 }
 
 impl Cores {
     #[inline]
     pub(crate) fn contains(&self, core: u16) -> bool {
-        let (place, bit) = (usize::from(core / 64), 1 << (core % 64));
-        if place == 0 {
+        let bit = 1 << (core % 128);
+        if core < 128 {
             return self.low & bit != 0;
         }
-        self.high.get(place - 1).is_some_and(|bits| bits & bit != 0)
+        self.high.get(usize::from(core / 128) - 1).is_some_and(|bits| bits & bit != 0)
     }
 
     #[inline]
     pub(crate) fn insert(&mut self, core: u16) {
-        let (place, bit) = (usize::from(core / 64), 1 << (core % 64));
-        if place == 0 {
+        let bit = 1 << (core % 128);
+        if core < 128 {
             self.low |= bit;
             return;
         }
+        let place = usize::from(core / 128);
         if self.high.len() < place {
             self.high.resize(place, 0);
         }
@@ -41,23 +42,25 @@ impl Cores {
     #[inline]
     pub(crate) fn become_only(&mut self, core: u16) {
         self.low = 0;
-        self.high.fill(0);
+        for word in &mut self.high {
+            *word = 0;
+        }
         self.insert(core);
     }
 
     /// Every core of the set, in order.
+    #[inline]
     pub(crate) fn iter(&self) -> impl Iterator<Item = u16> + '_ {
-        let words = std::iter::once(self.low).chain(self.high.iter().copied());
-        words.enumerate().flat_map(|(place, word)| {
-            let mut rest = word;
-            std::iter::from_fn(move || {
-                if rest == 0 {
-                    return None;
-                }
-                let bit = rest.trailing_zeros();
-                rest &= rest - 1;
-                Some((place * 64) as u16 + bit as u16)
-            })
+        let mut rest = self.low;
+        let mut place = 0;
+        std::iter::from_fn(move || {
+            while rest == 0 {
+                rest = *self.high.get(place)?;
+                place += 1;
+            }
+            let bit = rest.trailing_zeros();
+            rest &= rest - 1;
+            Some((place * 128) as u16 + bit as u16)
         })
     }
 }

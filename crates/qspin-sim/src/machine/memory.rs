@@ -19,6 +19,8 @@ const LINE_BYTES: usize = 64;
 struct Region {
     address: usize,
     bytes: usize,
+    /// Bytes of one of its structures.
+    each: usize,
     first_word: usize,
 }
 
@@ -43,7 +45,8 @@ impl Memory {
             structures.is_empty() || address.is_multiple_of(LINE_BYTES),
             "a region of simulated memory begins a line"
         );
-        self.regions.push(Region { address, bytes, first_word: self.words });
+        let each = size_of::<T>().max(1);
+        self.regions.push(Region { address, bytes, each, first_word: self.words });
         self.words += bytes.div_ceil(LINE_BYTES) * WORDS;
     }
 
@@ -64,11 +67,14 @@ impl Memory {
         panic!("a simulated word is used that lies outside of simulated memory")
     }
 
-    /// The region of a place, and the byte in it.
-    pub(crate) fn locate(&self, place: usize) -> (usize, usize) {
+    /// What lies at a place: the number of its region, of the structure in it, and of the byte in
+    /// that.
+    pub(crate) fn locate(&self, place: usize) -> (usize, usize, usize) {
         let region = self.regions.iter().rposition(|region| region.first_word <= place);
         let region = region.unwrap_or(0);
-        (region, (place - self.regions[region].first_word) * 4)
+        let byte = (place - self.regions[region].first_word) * 4;
+        let each = self.regions[region].each;
+        (region, byte / each, byte % each)
     }
 }
 
@@ -89,7 +95,7 @@ mod tests {
         assert_eq!(place(&second[0].0[0]), 32);
         assert_eq!(place(&second[0].0[17]) / WORDS, 3);
         assert_eq!(memory.words(), 64);
-        assert_eq!(memory.locate(17), (0, 68));
-        assert_eq!(memory.locate(33), (1, 4));
+        assert_eq!(memory.locate(17), (0, 1, 4));
+        assert_eq!(memory.locate(33), (1, 0, 4));
     }
 }

@@ -91,6 +91,10 @@ pub struct Costs {
     /// one that came first: 0 to 1.
     #[serde(default)]
     pub near_bias: f64,
+    /// What is left of the cost of a transfer that has had to wait for the line: 0 to 1. Of the
+    /// three ways of a request (to the directory, to the owner, back) it has made the first.
+    #[serde(default = "one")]
+    pub queued: f64,
     /// Stores that the store buffer holds.
     pub store_buffer: u32,
     /// Whether a store asks for its line at once, although others are before it in the buffer.
@@ -113,9 +117,6 @@ pub(crate) struct Prices {
     pub(crate) fence: Time,
     pub(crate) pause: Time,
     pub(crate) clock: Time,
-    /// By distance: the core itself, its cache, its socket, one hop.
-    by_distance: [Time; 4],
-    further_hop: Time,
     pub(crate) memory: Time,
     pub(crate) read_occupancy: Time,
     pub(crate) invalidate: Time,
@@ -123,6 +124,8 @@ pub(crate) struct Prices {
     pub(crate) jitter: u64,
     /// Out of 65536.
     pub(crate) near_bias: u32,
+    /// In 65536ths.
+    pub(crate) queued: u64,
     pub(crate) store_buffer: usize,
     pub(crate) store_prefetch: bool,
     pub(crate) sibling_factor: f64,
@@ -137,31 +140,43 @@ impl Prices {
             fence: from_ns(costs.fence),
             pause: from_ns(costs.pause),
             clock: from_ns(costs.clock),
-            by_distance: [costs.load_hit, costs.same_cache, costs.same_socket, costs.other_socket]
-                .map(from_ns),
-            further_hop: from_ns(costs.further_hop),
             memory: from_ns(costs.memory),
             read_occupancy: from_ns(costs.read_occupancy),
             invalidate: from_ns(costs.invalidate),
             jitter: (costs.jitter * 65536.0) as u64,
             near_bias: (costs.near_bias * 65536.0) as u32,
+            queued: (costs.queued * 65536.0) as u64,
             store_buffer: costs.store_buffer as usize,
             store_prefetch: costs.store_prefetch,
             sibling_factor: costs.sibling_factor,
         }
     }
+}
 
-    /// What it takes to bring a line from there.
+/// What it takes to bring a line from one core to another, looked up instead of computed: it is
+/// asked several times an operation.
+#[derive(Debug, Clone)]
+pub(crate) struct Distances {
+    /// Socket and last-level cache of each core; caches are numbered through all sockets.
+    places: Vec<(u16, u16)>,
+    sockets: usize,
+    /// Between two sockets, or two caches of one.
+    between: Vec<Time>,
+    same_core: Time,
+    same_cache: Time,
+}
+
+impl Distances {
     #[inline]
-    pub(crate) fn over(&self, distance: Distance) -> Time {
-        match distance {
-            Distance::SameCore => self.by_distance[0],
-            Distance::SameCache => self.by_distance[1],
-            Distance::SameSocket => self.by_distance[2],
-            Distance::Hops(hops) => {
-                self.by_distance[3] + self.further_hop * Time::from(hops.saturating_sub(1))
-            }
+    pub(crate) fn over(&self, from: u16, to: u16) -> Time {
+        if from == to {
+            return self.same_core;
         }
+        let (here, there) = (self.places[usize::from(from)], self.places[usize::from(to)]);
+        if here.1 == there.1 {
+            return self.same_cache;
+        }
+        self.between[usize::from(here.0) * self.sockets + usize::from(there.0)]
     }
 }
 
@@ -209,7 +224,9 @@ impl Machine {
                 return Err(format!("costs.{name} is {ns}: it must be at least 0.001 ns"));
             }
         }
-        for (name, part) in [("jitter", costs.jitter), ("near_bias", costs.near_bias)] {
+        let parts =
+            [("jitter", costs.jitter), ("near_bias", costs.near_bias), ("queued", costs.queued)];
+        for (name, part) in parts {
             if !(0.0..=1.0).contains(&part) {
                 return Err(format!("costs.{name} is {part}: it must be from 0 to 1"));
             }
@@ -225,7 +242,53 @@ impl Machine {
         Ok(())
     }
 
+    pub(crate) fn distances(&self) -> Distances {
+        let (shape, costs) = (&self.shape, &self.costs);
+        let place = |core| {
+            let socket = shape.socket_of(core);
+            (socket as u16, (core / shape.llc()) as u16)
+        };
+        let between = |here: u32, there: u32| {
+            let first = |socket| socket * shape.cores_per_socket;
+            match shape.distance(first(here), first(there)) {
+                Distance::Hops(hops) => {
+                    costs.other_socket + costs.further_hop * f64::from(hops.saturating_sub(1))
+                }
+                Distance::SameCore | Distance::SameCache | Distance::SameSocket => {
+                    costs.same_socket
+                }
+            }
+        };
+        let sockets = 0..shape.sockets;
+        Distances {
+            places: (0..shape.cores()).map(place).collect(),
+            sockets: shape.sockets as usize,
+            between: sockets
+                .clone()
+                .flat_map(|here| sockets.clone().map(move |there| (here, there)))
+                .map(|(here, there)| from_ns(between(here, there)))
+                .collect(),
+            same_core: from_ns(costs.load_hit),
+            same_cache: from_ns(costs.same_cache),
+        }
+    }
+
     pub(crate) fn prices(&self) -> Prices {
         Prices::new(&self.costs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machines_that_come_with_the_crate_are_possible() {
+        for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/machines")).unwrap() {
+            let path = entry.unwrap().path();
+            let text = std::fs::read_to_string(&path).unwrap();
+            let machine = Machine::from_toml(&text);
+            assert!(machine.is_ok_and(|it| !it.source.is_empty()), "{}", path.display());
+        }
     }
 }

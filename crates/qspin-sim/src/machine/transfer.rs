@@ -4,7 +4,9 @@
 //! A line serves one transfer of ownership at a time; reads overlap, each keeping the line for its
 //! occupancy only. Who has to wait, waits in the line's queue. Who is served next is not who came
 //! first alone: with the machine's `near_bias` it is the nearest to the present owner, as
-//! interconnects prefer whom they reach first. When a read is served, all that wait are.
+//! interconnects prefer whom they reach first. When a read is served, all that wait are. A request
+//! that has waited has made the first part of its way meanwhile: what is left of its cost is the
+//! machine's `queued`.
 //!
 //! A read that is under way while the line goes to a new owner delivers what the line holds when it
 //! arrives, and leaves no copy.
@@ -12,7 +14,6 @@
 //! # Limits
 //! No home node: what a transfer costs does not depend on whose memory the line belongs to.
 
-use super::{Distance, Line};
 use crate::engine::{Client, State, Time, What};
 
 /// Somebody wants a line.
@@ -33,22 +34,24 @@ impl State {
         if it.serving.is_some() || !it.waiting.is_empty() {
             it.waiting.push(request);
         } else if self.now >= it.free_at {
-            self.serve(line, request, 0);
+            self.serve(line, request, 0, false);
         } else {
             it.waiting.push(request);
             self.free_later(line);
         }
     }
 
-    /// Serves `request` now, or, a read, that much later.
-    fn serve(&mut self, line: usize, request: Request, after: Time) {
+    /// Serves `request` now, or, a read, that much later. One that has `waited` has been on its way
+    /// meanwhile.
+    fn serve(&mut self, line: usize, request: Request, after: Time, waited: bool) {
+        let rest = if waited { self.prices.queued } else { 65536 };
         if request.owns {
-            let cost = self.jittered(self.cost_of_owning(line, request.core));
+            let cost = self.jittered(self.cost_of_owning(line, request.core) * rest / 65536);
             self.lines[line].serving = Some(request);
             self.queue.push(self.now + cost, What::Granted { line: line as u32 });
             return;
         }
-        let cost = self.jittered(self.cost_of_reading(line, request.core));
+        let cost = self.jittered(self.cost_of_reading(line, request.core) * rest / 65536);
         self.lines[line].share();
         self.lines[line].free_at = self.now + after + self.prices.read_occupancy;
         let Client::Strand { strand, turn } = request.client else {
@@ -73,7 +76,7 @@ impl State {
         let next = self.choose(line);
         if self.lines[line].waiting[next].owns {
             let request = self.lines[line].waiting.remove(next);
-            self.serve(line, request, 0);
+            self.serve(line, request, 0, true);
             return;
         }
         let mut after = 0;
@@ -82,7 +85,7 @@ impl State {
             if request.owns {
                 self.lines[line].waiting.push(request);
             } else {
-                self.serve(line, request, after);
+                self.serve(line, request, after, true);
                 after += self.prices.read_occupancy;
             }
         }
@@ -99,63 +102,71 @@ impl State {
         }
     }
 
-    /// Which of those that wait is next.
-    fn choose(&mut self, line: usize) -> usize {
-        let waiting = self.lines[line].waiting.len();
-        if waiting == 1 || self.random.below(65536) >= self.prices.near_bias {
-            return 0;
+    /// The line serves the next request, if there is one, as soon as what happens now is done.
+    pub(crate) fn free_if_wanted(&mut self, line: usize) {
+        if !self.lines[line].waiting.is_empty() {
+            self.free_later(line);
         }
-        let it = &self.lines[line];
-        let Some(owner) = it.owner().or_else(|| it.sharers.iter().next()) else { return 0 };
-        let far = |place: usize| {
-            self.shape.distance(owner.into(), self.lines[line].waiting[place].core.into())
-        };
-        let nearest = (0..waiting).map(far).min();
-        let near = (0..waiting).filter(|&place| Some(far(place)) == nearest).count();
-        let chosen = self.random.below(near as u32) as usize;
-        let far = |place: usize| {
-            self.shape.distance(owner.into(), self.lines[line].waiting[place].core.into())
-        };
-        (0..waiting).filter(|&place| Some(far(place)) == nearest).nth(chosen).unwrap_or(0)
     }
 
-    #[inline]
-    fn over(&self, from: u16, to: u16) -> Time {
-        self.prices.over(self.shape.distance(from.into(), to.into()))
+    /// Which of those that wait is next.
+    fn choose(&mut self, line: usize) -> usize {
+        let it = &self.lines[line];
+        if it.waiting.len() == 1 || self.random.below(65536) >= self.prices.near_bias {
+            return 0;
+        }
+        let Some(owner) = it.owner().or_else(|| it.sharers.iter().next()) else { return 0 };
+        // Of the nearest, each with the same chance.
+        let (mut nearest, mut alike, mut chosen) = (Time::MAX, 0, 0);
+        for (place, request) in it.waiting.iter().enumerate() {
+            let far = self.distances.over(owner, request.core);
+            if far < nearest {
+                (nearest, alike, chosen) = (far, 1, place);
+            } else if far == nearest {
+                alike += 1;
+                if self.random.below(alike) == 0 {
+                    chosen = place;
+                }
+            }
+        }
+        chosen
     }
 
     /// What it takes to bring the line's data to `core`.
     fn cost_of_reading(&self, line: usize, core: u16) -> Time {
         let it = &self.lines[line];
         if let Some(owner) = it.owner() {
-            return self.over(owner, core);
+            return self.distances.over(owner, core);
         }
-        self.nearest(it, core).map_or(self.prices.memory, |distance| self.prices.over(distance))
-    }
-
-    fn nearest(&self, line: &Line, core: u16) -> Option<Distance> {
-        if line.is_at(core) {
-            return Some(Distance::SameCore);
+        if it.is_at(core) {
+            return self.distances.over(core, core);
         }
-        line.sharers.iter().map(|sharer| self.shape.distance(sharer.into(), core.into())).min()
+        let from = it.sharers.iter().map(|sharer| self.distances.over(sharer, core));
+        from.min().unwrap_or(self.prices.memory)
     }
 
     /// What it takes to make `core` the line's owner: its data, or the slowest of those that lose
     /// their copies.
     fn cost_of_owning(&self, line: usize, core: u16) -> Time {
         let it = &self.lines[line];
-        if it.owner().is_some() {
-            return self.cost_of_reading(line, core);
+        if let Some(owner) = it.owner() {
+            return self.distances.over(owner, core);
         }
-        let data = if it.is_at(core) { 0 } else { self.cost_of_reading(line, core) };
-        let mut copies = 0;
-        let mut farthest = None;
+        let (mut copies, mut nearest, mut farthest) = (0, Time::MAX, 0);
         for sharer in it.sharers.iter().filter(|&sharer| sharer != core) {
+            let far = self.distances.over(sharer, core);
             copies += 1;
-            farthest = farthest.max(Some(self.shape.distance(sharer.into(), core.into())));
+            nearest = nearest.min(far);
+            farthest = farthest.max(far);
         }
-        let acknowledged = farthest.map_or(0, |distance| self.prices.over(distance));
-        data.max(acknowledged) + self.prices.invalidate * copies
+        let data = if it.is_at(core) {
+            0
+        } else if copies == 0 {
+            self.prices.memory
+        } else {
+            nearest
+        };
+        data.max(farthest) + self.prices.invalidate * copies
     }
 
     #[inline]

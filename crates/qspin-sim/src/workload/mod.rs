@@ -9,6 +9,7 @@ mod kernel_lock_bench;
 mod locktorture;
 mod sections;
 mod station;
+mod system_calls;
 
 use qspin_core::lock::RawLock;
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,7 @@ pub use kernel_lock_bench::KernelLockBench;
 pub use locktorture::{Locktorture, LongDelays};
 pub use sections::Sections;
 pub use station::Station;
+pub use system_calls::{Step, SystemCalls};
 
 /// What one workload is to the simulator.
 pub trait Work {
@@ -98,6 +100,8 @@ workloads! {
     KernelLockBench,
     /// A kernel build: document 001.
     KernelBuild,
+    /// A loop of system calls, described by its critical sections.
+    SystemCalls,
 }
 
 /// Checks that lengths are possible.

@@ -30,6 +30,11 @@ pub struct Station<L> {
     cpus: u32,
 }
 
+impl<L> Station<L> {
+    /// Words that lie in a lock's own line, behind the lock.
+    pub const BESIDE: u32 = BESIDE as u32;
+}
+
 impl<L: RawLock<SimPlatform>> Station<L> {
     /// A station of so many locks, each in a line of its own, with so many lines of data.
     pub(crate) fn new(locks: u32, lines: usize, pieces: u64, cpus: u32) -> Self {

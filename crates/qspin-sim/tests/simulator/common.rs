@@ -27,6 +27,7 @@ pub(crate) fn hypervisor() -> Hypervisor {
         yields: 600.0,
         latency: 60_000.0,
         least_slice: 10_000.0,
+        slice_jitter: 0.1,
         wake_granularity: 5000.0,
         balance: 100_000.0,
         pulls: true,

@@ -66,3 +66,29 @@ fn no_watcher_is_ever_without_a_copy_or_a_read() {
         }
     }
 }
+
+#[test]
+fn no_lock_starves_its_own_release_where_many_watch() {
+    for &lock in Lock::ALL {
+        let mut scenario = common::counting(lock, 48, 5);
+        scenario.machine.shape.cores_per_socket = 24;
+        scenario.watchdog_ns = 1e7;
+        assert_eq!(sections_of(&scenario, 1), 48 * 5);
+    }
+}
+
+#[test]
+fn near_waiters_first_keeps_the_lock_on_its_socket_and_the_threshold_bounds_it() {
+    let remote = |lock, threshold: u32| {
+        let mut scenario = common::counting(lock, 8, 300);
+        scenario.start_ns = 1e4;
+        scenario.tuning.insert("numa_threshold_ns".to_owned(), threshold);
+        let outcome = simulate(&scenario, 1).unwrap();
+        outcome.remote_hand_overs as f64 / outcome.hand_overs as f64
+    };
+    let native = remote(Lock::Native, 1_000_000);
+    let often = remote(Lock::Cna, 2000);
+    let seldom = remote(Lock::Cna, 1_000_000);
+    // First come, first served changes sockets where the order in which they came does.
+    assert!(seldom < often / 4.0 && seldom < native / 4.0, "{seldom} {often} {native}");
+}

@@ -3,5 +3,7 @@
 mod common;
 mod costs;
 mod determinism;
+mod hypervisor;
 mod locks;
 mod planted;
+mod workloads;

@@ -41,7 +41,8 @@ pub(crate) fn say_unless_blocked(line: &[u8]) {
     let mut stderr = libc::pollfd { fd: libc::STDERR_FILENO, events: libc::POLLOUT, revents: 0 };
     // SAFETY: one valid `pollfd`, and a timeout of 0.
     let ready = unsafe { syscall(libc::SYS_poll, [&raw mut stderr as u64, 1, 0, 0, 0]) };
-    if ready == 1 && stderr.revents & libc::POLLOUT != 0 {
+    // And nothing else: a pipe that nobody reads is ready, too, and writing to it kills.
+    if ready == 1 && stderr.revents == libc::POLLOUT {
         let arguments = [stderr.fd as u64, line.as_ptr() as u64, line.len() as u64, 0, 0];
         // SAFETY: the bytes are valid for reading.
         unsafe { syscall(libc::SYS_write, arguments) };

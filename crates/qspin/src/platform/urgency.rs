@@ -17,7 +17,8 @@
 //! # Limits
 //! Real-time is SCHED_FIFO, SCHED_RR or SCHED_DEADLINE. A thread that runs at such a priority only
 //! because somebody waits for it (priority inheritance) has its own policy still. A handler that
-//! neither says so nor interrupts a wait is as the thread that it interrupts.
+//! neither says so nor interrupts a wait is as the thread that it interrupts. A filter of system calls
+//! may refuse `sched_getscheduler` (then no thread is real-time), but must not kill for it.
 
 use core::cell::Cell;
 

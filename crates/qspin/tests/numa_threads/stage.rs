@@ -132,11 +132,19 @@ fn fail(what: &str) -> ! {
     std::process::exit(101);
 }
 
+/// Looks after which nobody believes any more that it happens: half a minute of them at the least, where
+/// a turn takes milliseconds. Looks, not time: a machine may be slow, and a process may be stopped.
+const LOOKS: u32 = 500_000;
+
 /// Waits for it, without being in anybody's way.
 fn until(condition: impl Fn() -> bool) {
-    while !condition() {
+    for _ in 0..LOOKS {
+        if condition() {
+            return;
+        }
         thread::sleep(Duration::from_micros(20));
     }
+    fail("what the model says will happen does not");
 }
 
 impl<L: RawLock<OnStage> + Sync> Shared<L> {

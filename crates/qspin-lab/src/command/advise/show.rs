@@ -54,7 +54,8 @@ fn rows(inputs: &Inputs, topology: Option<&str>) -> Vec<[String; 3]> {
     let threads = match inputs.threads {
         Threads::Said(threads) => row("threads", threads.to_string(), "said"),
         Threads::Now(_) | Threads::Unknown => {
-            row("threads", "not said: no more than CPUs".to_owned(), "--threads N says it")
+            let than = if inputs.has_one_cpu() { "more than one" } else { "no more than CPUs" };
+            row("threads", format!("not said: {than}"), "--threads N says it")
         }
     };
     let (hypervisor, source) = match &inputs.hypervisor {
@@ -120,7 +121,9 @@ fn remarks(inputs: &Inputs) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if let Threads::Now(_) | Threads::Unknown = inputs.threads {
+    // On one CPU it would change nothing.
+    let unsaid = matches!(inputs.threads, Threads::Now(_) | Threads::Unknown);
+    if unsaid && !inputs.has_one_cpu() {
         remarks.push(format!(
             "A program that will have more than {} must say so: by --threads here, by QSPIN_THREADS \
              or in code when it runs.",

@@ -99,7 +99,7 @@ fn nodes(folder: &Path) -> io::Result<BTreeMap<u32, File>> {
             continue;
         };
         let path = entry.path().join("cpulist");
-        let text = fs::read_to_string(&path).map_err(|error| in_file(&path, &error))?;
+        let text = text_of(&path).map_err(|error| in_file(&path, &error))?;
         nodes.insert(number, (path, text));
         if nodes.len() > MOST_NODES {
             let message = format!("{}: more than {MOST_NODES} nodes", folder.display());
@@ -224,9 +224,18 @@ fn ranks(rows: &[(u32, &Path)], wanted: &[u32]) -> io::Result<Vec<u32>> {
     Ok(table.iter().enumerate().map(rank).collect())
 }
 
+/// The text of a file. Of a pipe or a device nobody knows when it ends, and a program is being loaded.
+fn text_of(path: &Path) -> io::Result<String> {
+    let kind = fs::metadata(path)?.file_type();
+    if !kind.is_file() && !kind.is_dir() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+    }
+    fs::read_to_string(path)
+}
+
 /// A file that may be missing.
 fn optional(path: &Path) -> io::Result<Option<File>> {
-    match fs::read_to_string(path) {
+    match text_of(path) {
         Ok(text) => Ok(Some((path.to_owned(), text))),
         Err(error)
             if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>

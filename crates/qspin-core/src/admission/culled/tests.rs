@@ -1,0 +1,146 @@
+use core::cell::Cell;
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+use super::*;
+use crate::events::NoEvents;
+use crate::platform::CpuId;
+use crate::tuning::Tuning;
+use crate::waiting::Halt;
+use crate::word::SLOW;
+
+/// A CPU whose turns are over after two, and that then yields at every third release.
+struct Cpu {
+    tuning: Tuning,
+    node: Node<AtomicU32>,
+    in_interrupt: Cell<bool>,
+    yields: Cell<u32>,
+}
+
+impl Platform for Cpu {
+    type Word = AtomicU32;
+    type Address = AtomicUsize;
+    type Events = NoEvents;
+    fn events(&self) -> &NoEvents {
+        &NoEvents
+    }
+    fn tuning(&self) -> &Tuning {
+        &self.tuning
+    }
+    fn cpu(&self) -> Option<CpuId> {
+        CpuId::new(0)
+    }
+    fn node(&self, node: NodeId) -> &Node<AtomicU32> {
+        assert_eq!(NodeId::new(CpuId::new(0).unwrap(), 0), Some(node));
+        &self.node
+    }
+    fn wait_until(&self, word: &AtomicU32, _: Until, _: Budget, _: Ordering) -> u32 {
+        word.load(Relaxed)
+    }
+    fn relax(&self, _: u32) {}
+    fn fence(&self, _: Ordering) {}
+    fn in_interrupt(&self) -> bool {
+        self.in_interrupt.get()
+    }
+    fn yield_cpu(&self) {
+        self.yields.set(self.yields.get() + 1);
+    }
+}
+
+/// Somebody in the queue.
+const QUEUE: u32 = 5 << 18;
+
+impl Cpu {
+    fn new() -> Self {
+        let tuning = Tuning { rotate_turns: 2, yield_turns: 3, ..Tuning::DEFAULT };
+        let node = Node::new();
+        Self { tuning, node, in_interrupt: Cell::new(false), yields: Cell::new(0) }
+    }
+
+    /// One whose turns are over.
+    fn over() -> Self {
+        let cpu = Self::new();
+        assert!(cpu.acquires(QUEUE) && cpu.acquires(QUEUE));
+        cpu
+    }
+
+    /// Whether a newcomer that finds the lock free, beside `others`, has it; else it queues.
+    fn acquires(&self, others: u32) -> bool {
+        Culled::newcomer::<_, Halt>(self, &AtomicU32::new(others), others)
+    }
+
+    fn releases(&self, seen: u32, kicked: bool) {
+        Culled::released(self, seen, kicked);
+    }
+}
+
+#[test]
+fn before_its_turns_are_over_nothing_makes_a_cpu_leave() {
+    let cpu = Cpu::new();
+    assert!(cpu.acquires(QUEUE | SLEEPER));
+    cpu.releases(QUEUE | SLOW, true);
+    cpu.releases(QUEUE | SLOW, true);
+    assert!(cpu.acquires(QUEUE | SLEEPER));
+    assert_eq!(cpu.yields.get(), 0);
+}
+
+#[test]
+fn a_cpu_whose_turns_are_over_leaves_when_a_mark_says_that_it_is_relieved() {
+    let cpu = Cpu::over();
+    cpu.releases(QUEUE | SLOW, true);
+    assert!(cpu.acquires(QUEUE), "the head that was woken does not run yet");
+    cpu.releases(QUEUE | LOCKED, false);
+    assert!(!cpu.acquires(QUEUE | SLEEPER), "it has had the lock, and another sleeps");
+    assert!(cpu.acquires(QUEUE | SLEEPER), "its turns have begun anew");
+
+    let cpu = Cpu::over();
+    assert!(!cpu.acquires(QUEUE | NO_STEAL), "somebody is awake and at a loss");
+}
+
+/// Its own release takes the sleeper's mark away, and the head its own when it falls asleep again.
+#[test]
+fn a_cpu_that_wakes_a_second_head_is_relieved_though_no_mark_is_left() {
+    let cpu = Cpu::over();
+    cpu.releases(QUEUE | SLOW, true);
+    assert!(cpu.acquires(QUEUE));
+    cpu.releases(QUEUE | SLOW, true);
+    assert!(!cpu.acquires(QUEUE));
+    assert!(cpu.acquires(QUEUE), "its turns have begun anew");
+}
+
+#[test]
+fn turns_are_over_only_while_somebody_is_in_the_queue() {
+    let cpu = Cpu::over();
+    cpu.releases(PENDING | LOCKED, false);
+    assert!(cpu.acquires(QUEUE | SLEEPER));
+
+    let cpu = Cpu::over();
+    assert!(cpu.acquires(0));
+    assert!(cpu.acquires(QUEUE | SLEEPER));
+}
+
+#[test]
+fn a_cpu_gives_way_once_in_so_many_releases_whatever_it_does_in_between() {
+    for steals in [0, 1, 2] {
+        let cpu = Cpu::over();
+        for release in 0..9 {
+            assert_eq!(cpu.yields.get(), u32::div_ceil(release, 3), "{steals} turns a release");
+            cpu.releases(QUEUE | LOCKED, false);
+            for _ in 0..steals {
+                assert!(cpu.acquires(QUEUE));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_context_that_has_interrupted_a_wait_does_not_give_way() {
+    let cpu = Cpu::over();
+    cpu.node.nesting.store(1, Relaxed);
+    cpu.releases(QUEUE | LOCKED, false);
+    cpu.node.nesting.store(0, Relaxed);
+
+    let other = Cpu::over();
+    other.in_interrupt.set(true);
+    other.releases(QUEUE | LOCKED, false);
+    assert_eq!((cpu.yields.get(), other.yields.get()), (0, 0));
+}

@@ -1,0 +1,133 @@
+//! A loop of system calls, as the locks on their way see it.
+//!
+//! # Source
+//! Micro benchmarks such as will-it-scale's repeat one or two system calls for ever. What such a call
+//! does with a contended lock is in the kernel's source: how many sections, which lines of shared
+//! data each of them reads and writes, and which words of those lie in the line of the lock itself.
+//! A scenario writes that down as *steps*; nothing of it is in the code.
+//!
+//! For example `open1` of document 002 (each thread opens a file of its own and closes it again) has
+//! two steps on the `file_lock` of the process's table of files: to find and mark a free
+//! descriptor, and to clear it. Both write the table's bitmap, a line of its own, and `next_fd`,
+//! which lies in the lock's line.
+//!
+//! # Limits
+//! Nobody sleeps. Lines that are touched outside of the sections are private, so part of
+//! `outside_ns`.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use qspin_core::lock::RawLock;
+use qspin_core::platform::AtomicWord;
+use serde::{Deserialize, Serialize};
+
+use super::{Station, Work, check_lengths};
+use crate::platform::SimPlatform;
+
+/// One critical section, and what comes before it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    /// Work before it, since the last one.
+    pub outside_ns: f64,
+    /// Work inside, beside the lines.
+    pub inside_ns: f64,
+    /// Which of the locks.
+    #[serde(default)]
+    pub lock: u32,
+    /// Lines of the lock's data that it reads.
+    #[serde(default)]
+    pub reads: u32,
+    /// Lines of the lock's data, the first ones, that it reads and writes.
+    #[serde(default)]
+    pub writes: u32,
+    /// Words in the lock's own line that it reads and writes.
+    #[serde(default)]
+    pub beside: u32,
+}
+
+/// Steps, one after the other, again and again; once through is an operation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SystemCalls {
+    /// Locks.
+    #[serde(default = "one")]
+    pub locks: u32,
+    /// The steps.
+    pub steps: Vec<Step>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// Lines of data that a lock may have.
+const MOST_LINES: u32 = 64;
+
+impl SystemCalls {
+    pub(super) fn check(&self) -> Result<(), String> {
+        if !(1..=1 << 12).contains(&self.locks) {
+            return Err(format!("workload: locks is {}: it must be from 1 to 4096", self.locks));
+        }
+        if self.steps.is_empty() {
+            return Err("workload: system-calls needs at least one step".to_owned());
+        }
+        for step in &self.steps {
+            check_lengths(&[("inside_ns", step.inside_ns), ("outside_ns", step.outside_ns)])?;
+            if step.lock >= self.locks {
+                let (lock, last) = (step.lock, self.locks - 1);
+                return Err(format!("workload: there is no lock {lock}: they are 0 to {last}"));
+            }
+            if step.reads.max(step.writes) > MOST_LINES || step.beside > Station::<()>::BESIDE {
+                let words = Station::<()>::BESIDE;
+                return Err(format!(
+                    "workload: reads and writes are at most {MOST_LINES}, beside at most {words}"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Lines of data of each lock.
+    fn lines_a_lock(&self) -> u32 {
+        self.steps.iter().map(|step| step.reads.max(step.writes)).max().unwrap_or(0)
+    }
+}
+
+impl Work for SystemCalls {
+    fn locks(&self) -> u32 {
+        self.locks
+    }
+
+    fn lines(&self, _: u32) -> usize {
+        (self.locks * self.lines_a_lock()) as usize
+    }
+
+    fn run<L: RawLock<SimPlatform>>(&self, station: &Station<L>, p: &SimPlatform) {
+        let lines = self.lines_a_lock();
+        while !p.is_over() {
+            for step in &self.steps {
+                let line = |number: u32| station.word((step.lock * lines + number) as usize, 0);
+                p.work(step.outside_ns);
+                station.section(p, step.lock, || {
+                    for number in 0..step.reads {
+                        line(number).load(Relaxed);
+                    }
+                    for number in 0..step.writes {
+                        station.count(line(number));
+                    }
+                    for word in 0..step.beside {
+                        station.count(station.beside(step.lock, word as usize));
+                    }
+                    p.work(step.inside_ns);
+                });
+            }
+        }
+    }
+
+    fn throughput(&self, sections: &[u64], finished_ns: &[f64]) -> f64 {
+        let last = finished_ns.iter().copied().fold(0.0, f64::max);
+        let operations = sections.iter().sum::<u64>() as f64 / self.steps.len() as f64;
+        operations / last * 1000.0
+    }
+}

@@ -1,0 +1,124 @@
+//! The workloads do what their sources say.
+
+use crate::common;
+use qspin_sim::workload::{KernelLockBench, Locktorture, LongDelays, Step, SystemCalls, Workload};
+use qspin_sim::{Lock, Outcome, Scenario, simulate};
+
+fn run(scenario: &Scenario) -> Outcome {
+    simulate(scenario, 1).unwrap_or_else(|failure| panic!("{failure}"))
+}
+
+fn torture(cpus: u32, long_delays: LongDelays) -> Scenario {
+    let workload = Workload::Locktorture(Locktorture {
+        inside_ns: 10.0,
+        outside_ns: 20.0,
+        short_delay_ns: 2e3,
+        long_delay_ns: 1e8,
+        long_delays,
+    });
+    Scenario {
+        machine: common::exact(),
+        duration_ns: 1e6,
+        workload,
+        ..common::counting(Lock::Native, cpus, 0)
+    }
+}
+
+#[test]
+fn the_delays_of_lock_torture_are_a_microsecond_divided_by_the_writers() {
+    for cpus in [1, 2, 4] {
+        let mut scenario = torture(cpus, LongDelays::Averaged);
+        scenario.duration_ns *= f64::from(cpus);
+        let with = run(&scenario);
+        let Workload::Locktorture(torture) = &mut scenario.workload else { unreachable!() };
+        (torture.short_delay_ns, torture.long_delay_ns) = (0.0, 0.0);
+        let without = run(&scenario);
+        let delays = 1000.0 / with.throughput - 1000.0 / without.throughput;
+        let expected = 1000.0 / f64::from(cpus);
+        assert!((delays / expected - 1.0).abs() < 0.15, "{cpus}: {delays} ns");
+    }
+}
+
+#[test]
+fn the_more_writers_the_less_each_has_and_all_are_served() {
+    let outcome = run(&torture(8, LongDelays::Averaged));
+    assert!(outcome.sections.iter().all(|&sections| sections > 20));
+    assert!(outcome.fairness_factor < 0.55 && outcome.hand_overs > 500);
+    assert!(outcome.remote_hand_overs > 0 && outcome.longest_wait_ns > outcome.mean_wait_ns);
+}
+
+#[test]
+fn a_round_of_the_micro_benchmark_is_its_units() {
+    let bench = |critical, non_critical, cpus| {
+        let (rounds, unit_ns, overhead_ns) = (400, 5.0, 10.0);
+        let workload = Workload::KernelLockBench(KernelLockBench {
+            critical,
+            non_critical,
+            rounds,
+            unit_ns,
+            overhead_ns,
+        });
+        let machine = common::exact();
+        run(&Scenario { machine, workload, ..common::counting(Lock::Backoff, cpus, 0) })
+    };
+    let [short, long] = [bench(0, 0, 1), bench(128, 32, 1)].map(|it| 1000.0 / it.throughput);
+    assert!((long - short - 160.0 * 5.0).abs() < 1.0, "{short} {long}");
+    assert_eq!(bench(4, 4, 4).sections, [100; 4]);
+}
+
+/// The benchmark of document 001 on its machine, `times` overcommitted, CPUs pinned.
+fn build(lock: Lock, times: u32) -> Outcome {
+    let text = include_str!("scenarios/kernel-build.toml");
+    let scenario = Scenario::from_toml(text).unwrap_or_else(|error| panic!("{error}"));
+    run(&Scenario { lock, hogs: 4 * (times - 1), ..scenario })
+}
+
+#[test]
+fn a_build_takes_longer_by_the_overcommit_and_longest_where_waiters_spin() {
+    let alone = build(Lock::Ticket, 1).elapsed_ns;
+    for times in [2, 3] {
+        let spinning = build(Lock::Ticket, times).elapsed_ns / alone;
+        let yielding = build(Lock::Yield, times).elapsed_ns / alone;
+        assert!(spinning > f64::from(times) * 0.95, "{times}: {spinning}");
+        assert!(yielding < spinning, "{times}: {yielding} {spinning}");
+    }
+}
+
+#[test]
+fn a_loop_of_system_calls_is_its_steps_and_its_lines_cost() {
+    let calls = |reads, writes, beside, cpus| {
+        let step =
+            |outside_ns, inside_ns| Step { outside_ns, inside_ns, lock: 0, reads, writes, beside };
+        let steps = vec![step(400.0, 50.0), step(300.0, 30.0)];
+        // Who follows whom is not to matter.
+        let mut machine = common::exact();
+        machine.costs.other_socket = machine.costs.same_cache;
+        let workload = Workload::SystemCalls(SystemCalls { locks: 1, steps });
+        let scenario = common::counting(Lock::Native, cpus, 0);
+        1000.0 / run(&Scenario { machine, workload, duration_ns: 2e5, ..scenario }).throughput
+    };
+    // Alone: the work and the lock, and once each line from memory.
+    let bare = calls(0, 0, 0, 1);
+    assert!((780.0..860.0).contains(&bare), "{bare}");
+    assert!((0.0..30.0).contains(&(calls(4, 0, 0, 1) - bare)));
+    // Together: written lines come from another CPU, words beside the lock with the lock.
+    let bare = calls(0, 0, 0, 8);
+    let (read, beside, written) = (calls(4, 0, 0, 8), calls(0, 0, 1, 8), calls(0, 4, 0, 8));
+    for free in [read, beside] {
+        assert!((free - bare).abs() < 40.0, "{free} {bare}");
+    }
+    assert!(written > bare + 100.0, "{written} {bare}");
+}
+
+#[test]
+fn steps_that_are_impossible_are_refused() {
+    let step = Step { outside_ns: 1.0, inside_ns: 1.0, lock: 1, reads: 0, writes: 0, beside: 0 };
+    for (steps, wrong) in [
+        (vec![], "at least one step"),
+        (vec![step.clone()], "no lock 1"),
+        (vec![Step { lock: 0, beside: 99, ..step }], "beside"),
+    ] {
+        let workload = Workload::SystemCalls(SystemCalls { locks: 1, steps });
+        assert!(workload.check().unwrap_err().contains(wrong));
+    }
+}
