@@ -13,3 +13,4 @@ pub mod report;
 pub mod row;
 pub mod tune;
 pub mod verdict;
+pub mod vm;

@@ -131,6 +131,9 @@ pub struct Row {
     /// Share of the counted hand-overs that stayed local, where the lock counts them.
     #[serde(default)]
     pub locality: Option<f64>,
+    /// What a guest's platform did in the measured rounds: halts and kicks, by their kind.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub platform: BTreeMap<String, u64>,
 }
 
 /// The machine on which the rows after it were measured.

@@ -28,6 +28,12 @@ impl Tune {
         self.tunable
     }
 
+    /// The value, as a number.
+    #[must_use]
+    pub fn value(&self) -> u32 {
+        self.value
+    }
+
     /// A value that is known to be in range.
     #[must_use]
     pub fn of(name: &str, value: u32) -> Option<Self> {

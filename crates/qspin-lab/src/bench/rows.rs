@@ -72,6 +72,7 @@ fn row(plan: &Plan, found: &Found, cell: Cell, findings: &Findings) -> Row {
         events: findings.events.clone(),
         events_ops: findings.events_ops,
         locality: locality(&findings.events),
+        platform: BTreeMap::new(),
     }
 }
 

@@ -10,6 +10,7 @@ pub mod hog;
 pub mod locks;
 pub mod report;
 pub mod stat;
+pub mod vm;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -32,6 +33,8 @@ pub enum Command {
     Report(report::Args),
     /// Show what the locks of a running process count.
     Stat(stat::Args),
+    /// Measure locks in a guest, on virtual CPUs that the host takes away.
+    Vm(vm::Args),
     /// Spin beside a measurement; started by `bench --hogs`.
     #[command(hide = true)]
     Hog(hog::Args),
@@ -49,6 +52,7 @@ pub fn run(command: &Command) -> Result<ExitCode, Failure> {
         Command::Bench(args) => bench::run(args),
         Command::Report(args) => report::run(args),
         Command::Stat(args) => stat::run(args),
+        Command::Vm(args) => vm::run(args),
         Command::Hog(args) => hog::run(args),
     }
 }

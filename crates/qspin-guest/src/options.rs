@@ -1,0 +1,230 @@
+//! What the guest is asked to do: words of its command line, `name=value`.
+
+use core::fmt;
+
+use qspin_core::tuning::Tuning;
+
+/// The locks, in the order in which they are run.
+pub const LOCKS: [&str; 14] = [
+    "native",
+    "backoff",
+    "tas",
+    "yield",
+    "ticket",
+    "mcs",
+    "simple",
+    "paravirt",
+    "paravirt-stealing",
+    "paravirt-queued",
+    "paravirt-ticket",
+    "cna",
+    "cna-paravirt",
+    "queued-rw",
+];
+
+/// The tests of the suite, in the order in which they are run.
+pub const TESTS: [&str; 6] = ["exclusion", "nesting", "halts", "storm", "rwlock", "hotplug"];
+
+/// Where the guest expects the device `isa-debug-exit`, by which it ends.
+pub const EXIT_PORT: u16 = 0xf4;
+
+/// Most CPUs that the guest uses.
+pub const MOST_CPUS: u32 = 64;
+
+/// What to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Boot, one acquisition, and the end: does this machine run at all?
+    Probe,
+    /// The tests.
+    Suite,
+    /// The measurement.
+    Bench,
+}
+
+/// Which interface of the APIC is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Apic {
+    /// x2APIC where the CPU has it.
+    Auto,
+    /// By memory.
+    X,
+    /// By registers.
+    X2,
+}
+
+/// How halts are kicked. But for [`Kick::Auto`], there are no hypercalls at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kick {
+    /// By the hypercall where KVM offers it.
+    Auto,
+    /// By interrupts and NMIs.
+    Vector,
+    /// By NMIs only.
+    Nmi,
+}
+
+/// What the guest is asked to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// What to run.
+    pub mode: Mode,
+    /// CPUs to wait for.
+    pub vcpus: u32,
+    /// Locks, a bit each by its place in [`LOCKS`].
+    pub locks: u32,
+    /// Tests, a bit each by its place in [`TESTS`].
+    pub tests: u32,
+    /// Length of a phase, in milliseconds.
+    pub phase_ms: u32,
+    /// Rounds of a measurement.
+    pub rounds: u32,
+    /// Length of a critical section.
+    pub critical_ns: u32,
+    /// Length of the work between two.
+    pub outside_ns: u32,
+    /// Places for the NUMA-aware locks, to which CPUs are dealt in turn: made up.
+    pub places: u32,
+    /// Which interface of the APIC is used.
+    pub apic: Apic,
+    /// How halts are kicked.
+    pub kick: Kick,
+    /// A test hangs on purpose, since what is said then is tested, too: 1 with the interrupts of the
+    /// first CPU on, 2 with them off.
+    pub hang: u32,
+    /// The tunables.
+    pub tuning: Tuning,
+}
+
+impl Options {
+    /// What is not said.
+    pub const DEFAULT: Self = Self {
+        mode: Mode::Suite,
+        vcpus: 1,
+        locks: (1 << LOCKS.len()) - 1,
+        tests: (1 << TESTS.len()) - 1,
+        phase_ms: 100,
+        rounds: 1,
+        critical_ns: 1000,
+        outside_ns: 1000,
+        places: 2,
+        apic: Apic::Auto,
+        kick: Kick::Auto,
+        hang: 0,
+        tuning: Tuning::DEFAULT,
+    };
+}
+
+/// A word that is not understood.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unknown<'a>(pub &'a str);
+
+impl fmt::Display for Unknown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "not understood: {}", self.0)
+    }
+}
+
+fn number(text: &str, least: u32, most: u32) -> Option<u32> {
+    text.parse().ok().filter(|number| (least..=most).contains(number))
+}
+
+fn set(text: &str, names: &[&str]) -> Option<u32> {
+    let mut bits = 0;
+    for name in text.split(',') {
+        bits |= 1 << names.iter().position(|other| *other == name)?;
+    }
+    Some(bits)
+}
+
+fn choice<T: Copy>(text: &str, choices: &[(&str, T)]) -> Option<T> {
+    choices.iter().find(|(name, _)| *name == text).map(|(_, value)| *value)
+}
+
+fn tune(text: &str, tuning: &mut Tuning) -> Option<()> {
+    for setting in text.split(',') {
+        let (name, value) = setting.split_once(':')?;
+        let tunable = Tuning::ALL.iter().find(|tunable| tunable.name == name)?;
+        (tunable.set)(tuning, number(value, tunable.least, tunable.most)?);
+    }
+    Some(())
+}
+
+/// Reads a command line. Words without a `=` are the loader's (the name of a kernel).
+///
+/// # Errors
+///
+/// The first word that is not understood.
+pub fn parse(line: &str) -> Result<Options, Unknown<'_>> {
+    let mut options = Options::DEFAULT;
+    for word in line.split_ascii_whitespace() {
+        let Some((name, value)) = word.split_once('=') else { continue };
+        apply(&mut options, name, value).ok_or(Unknown(word))?;
+    }
+    Ok(options)
+}
+
+fn apply(options: &mut Options, name: &str, value: &str) -> Option<()> {
+    match name {
+        "mode" => {
+            let modes = [("probe", Mode::Probe), ("suite", Mode::Suite), ("bench", Mode::Bench)];
+            options.mode = choice(value, &modes)?;
+        }
+        "vcpus" => options.vcpus = number(value, 1, MOST_CPUS)?,
+        "locks" => options.locks = set(value, &LOCKS)?,
+        "tests" => options.tests = set(value, &TESTS)?,
+        "ms" => options.phase_ms = number(value, 1, 3_600_000)?,
+        "rounds" => options.rounds = number(value, 1, 10_000)?,
+        "critical" => options.critical_ns = number(value, 0, 1_000_000_000)?,
+        "outside" => options.outside_ns = number(value, 0, 1_000_000_000)?,
+        "places" => options.places = number(value, 1, 64)?,
+        "apic" => {
+            let choices = [("auto", Apic::Auto), ("x", Apic::X), ("x2", Apic::X2)];
+            options.apic = choice(value, &choices)?;
+        }
+        "kick" => {
+            let choices = [("auto", Kick::Auto), ("vector", Kick::Vector), ("nmi", Kick::Nmi)];
+            options.kick = choice(value, &choices)?;
+        }
+        "hang" => options.hang = number(value, 0, 2)?,
+        "tune" => tune(value, &mut options.tuning)?,
+        _ => return None,
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_is_understood_and_the_rest_stays() {
+        let line = "/guest mode=bench vcpus=16 locks=native,paravirt ms=5000 critical=0 apic=x2 \
+                    tune=awake_looks:64,head_looks:128";
+        let options = parse(line).unwrap();
+        assert_eq!((options.mode, options.vcpus, options.phase_ms), (Mode::Bench, 16, 5000));
+        assert_eq!(options.locks, 1 | 1 << 7);
+        assert_eq!((options.critical_ns, options.outside_ns), (0, 1000));
+        assert_eq!((options.apic, options.kick), (Apic::X2, Kick::Auto));
+        assert_eq!((options.tuning.awake_looks, options.tuning.head_looks), (64, 128));
+        assert_eq!(parse(""), Ok(Options::DEFAULT));
+    }
+
+    #[test]
+    fn what_is_not_understood_is_named() {
+        for word in [
+            "vcpus=0",
+            "vcpus=65",
+            "vcpus=x",
+            "locks=nativ",
+            "locks=",
+            "mode=all",
+            "colour=red",
+            "tune=awake_looks",
+            "tune=awake_looks:0",
+            "tests=none",
+        ] {
+            assert_eq!(parse(word), Err(Unknown(word)));
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! The platform of the locks: virtual CPUs, without an operating system.
+//!
+//! [`qspin_core::platform`] has the contract; `examples/os` of the repository shows the same in a
+//! hundred lines.
+//!
+//! # Invariants
+//! * **G1** (C2) A CPU is the number that its own record holds; its levels are what interrupts it:
+//!   handlers and NMIs, which end before what they have interrupted goes on.
+//! * **G2** (C4) A halt is what [`crate::kick`] says. In an NMI nobody halts: no other NMI could end it.
+//! * **G3** The settings are written once, on the first CPU while it is alone.
+
+use core::cell::UnsafeCell;
+use core::marker::PhantomData;
+use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+
+use qspin_core::events::{Event, Events, NoEvents};
+use qspin_core::node::{Node, NodeId};
+use qspin_core::platform::{Budget, CpuId, Platform, StaticPlatform, Until};
+use qspin_core::tuning::Tuning;
+use qspin_core::waiting::Bucket;
+
+use crate::hardware::apic::{self, Message};
+use crate::hardware::clock;
+use crate::hardware::cpu::{self, CPUS, MOST};
+use crate::hardware::entry::KICK;
+use crate::hardware::instruction::{halt_while, interrupts_on, write_msr};
+use crate::kick::{self, Means};
+use crate::kvm::{self, Features, StealTime};
+use crate::options::{Kick, Options};
+
+/// Four nodes a CPU, and the numbers of nobody before them; a power of two.
+const NODES: usize = ((MOST + 1) * 4).next_power_of_two();
+
+static TABLE: [Node<AtomicU32>; NODES] = [const { Node::<AtomicU32>::UNUSED }; NODES];
+
+const BUCKETS: usize = NODES / Bucket::<(), ()>::ENTRIES;
+static HALTED: [Bucket<AtomicU32, AtomicUsize>; BUCKETS] = [const { Bucket::EMPTY }; BUCKETS];
+
+/// Where KVM says who does not run, a page a CPU; all zero where nobody says it.
+static STEAL: [StealTime<AtomicU32>; MOST] = [const {
+    StealTime { steal: [ZERO; 2], version: ZERO, flags: ZERO, preempted: ZERO, padding: [ZERO; 11] }
+}; MOST];
+
+/// What was found out about the machine, and asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// What KVM offers; nothing on other hypervisors.
+    pub features: Features,
+    /// Kicks are hypercalls.
+    pub hypercall: bool,
+    /// Kicks are NMIs only.
+    pub nmi_only: bool,
+    /// Hypercalls are `vmmcall`, not `vmcall`.
+    pub amd: bool,
+    /// Places for the NUMA-aware locks.
+    pub places: u32,
+    /// The tunables.
+    pub tuning: Tuning,
+}
+
+struct Global(UnsafeCell<Settings>);
+
+// SAFETY: G3.
+unsafe impl Sync for Global {}
+
+static SETTINGS: Global = Global(UnsafeCell::new(Settings {
+    features: Features { steal_time: false, unhalt: false, sched_yield: false, realtime: false },
+    hypercall: false,
+    nmi_only: false,
+    amd: false,
+    places: 1,
+    tuning: Tuning::DEFAULT,
+}));
+
+/// The settings in force.
+#[inline]
+pub fn settings() -> &'static Settings {
+    // SAFETY: G3.
+    unsafe { &*SETTINGS.0.get() }
+}
+
+/// Puts the settings in force.
+///
+/// # Safety
+/// G3.
+pub unsafe fn configure(options: &Options, features: Features, amd: bool) {
+    // Who chooses how to kick chooses against hypercalls: where one does not return, none does.
+    let hypercalls = options.kick == Kick::Auto;
+    let features = Features {
+        unhalt: features.unhalt && hypercalls,
+        sched_yield: features.sched_yield && hypercalls,
+        ..features
+    };
+    let settings = Settings {
+        features,
+        hypercall: features.unhalt,
+        nmi_only: options.kick == Kick::Nmi,
+        amd,
+        places: options.places,
+        tuning: options.tuning,
+    };
+    // SAFETY: G3.
+    unsafe { *SETTINGS.0.get() = settings };
+}
+
+/// Tells KVM where to write whether this CPU runs.
+pub fn begin() {
+    if settings().features.steal_time {
+        let page = &raw const STEAL[cpu::this().number() as usize] as u64;
+        // SAFETY: the feature says that the register is there; the page is KVM's from here on.
+        unsafe { write_msr(kvm::STEAL_MSR, page | kvm::STEAL_ENABLED) };
+    }
+}
+
+fn hypercall(number: u64, one: u64, two: u64) {
+    // SAFETY: KVM reads the registers, and writes `rax`. (`rbx` is the compiler's own.)
+    unsafe {
+        if settings().amd {
+            core::arch::asm!("xchg rbx, {one}", "vmmcall", "xchg rbx, {one}",
+                one = inout(reg) one => _, inout("rax") number => _, in("rcx") two);
+        } else {
+            core::arch::asm!("xchg rbx, {one}", "vmcall", "xchg rbx, {one}",
+                one = inout(reg) one => _, inout("rax") number => _, in("rcx") two);
+        }
+    }
+}
+
+/// Kicks this CPU by the hypercall, if that is how kicks are made: does it return? A KVM that executes its
+/// guest instruction by instruction offers hypercalls, and never gets past one.
+pub fn try_hypercall() {
+    if settings().hypercall {
+        hypercall(kvm::KICK_CPU, 0, cpu::this().apic_id.load(Relaxed).into());
+    }
+}
+
+/// Templates: every use makes a new word.
+#[allow(clippy::declare_interior_mutable_const)]
+const ZERO: AtomicU32 = AtomicU32::new(0);
+#[allow(clippy::declare_interior_mutable_const)]
+const ZERO_64: AtomicU64 = AtomicU64::new(0);
+
+/// What a CPU's halts and kicks were, so far.
+#[repr(C, align(128))]
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// Halts with interrupts on.
+    pub halts_on: AtomicU64,
+    /// Halts with interrupts off.
+    pub halts_off: AtomicU64,
+    /// Halts that were none, since an NMI handler waited.
+    pub halts_in_nmi: AtomicU64,
+    /// Kicks of a CPU that did not halt.
+    pub kicks_unsent: AtomicU64,
+    /// Kicks by interrupt.
+    pub kicks_vector: AtomicU64,
+    /// Kicks by NMI.
+    pub kicks_nmi: AtomicU64,
+    /// Kicks by hypercall.
+    pub kicks_hypercall: AtomicU64,
+    /// Events of the locks.
+    events: [AtomicU64; Event::ALL.len()],
+}
+
+static COUNTS: [Counts; MOST] = [const {
+    Counts {
+        halts_on: ZERO_64,
+        halts_off: ZERO_64,
+        halts_in_nmi: ZERO_64,
+        kicks_unsent: ZERO_64,
+        kicks_vector: ZERO_64,
+        kicks_nmi: ZERO_64,
+        kicks_hypercall: ZERO_64,
+        events: [ZERO_64; Event::ALL.len()],
+    }
+}; MOST];
+
+/// A count of all CPUs together.
+pub fn sum(of: impl Fn(&Counts) -> &AtomicU64) -> u64 {
+    COUNTS.iter().map(|counts| of(counts).load(Relaxed)).sum()
+}
+
+/// How often `event` was counted.
+#[must_use]
+pub fn events(event: Event) -> u64 {
+    sum(|counts| &counts.events[event as usize])
+}
+
+fn mine() -> &'static Counts {
+    &COUNTS[cpu::this().number() as usize]
+}
+
+/// Event counters that are one value for the whole guest.
+pub trait GuestEvents: Events + 'static {
+    /// The value.
+    const EVENTS: &'static Self;
+}
+
+impl GuestEvents for NoEvents {
+    const EVENTS: &'static Self = &NoEvents;
+}
+
+/// Counts events, CPU by CPU.
+#[derive(Debug, Clone, Copy)]
+pub struct Counted;
+
+impl Events for Counted {
+    const ENABLED: bool = true;
+    #[inline]
+    fn add(&self, event: Event, amount: u64) {
+        // A handler may come between: read-modify-write.
+        mine().events[event as usize].fetch_add(amount, Relaxed);
+    }
+}
+
+impl GuestEvents for Counted {
+    const EVENTS: &'static Self = &Counted;
+}
+
+/// The virtual CPUs of this guest. Zero-sized.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Guest<E = NoEvents>(PhantomData<E>);
+
+impl<E> Guest<E> {
+    /// The platform.
+    pub const NEW: Self = Self(PhantomData);
+}
+
+impl<E: GuestEvents> StaticPlatform for Guest<E> {
+    const PLATFORM: Self = Self::NEW;
+}
+
+/// The node of this number.
+#[inline]
+#[must_use]
+pub fn node(id: NodeId) -> &'static Node<AtomicU32> {
+    &TABLE[usize::from(id.number()) % NODES]
+}
+
+impl<E: GuestEvents> Platform for Guest<E> {
+    type Word = AtomicU32;
+    type Address = AtomicUsize;
+    type Events = E;
+
+    #[inline]
+    fn events(&self) -> &E {
+        E::EVENTS
+    }
+
+    #[inline]
+    fn tuning(&self) -> &Tuning {
+        &settings().tuning
+    }
+
+    #[inline]
+    fn cpu(&self) -> Option<CpuId> {
+        CpuId::new(cpu::this().number())
+    }
+
+    #[inline]
+    fn node(&self, id: NodeId) -> &Node<AtomicU32> {
+        node(id)
+    }
+
+    #[inline]
+    fn wait_until(&self, word: &AtomicU32, until: Until, budget: Budget, order: Ordering) -> u32 {
+        let mut looks = 0;
+        loop {
+            let seen = word.load(order);
+            if until.met_by(seen) {
+                return seen;
+            }
+            if let Budget::Looks(limit) = budget {
+                looks += 1;
+                if looks >= limit {
+                    return seen;
+                }
+            }
+            core::hint::spin_loop();
+        }
+    }
+
+    #[inline]
+    fn relax(&self, pauses: u32) {
+        for _ in 0..pauses {
+            core::hint::spin_loop();
+        }
+    }
+
+    #[inline]
+    fn fence(&self, order: Ordering) {
+        if order != Relaxed {
+            fence(order);
+        }
+    }
+
+    /// Also: never passed over by the NUMA-aware order, whose default asks this.
+    #[inline]
+    fn in_interrupt(&self) -> bool {
+        cpu::this().level() > 0
+    }
+
+    fn halt(&self, me: NodeId) {
+        let counts = mine();
+        if cpu::this().nmi.load(Relaxed) != 0 {
+            counts.halts_in_nmi.fetch_add(1, Relaxed);
+            return self.relax(64);
+        }
+        let word = &node(me).kick;
+        let on = interrupts_on();
+        if let Some(state) = kick::begin(word, on && !settings().nmi_only) {
+            let count = if on { &counts.halts_on } else { &counts.halts_off };
+            count.fetch_add(1, Relaxed);
+            // SAFETY: in ring 0; the word is static.
+            unsafe { halt_while(word.as_ptr(), state) };
+        }
+        kick::end(word);
+    }
+
+    fn kick(&self, to: NodeId) {
+        let counts = mine();
+        let name = || CPUS[to.cpu().number() as usize % MOST].apic_id.load(Relaxed);
+        let count = match kick::kick(&node(to).kick, settings().hypercall) {
+            Means::Nothing => &counts.kicks_unsent,
+            Means::Vector => {
+                apic::send(name(), Message::Vector(KICK));
+                &counts.kicks_vector
+            }
+            Means::Nmi => {
+                apic::send(name(), Message::Nmi);
+                &counts.kicks_nmi
+            }
+            Means::Hypercall => {
+                hypercall(kvm::KICK_CPU, 0, name().into());
+                &counts.kicks_hypercall
+            }
+        };
+        count.fetch_add(1, Relaxed);
+    }
+
+    #[inline]
+    fn is_preempted(&self, cpu: CpuId) -> bool {
+        let page = STEAL.get(cpu.number() as usize);
+        page.is_some_and(|page| page.preempted.load(Relaxed) & kvm::PREEMPTED != 0)
+    }
+
+    #[inline]
+    fn yield_to(&self, holder: CpuId) {
+        if settings().features.sched_yield {
+            let name = CPUS[holder.number() as usize % MOST].apic_id.load(Relaxed);
+            hypercall(kvm::SCHED_YIELD, name.into(), 0);
+        } else {
+            self.yield_cpu();
+        }
+    }
+
+    #[inline]
+    fn place(&self) -> u32 {
+        cpu::this().number() % settings().places
+    }
+
+    #[inline]
+    fn now_ns(&self) -> u64 {
+        clock::now_ns()
+    }
+
+    #[inline]
+    fn hash(&self) -> &[Bucket<AtomicU32, AtomicUsize>] {
+        &HALTED
+    }
+}

@@ -1,0 +1,130 @@
+//! One waiter, seen halted before it is released: with interrupts on, with interrupts off, and woken
+//! for nothing in between.
+
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicBool, AtomicU32};
+
+use qspin_core::node::NodeId;
+use qspin_core::platform::CpuId;
+
+use super::{Outcome, PLACES, SHARED, Suite, count};
+use crate::boot::within;
+use crate::hardware::apic::{self, Message};
+use crate::hardware::cpu::{self, CPUS};
+use crate::hardware::entry::KICK;
+use crate::hardware::instruction::{disable_interrupts, enable_interrupts};
+use crate::kick::{HALTED_OFF, HALTED_ON};
+use crate::locks::{self, Lock};
+use crate::platform;
+use crate::{team, watch};
+
+static LOCK: AtomicU32 = AtomicU32::new(0);
+static INTERRUPTS: AtomicBool = AtomicBool::new(true);
+/// Turns that the waiter may begin, and has ended.
+static BEGUN: AtomicU32 = AtomicU32::new(0);
+static ENDED: AtomicU32 = AtomicU32::new(0);
+
+/// Turns of each kind.
+const TURNS: u32 = 30;
+
+pub(super) fn test(suite: &mut Suite, lock: u32) {
+    if !locks::halts(lock) || cpu::online().count() < 2 {
+        return;
+    }
+    for (on, detail) in [(true, "interrupts on"), (false, "interrupts off")] {
+        suite.check(2, lock, detail, || run(lock, on));
+    }
+}
+
+fn lock() -> Lock {
+    // SAFETY: made at the beginning of the test.
+    unsafe { Lock::in_place(LOCK.load(Relaxed), &PLACES[0]) }
+}
+
+/// Whether the waiter halts, or does within some seconds.
+fn is_halted() -> bool {
+    let node = CpuId::new(1).and_then(|cpu| NodeId::new(cpu, 0));
+    let word = node.map(|node| &platform::node(node).kick);
+    let halted = [HALTED_ON, HALTED_OFF];
+    word.is_some_and(|word| within(10_000, || halted.contains(&word.load(Relaxed))))
+}
+
+fn run(number: u32, on: bool) -> Outcome {
+    LOCK.store(number, Relaxed);
+    INTERRUPTS.store(on, Relaxed);
+    BEGUN.store(0, Relaxed);
+    ENDED.store(0, Relaxed);
+    // SAFETY: nobody uses the place.
+    unsafe { Lock::make(number, &PLACES[0]) };
+    team::begin(wait);
+    let mut halted = 0;
+    let name = CPUS[1].apic_id.load(Relaxed);
+    for turn in 1..=TURNS {
+        lock().acquire();
+        BEGUN.store(turn, Release);
+        let mut seen = is_halted();
+        // For nothing: it halts again.
+        if turn % 3 == 0 {
+            apic::send(name, Message::Vector(KICK));
+            seen &= is_halted();
+        }
+        if turn % 5 == 0 {
+            apic::send(name, Message::Nmi);
+            seen &= is_halted();
+        }
+        halted += u64::from(seen);
+        SHARED[0].add();
+        count(0);
+        // SAFETY: acquired above.
+        unsafe { lock().release() };
+        while ENDED.load(Acquire) != turn {
+            core::hint::spin_loop();
+        }
+    }
+    team::finish();
+    let exact = Outcome::exact(0);
+    let ok = exact.ok && halted == TURNS.into() && exact.counted == u64::from(TURNS) * 2;
+    Outcome { ok, ..exact }
+}
+
+fn wait(me: u32) {
+    if me != 1 {
+        return;
+    }
+    let on = INTERRUPTS.load(Relaxed);
+    for turn in 1..=TURNS {
+        while BEGUN.load(Acquire) != turn {
+            core::hint::spin_loop();
+        }
+        if !on {
+            disable_interrupts();
+        }
+        lock().acquire();
+        SHARED[0].add();
+        count(0);
+        // SAFETY: acquired above.
+        unsafe { lock().release() };
+        if !on {
+            enable_interrupts();
+        }
+        ENDED.store(turn, Release);
+    }
+}
+
+/// Everybody waits for a lock that is never released: what is said then is tested, too.
+pub(super) fn hang(suite: &mut Suite, number: u32) {
+    LOCK.store(number, Relaxed);
+    let off = suite.options.hang == 2;
+    suite.check(2, number, "hangs on purpose", || {
+        watch::limit(1_000, 3);
+        // SAFETY: nobody uses the place.
+        unsafe { Lock::make(number, &PLACES[0]) };
+        lock().acquire();
+        team::begin(|_| lock().acquire());
+        if off {
+            disable_interrupts();
+        }
+        team::finish();
+        Outcome { ok: false, counted: 0, expected: 1 }
+    });
+}

@@ -1,0 +1,206 @@
+//! `qspin vm`: wrong input, and the guest itself where QEMU is installed.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command as Process, Output};
+
+use assert_cmd::Command;
+use qspin_lab::row::Row;
+
+fn qspin() -> Command {
+    Command::cargo_bin("qspin").unwrap()
+}
+
+/// Runs `qspin vm` with `args`, which are wrong, and gives the line that it complains with.
+fn complaint(args: &[&str]) -> String {
+    let directory = tempfile::tempdir().unwrap();
+    let output = qspin().arg("vm").args(args).current_dir(&directory).output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{args:?}: {stderr}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{args:?}");
+    assert_eq!(stderr.lines().count(), 1, "{args:?}: {stderr}");
+    assert_eq!(fs::read_dir(&directory).unwrap().count(), 0, "{args:?} left a file");
+    stderr
+}
+
+#[test]
+fn wrong_input_is_answered_with_what_would_be_right() {
+    for wrong in ["0", "65", "1000", "-1", "two", "2,,4"] {
+        let said = complaint(&["--vcpus", wrong]);
+        assert!(said.contains("give 1 to 64"), "{wrong}: {said}");
+    }
+    for (args, right) in [
+        (["--locks", "nativ"], "native, backoff"),
+        (["--locks", "std"], "native, backoff"),
+        (["--critical", "5"], "no unit"),
+        (["--seconds", "0"], "0.001 to 3600"),
+        (["--accel", "xen"], "auto, kvm, tcg"),
+        (["--machine", "toaster"], "q35, pc, microvm"),
+        (["--tune", "colour=red"], "no tunable"),
+        (["--tests", "all"], "exclusion"),
+        (["--qemu", "/no/such/qemu"], "apt-get install qemu-system-x86"),
+        (["--qemu", "no-such-qemu"], "apt-get install qemu-system-x86"),
+        (["--qemu", "/etc/passwd"], "apt-get install qemu-system-x86"),
+        (["--out", "/no/such/directory/x"], "does not exist"),
+    ] {
+        let said = complaint(&args);
+        assert!(said.contains(right), "{args:?}: {said}");
+    }
+}
+
+/// A program that looks like an emulator.
+fn emulator(directory: &tempfile::TempDir, script: &str) -> String {
+    let path = directory.path().join("emulator");
+    fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn an_image_that_is_not_ours_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let qemu = emulator(&directory, "exit 0");
+    for image in ["/bin/sh", "/etc/passwd", "/no/such/file", "/"] {
+        let said = complaint(&["--qemu", &qemu, "--image", image]);
+        assert!(said.contains(image), "{said}");
+    }
+}
+
+/// What `qspin vm` does with an emulator that prints `lines` and ends.
+fn with_emulator(script: &str, args: &[&str]) -> Output {
+    let directory = tempfile::tempdir().unwrap();
+    let qemu = emulator(&directory, script);
+    let mut vm = qspin();
+    vm.args(["vm", "--accel", "tcg", "--vcpus", "2", "--qemu", &qemu]).args(args);
+    let output = vm.current_dir(&directory).output().unwrap();
+    assert_eq!(fs::read_dir(&directory).unwrap().count(), 1, "the emulator alone");
+    output
+}
+
+#[test]
+fn a_guest_that_fails_is_told_of_and_nothing_is_written() {
+    for (script, said) in [
+        ("echo oops >&2; exit 1", "oops"),
+        (r#"echo '{"guest":"panic","file":"x.rs","line":7}'"#, "x.rs:7"),
+        (r#"echo '{"guest":"fault","vector":13,"at":4096}'"#, "fault 13 at 0x1000"),
+        (r#"echo '{"guest":"usage","why":"not all CPUs have come","what":"vcpus"}'"#, "not all"),
+        (
+            r#"echo '{"guest":"hang","test":"bench","waits":[{"cpu":1,"level":"task","lock":"tas","holds":false}]}'"#,
+            "CPU 1 waits for tas (task)",
+        ),
+    ] {
+        let output = with_emulator(script, &["--out", "x.jsonl"]);
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{script}: {stderr}");
+        assert!(stderr.contains(said), "{script}: {stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    }
+}
+
+#[test]
+fn a_wrong_result_of_the_suite_is_a_failure() {
+    let script = r#"echo '{"guest":"result","test":"halts","detail":"d","lock":"tas","ok":false,"counted":1,"expected":2}'
+echo '{"guest":"end","ok":false,"failed":1,"ms":5}'"#;
+    let output = with_emulator(script, &["--suite"]);
+    assert_eq!(output.status.code(), Some(1));
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(stdout.contains("WRONG     halts") && stdout.contains("1 of 2"), "{stdout}");
+}
+
+/// Whether the emulator is installed; a line says that a test is skipped without it.
+fn has_qemu() -> bool {
+    let found = Process::new("qemu-system-x86_64").arg("--version").output().is_ok();
+    if !found {
+        println!("skipped: the guest (qemu-system-x86 is not installed)");
+    }
+    found
+}
+
+#[test]
+fn the_suite_holds_in_the_guest() {
+    if !has_qemu() {
+        return;
+    }
+    for vcpus in ["1", "2", "4"] {
+        let mut vm = qspin();
+        let output = vm
+            .args(["vm", "--suite", "--accel", "tcg", "--seconds", "0.02", "--vcpus", vcpus])
+            .output()
+            .unwrap();
+        let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{vcpus} vCPUs: {stdout}{stderr}");
+        assert!(!stdout.contains("WRONG") && stdout.contains("\nend "), "{stdout}");
+        let tests = stdout.lines().filter(|line| line.starts_with("ok ")).count();
+        assert!(tests > 14 + 14 + 5, "{tests} results: {stdout}");
+    }
+}
+
+/// `QSPIN_GUEST_BOOTS` guests, one after the other, each with locks that halt and are kicked.
+#[test]
+fn boots_in_a_row_do_not_hang() {
+    if !has_qemu() {
+        return;
+    }
+    let boots = std::env::var("QSPIN_GUEST_BOOTS").ok().and_then(|text| text.parse().ok());
+    for boot in 0..boots.unwrap_or(5) {
+        // The boards in turn, and 2 to 8 CPUs.
+        let board = ["q35", "microvm", "pc"][boot % 3];
+        let vcpus = ["2", "5", "8", "3"][boot % 4];
+        let mut vm = qspin();
+        vm.args(["vm", "--suite", "--accel", "tcg", "--machine", board, "--vcpus", vcpus]);
+        vm.args(["--seconds", "0.02", "--locks", "native,paravirt,paravirt-ticket"]);
+        let output = vm.args(["--tests", "exclusion,nesting,storm"]).output().unwrap();
+        let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "boot {boot} on {board}: {stdout}{stderr}");
+    }
+}
+
+#[test]
+fn a_hang_says_who_waits_for_what() {
+    if !has_qemu() {
+        return;
+    }
+    let args = ["vm", "--suite", "--hang", "--accel", "tcg", "--vcpus", "3", "--locks", "ticket"];
+    let output = qspin().args(args).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    for said in ["CPU 0 holds ticket (task)", "CPU 1 waits for ticket", "CPU 2 waits for ticket"] {
+        assert!(stderr.contains(said), "{stderr}");
+    }
+}
+
+#[test]
+fn rows_have_everything_that_was_measured_and_a_report_can_be_drawn() {
+    if !has_qemu() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let mut vm = qspin();
+    vm.args(["vm", "--accel", "tcg", "--vcpus", "2,4", "--locks", "native,cna-paravirt"]);
+    vm.args(["--seconds", "0.05", "--rounds", "2", "--tune", "awake_looks=64"]);
+    let output = vm.args(["--out", "rows.jsonl"]).current_dir(&directory).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    let text = fs::read_to_string(directory.path().join("rows.jsonl")).unwrap();
+    let rows: Vec<Row> =
+        text.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect();
+    let keys: Vec<_> = rows.iter().map(|row| (row.lock.as_str(), row.threads)).collect();
+    assert_eq!(keys, [("native", 2), ("cna-paravirt", 2), ("native", 4), ("cna-paravirt", 4)]);
+    for row in &rows {
+        assert_eq!((row.kind.as_str(), row.rounds, row.partial), ("vm", 2, false));
+        assert_eq!(row.tune["awake_looks"], 64);
+        assert_eq!(row.params["accel"], "tcg");
+        let waits = row.wait_ns.unwrap();
+        assert!(waits.p50 <= waits.p99 && waits.p99 <= waits.p999 && waits.p999 <= waits.max);
+        assert!(waits.samples > 0 && row.ops_per_s.median > 0.0, "{row:?}");
+        assert!(row.platform.contains_key("halts_on") && row.platform.contains_key("kicks_nmi"));
+        if row.lock == "native" {
+            assert_eq!(row.platform["halts_on"] + row.platform["halts_off"], 0);
+        }
+    }
+    let report = qspin().args(["report", "rows.jsonl"]).current_dir(&directory).output().unwrap();
+    let stderr = String::from_utf8_lossy(&report.stderr).into_owned();
+    assert_eq!(report.status.code(), Some(0), "{stderr}");
+}
