@@ -37,6 +37,7 @@ pub mod raw;
 pub mod rwlock;
 pub mod simple;
 pub mod site;
+pub mod sleepers;
 mod slowpath;
 pub mod ticket;
 pub mod tuning;

@@ -133,6 +133,32 @@ sites! {
     RwWriteTake = "rw.write-take",
     /// Reader-writer lock: a writer leaves.
     RwWriteRelease = "rw.write-release",
+    /// Sleepers: a bucket is locked.
+    SleepBucketLock = "sleep.bucket-lock",
+    /// Sleepers: a bucket is unlocked.
+    SleepBucketUnlock = "sleep.bucket-unlock",
+    /// Sleepers: full fence between the unlocking of a bucket and the look whether to rescan it.
+    SleepUnlockFence = "sleep.unlock-fence",
+    /// Sleepers: full fence between the mark to rescan and the attempt to lock the bucket.
+    SleepRescanFence = "sleep.rescan-fence",
+    /// Sleepers: light barrier between a release by a plain store and the look at the hint.
+    SleepLight = "sleep.light",
+    /// Sleepers: heavy barrier between the place in the queue and the last look.
+    SleepHeavy = "sleep.heavy",
+    /// Sleepers: full fence in its stead, once the hint is settled.
+    SleepFence = "sleep.fence",
+    /// Sleepers: the hint is settled.
+    SleepSettle = "sleep.settle",
+    /// Sleepers: a newcomer sees that it is.
+    SleepSettled = "sleep.settled",
+    /// Sleepers: full fence between a release and the look for sleepers.
+    SleepReleaseFence = "sleep.release-fence",
+    /// Sleepers: a sleeper is woken.
+    SleepWake = "sleep.wake",
+    /// Sleepers: it sees that it is.
+    SleepWoken = "sleep.woken",
+    /// Sleepers: heavy barrier of whoever has moved sleepers to another address.
+    SleepRequeueHeavy = "sleep.requeue-heavy",
 }
 
 #[cfg(test)]

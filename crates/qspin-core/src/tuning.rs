@@ -96,6 +96,8 @@ pub enum Part {
     Stealing,
     /// Admission that culls the waiters.
     Culled,
+    /// The default locks.
+    Mutex,
 }
 
 /// What is known about one tunable: enough to set it by name.
@@ -224,6 +226,8 @@ tunables! {
     /// Culled: a CPU whose turns are over and whom nobody has relieved yields once in so many
     /// turns. 0: never.
     Culled yield_turns: u32 = YIELD_TURNS, 0..=1 << 24;
+    /// Default locks: releases in a row that find nobody asleep before they are plain stores again.
+    Mutex sleep_idle: u32 = SLEEP_IDLE, 1..=1 << 24;
 }
 
 /// Most waiters that a release may kick beside the head. The series has at most 4, since "I
@@ -310,6 +314,8 @@ pub const ROTATE_US: u32 = 500;
 /// Default of [`Tuning::yield_turns`]. From 8 to 64 throughput differs little, and the longest wait
 /// grows with it; one in every turn costs 64 threads a tenth of the work.
 pub const YIELD_TURNS: u32 = 16;
+/// Default of [`Tuning::sleep_idle`].
+pub const SLEEP_IDLE: u32 = 256;
 
 #[cfg(test)]
 mod tests {
