@@ -28,6 +28,7 @@ pub mod events;
 pub mod flag;
 pub mod lock;
 pub mod mcs;
+pub mod mutex;
 pub mod node;
 pub mod order;
 pub mod paravirt_ticket;

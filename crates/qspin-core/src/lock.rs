@@ -79,6 +79,13 @@ pub unsafe trait RawSharedLock<P: Platform> {
     fn is_locked_exclusive(&self, p: &P) -> bool;
 }
 
+/// A lock that excludes, and whose waiters may give up.
+pub trait RawTimedLock<P: Platform>: RawLock<P> {
+    /// Acquires the lock, or gives up when [`Platform::now_ns`] has come to `deadline`. A deadline that has
+    /// passed allows one attempt. Returns whether the lock was acquired.
+    fn acquire_until(&self, p: &P, deadline: u64) -> bool;
+}
+
 /// A lock that can stand in a `static`.
 pub trait ConstLock {
     /// A free lock.

@@ -22,6 +22,7 @@
 //!   return for no reason. A kick is a release, and the return that it causes an acquire.
 
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use core::time::Duration;
 
 use crate::events::Events;
 use crate::node::{Node, NodeId};
@@ -380,4 +381,21 @@ pub trait Platform {
 pub trait StaticPlatform: Platform + 'static {
     /// The platform.
     const PLATFORM: Self;
+}
+
+/// A platform whose programs say in times of their own how long they will wait.
+pub trait TimedPlatform: StaticPlatform {
+    /// A point in time.
+    type Instant;
+
+    /// How long it is until `instant`; nothing if it has passed.
+    fn until(instant: Self::Instant) -> Duration;
+}
+
+/// The time of [`Platform::now_ns`] after `duration`; `u64::MAX`, which never comes, if that is beyond it.
+#[inline]
+#[must_use]
+pub fn deadline_after<P: Platform>(p: &P, duration: Duration) -> u64 {
+    let nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+    p.now_ns().saturating_add(nanoseconds)
 }

@@ -133,6 +133,14 @@ sites! {
     RwWriteTake = "rw.write-take",
     /// Reader-writer lock: a writer leaves.
     RwWriteRelease = "rw.write-release",
+    /// Mutex: acquisition of a lock without marks.
+    MutexTry = "mutex.try",
+    /// Mutex: a waiter, or whoever finds marks, takes the lock.
+    MutexTake = "mutex.take",
+    /// Mutex: release by a plain store.
+    MutexStore = "mutex.store",
+    /// Mutex: release by a read-modify-write.
+    MutexRelease = "mutex.release",
     /// Sleepers: a bucket is locked.
     SleepBucketLock = "sleep.bucket-lock",
     /// Sleepers: a bucket is unlocked.

@@ -226,6 +226,16 @@ tunables! {
     /// Culled: a CPU whose turns are over and whom nobody has relieved yields once in so many
     /// turns. 0: never.
     Culled yield_turns: u32 = YIELD_TURNS, 0..=1 << 24;
+    /// Mutex: looks of a waiter at a taken lock, with pauses between them, before it yields.
+    Mutex mutex_looks: u32 = MUTEX_LOOKS, LOOKS;
+    /// Mutex: the longest of these pauses; the first is one pause instruction, each further one twice as
+    /// long.
+    Mutex mutex_pauses: u32 = MUTEX_PAUSES, 1..=1 << 16;
+    /// Mutex: times that a waiter then yields the CPU before it sleeps.
+    Mutex mutex_yields: u32 = MUTEX_YIELDS, 0..=1 << 16;
+    /// Mutex: microseconds that a waiter has slept, once or several times, before it forbids others to take
+    /// the lock past it.
+    Mutex mutex_heir_us: u32 = MUTEX_HEIR_US, 0..=1 << 24;
     /// Default locks: releases in a row that find nobody asleep before they are plain stores again.
     Mutex sleep_idle: u32 = SLEEP_IDLE, 1..=1 << 24;
 }
@@ -314,6 +324,14 @@ pub const ROTATE_US: u32 = 500;
 /// Default of [`Tuning::yield_turns`]. From 8 to 64 throughput differs little, and the longest wait
 /// grows with it; one in every turn costs 64 threads a tenth of the work.
 pub const YIELD_TURNS: u32 = 16;
+/// Default of [`Tuning::mutex_looks`].
+pub const MUTEX_LOOKS: u32 = 20;
+/// Default of [`Tuning::mutex_pauses`].
+pub const MUTEX_PAUSES: u32 = 128;
+/// Default of [`Tuning::mutex_yields`].
+pub const MUTEX_YIELDS: u32 = 10;
+/// Default of [`Tuning::mutex_heir_us`].
+pub const MUTEX_HEIR_US: u32 = 5000;
 /// Default of [`Tuning::sleep_idle`].
 pub const SLEEP_IDLE: u32 = 256;
 

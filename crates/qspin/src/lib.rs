@@ -5,6 +5,7 @@
 //!
 //! | module | the lock | bytes | fair | waits |
 //! |---|---|---|---|---|
+//! | [`mutex`] | **the default mutex**, [`Mutex`] | 4 | nobody is forgotten | looks, yields, then sleeps |
 //! | [`native`] | queued spinlock | 4 | first come, first served | spins on its own cache line |
 //! | [`mcs`] | MCS lock | 8 | first come, first served | spins on its own cache line |
 //! | [`paravirt`] | queued spinlock, culled | 4 | nobody is forgotten | spins, then halts |
@@ -21,11 +22,11 @@
 //! | [`select`] | one of them, chosen when the program starts | 4 | as chosen | as chosen |
 //! | [`queued_rw`] | reader-writer lock | 8 | readers and writers alike | spins |
 //!
-//! The name `qspin::Mutex` is reserved for the default mutex. Until it is there: with at most
-//! as many threads as CPUs take [`native`], with more take [`paravirt`], and measure.
+//! [`Mutex`] is for loads that nobody knows beforehand. The others are for those who do: with at most as many
+//! threads as CPUs [`native`], with more [`paravirt`], on a machine whose cores are far apart [`cna`].
 //!
 //! ```
-//! use qspin::native::Mutex;
+//! use qspin::Mutex;
 //!
 //! static COUNT: Mutex<u64> = Mutex::new(0);
 //!
@@ -62,6 +63,27 @@ mod typed;
 pub mod platform;
 pub mod select;
 pub mod tuning;
+
+typed_mutex! {
+    /// The default mutex, [`crate::Mutex`]: for loads that nobody knows beforehand.
+    ///
+    /// Its release is a plain store; waiters look for some microseconds, yield, and sleep. See
+    /// [`qspin_core::mutex`]. With times:
+    ///
+    /// ```
+    /// use std::time::{Duration, Instant};
+    ///
+    /// let lock = qspin::Mutex::new(0);
+    /// let guard = lock.lock();
+    /// assert!(lock.try_lock_for(Duration::ZERO).is_none());
+    /// assert!(lock.try_lock_until(Instant::now() + Duration::from_millis(1)).is_none());
+    /// drop(guard);
+    /// assert_eq!(*lock.try_lock_for(Duration::MAX).unwrap(), 0);
+    /// ```
+    mutex: qspin_core::mutex::DefaultLock
+}
+
+pub use mutex::{MappedMutexGuard, Mutex, MutexGuard, RawLock as RawMutex};
 
 typed_mutex! {
     /// The queued spinlock of Linux: fair, four bytes, each waiter on a cache line of its own.
@@ -170,6 +192,7 @@ typed_rwlock! {
 }
 
 const _: () = {
+    assert!(size_of::<Mutex<()>>() == 4);
     assert!(size_of::<native::RawLock>() == 4);
     assert!(size_of::<backoff::RawLock>() == 4);
     assert!(size_of::<tas::RawLock>() == 4);

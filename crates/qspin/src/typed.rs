@@ -21,6 +21,9 @@ macro_rules! typed_mutex {
             pub type MutexGuard<'a, T> = lock_api::MutexGuard<'a, RawLock, T>;
             /// A guard to a part of the value.
             pub type MappedMutexGuard<'a, T> = lock_api::MappedMutexGuard<'a, RawLock, T>;
+            /// Proof that the lock is held, which keeps it alive.
+            #[cfg(feature = "arc_lock")]
+            pub type ArcMutexGuard<T> = lock_api::ArcMutexGuard<RawLock, T>;
 
             /// As [`RawLock`], counting its events in `E`: [`Counted`], or a group that
             /// [`counter_group!`](crate::counter_group) has made.

@@ -6,7 +6,7 @@
 use core::ops::Deref;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
-use super::{Choice, SleepPlatform, Taken, place};
+use super::{Choice, End, SleepPlatform, Taken, place};
 use crate::node::NodeId;
 use crate::platform::{AtomicWord, ConstWord, Until};
 use crate::site::Site;
@@ -131,14 +131,24 @@ impl<'a, P: SleepPlatform> Held<'a, P> {
         self.p.sleeper(id)
     }
 
-    /// Puts `id` behind all others.
-    pub(super) fn append(&self, id: NodeId) {
-        self.record(id).next.store(0, Relaxed);
-        match NodeId::from_number(self.tail.load(Relaxed) as u16) {
-            None => self.head.store(id.number().into(), Relaxed),
-            Some(last) => self.record(last).next.store(id.number().into(), Relaxed),
+    /// Puts `id` before or behind all others.
+    pub(super) fn insert(&self, id: NodeId, end: End) {
+        let number = id.number().into();
+        let last = NodeId::from_number(self.tail.load(Relaxed) as u16);
+        match last {
+            Some(last) if end == End::Last => {
+                self.record(id).next.store(0, Relaxed);
+                self.record(last).next.store(number, Relaxed);
+                self.tail.store(number, Relaxed);
+            }
+            _ => {
+                self.record(id).next.store(self.head.load(Relaxed), Relaxed);
+                self.head.store(number, Relaxed);
+                if last.is_none() {
+                    self.tail.store(number, Relaxed);
+                }
+            }
         }
-        self.tail.store(id.number().into(), Relaxed);
         self.count.store(self.count.load(Relaxed).wrapping_add(1), Relaxed);
     }
 

@@ -244,11 +244,20 @@ pub fn with_sleeper<P: SleepPlatform, R>(p: &P, sleep: impl FnOnce(NodeId) -> R)
     with_node(p, sleep)
 }
 
-/// P1 (1) to (3): joins those who sleep on the address `on`, as the last. The caller then looks a last time
+/// Where in the queue a sleeper joins it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// Before all others: it has been woken, and that in vain.
+    First,
+    /// Behind all others.
+    Last,
+}
+
+/// P1 (1) to (3): joins those who sleep on the address `on`. The caller then looks a last time
 /// whether it must sleep, and calls [`await_wake`], or [`cancel`]. Returns false where it cannot join just
 /// now: then [`SleepPlatform::doze`], and look again.
 #[must_use]
-pub fn enqueue<P: SleepPlatform>(p: &P, me: NodeId, on: usize, tag: u32) -> bool {
+pub fn enqueue<P: SleepPlatform>(p: &P, me: NodeId, on: usize, tag: u32, end: End) -> bool {
     let record = p.sleeper(me);
     let hint = hint(p, on);
     let mut now;
@@ -257,7 +266,7 @@ pub fn enqueue<P: SleepPlatform>(p: &P, me: NodeId, on: usize, tag: u32) -> bool
         record.on.store(on, Relaxed);
         record.tag.store(tag, Relaxed);
         record.state.store(QUEUED, Relaxed);
-        bucket.append(me);
+        bucket.insert(me, end);
         // ORDERING: Acquire pairs with the Release of `SleepSettle`: the barrier has passed (P2).
         now = hint.load(p.ordering(Site::SleepSettled, Acquire));
         if now & QUIET != 0 {
@@ -490,7 +499,7 @@ pub fn requeue<P: SleepPlatform>(
         record.on.store(to, Relaxed);
         record.tag.store(tag, Relaxed);
         record.state.store(QUEUED, Relaxed);
-        target.append(id);
+        target.insert(id, End::Last);
     }
     let hint = hint(p, to);
     let now = hint.load(Relaxed);
