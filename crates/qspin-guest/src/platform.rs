@@ -142,7 +142,7 @@ const ZERO_64: AtomicU64 = AtomicU64::new(0);
 
 /// What a CPU's halts and kicks were, so far.
 #[repr(C, align(128))]
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Counts {
     /// Halts with interrupts on.
     pub halts_on: AtomicU64,
