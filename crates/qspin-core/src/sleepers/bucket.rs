@@ -124,7 +124,8 @@ impl<'a, P: SleepPlatform> Held<'a, P> {
     fn attempt(p: &'a P, bucket: &'a SleepBucket<P::Word>, token: u32) -> Option<Self> {
         // ORDERING: Acquire pairs with the Release of `unlock`.
         let order = p.ordering(Site::SleepBucketLock, Acquire);
-        bucket.lock.compare_exchange(0, token, order).is_ok().then_some(Self { p, bucket })
+        // Made only where it is locked: dropping it unlocks.
+        bucket.lock.compare_exchange(0, token, order).is_ok().then(|| Self { p, bucket })
     }
 
     fn record(&self, id: NodeId) -> &'a super::Sleeper<P::Word, P::Address> {
