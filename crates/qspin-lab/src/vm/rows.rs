@@ -64,6 +64,7 @@ pub fn row(
         wait_ns_by: BTreeMap::new(),
         partial,
         fairness: fairness(&operations),
+        fairness_s: None,
         cpu_ns_per_op: None,
         overhead_ns_per_op: None,
         uncontended_ns: None,

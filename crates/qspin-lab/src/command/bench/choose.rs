@@ -6,10 +6,11 @@ use crate::contender::catalog::{self, Lock, Origin, PEERS_C};
 use crate::failure::Failure;
 use crate::quantity::Ratio;
 
-use super::{Args, Peers, QUICK_BUDGET, Workload};
+use super::{Args, Peers, QUICK_BUDGET, Workload, grid};
 
 /// Refuses options that do not fit together.
 pub(super) fn check(args: &Args) -> Result<(), Failure> {
+    grid::check(args)?;
     if args.quick && args.workload == Workload::KernelLockBench {
         return Err(Failure::usage(
             "the grid of kernel-lock-bench takes more than a quick minute: leave out --quick, and \
@@ -70,7 +71,7 @@ pub(super) fn locks(args: &Args) -> Result<Vec<Lock>, Failure> {
     if args.peers == Peers::C {
         require_c_peers()?;
     }
-    let rw = args.workload == Workload::Rw;
+    let rw = args.of_rw();
     let fitting: Vec<Lock> =
         catalog::locks().into_iter().filter(|lock| lock.is_rw() == rw).collect();
     let wanted: Vec<String> = match &args.ratio {
