@@ -99,6 +99,23 @@ impl<W: AtomicWord> DefaultLock<W> {
         self.word.compare_exchange(seen, to, order).is_ok()
     }
 
+    /// The address by which those who sleep for this lock are found.
+    #[inline]
+    pub fn address<P: SleepPlatform<Word = W>>(&self, p: &P) -> usize {
+        p.address(&self.word)
+    }
+
+    /// Acquires the lock for one that has slept elsewhere, and was woken perhaps by a release of this lock,
+    /// since it was moved here: the mark that was set for it is its own (M2).
+    #[cold]
+    pub fn acquire_woken<P: SleepPlatform<Word = W>>(&self, p: &P) {
+        let mut wait = Wait::new(self, p, NEVER);
+        wait.mine = AWAKE;
+        wait.slept = p.now_ns().max(1);
+        // Without a deadline it does not give up.
+        wait.acquire(self.word.load(Relaxed));
+    }
+
     #[cold]
     #[inline(never)]
     fn acquire_slow<P: SleepPlatform<Word = W>>(&self, p: &P, deadline: u64) -> bool {

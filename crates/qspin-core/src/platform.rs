@@ -386,10 +386,13 @@ pub trait StaticPlatform: Platform + 'static {
 /// A platform whose programs say in times of their own how long they will wait.
 pub trait TimedPlatform: StaticPlatform {
     /// A point in time.
-    type Instant;
+    type Instant: Copy;
 
     /// How long it is until `instant`; nothing if it has passed.
     fn until(instant: Self::Instant) -> Duration;
+
+    /// The point in time that is `duration` from now; `None` if there is none.
+    fn after(duration: Duration) -> Option<Self::Instant>;
 }
 
 /// The time of [`Platform::now_ns`] after `duration`; `u64::MAX`, which never comes, if that is beyond it.

@@ -1,8 +1,13 @@
 //! The locks as `lock_api` knows them, on a platform that is known at compile time.
 
+mod condvar;
+mod shared;
+
 use core::fmt;
 use core::marker::PhantomData;
 use core::time::Duration;
+
+pub use condvar::RawCondvar;
 
 use crate::lock::{ConstLock, Guard, RawLock, RawSharedLock, RawTimedLock};
 use crate::platform::{StaticPlatform, TimedPlatform, deadline_after};

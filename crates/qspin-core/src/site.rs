@@ -165,6 +165,22 @@ sites! {
     SleepWake = "sleep.wake",
     /// Sleepers: it sees that it is.
     SleepWoken = "sleep.woken",
+    /// Default reader-writer lock: a reader comes in.
+    RwTakeShared = "default-rw.take-shared",
+    /// Default reader-writer lock: a writer takes it.
+    RwTakeExclusive = "default-rw.take-exclusive",
+    /// Default reader-writer lock: whoever has the gate takes it.
+    RwGateTake = "default-rw.gate-take",
+    /// Default reader-writer lock: a reader leaves.
+    RwLeaveShared = "default-rw.leave-shared",
+    /// Default reader-writer lock: a writer releases it.
+    RwLeaveExclusive = "default-rw.leave-exclusive",
+    /// Once: a look whether it was done.
+    OnceLook = "once.look",
+    /// Once: somebody begins to do it.
+    OnceBegin = "once.begin",
+    /// Once: it is done, or was left undone.
+    OnceEnd = "once.end",
     /// Sleepers: heavy barrier of whoever has moved sleepers to another address.
     SleepRequeueHeavy = "sleep.requeue-heavy",
 }

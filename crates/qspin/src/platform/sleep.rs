@@ -123,4 +123,8 @@ impl<E: StaticEvents, H: Hint, C: Clock> TimedPlatform for Threads<E, H, C> {
     fn until(instant: Instant) -> Duration {
         instant.saturating_duration_since(Instant::now())
     }
+
+    fn after(duration: Duration) -> Option<Instant> {
+        Instant::now().checked_add(duration)
+    }
 }
