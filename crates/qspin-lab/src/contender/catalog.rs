@@ -73,7 +73,7 @@ impl Lock {
         let halt = part == Part::Halt && !name.starts_with("pending");
         match self.name {
             // Its turns are those of the culled queue.
-            "mutex" => part == Part::Mutex || name.starts_with("rotate_"),
+            "mutex" | "default-rw" => part == Part::Mutex || name.starts_with("rotate_"),
             // The queue of the reader-writer lock is a native lock.
             "native" | "queued-rw" => matches!(part, Part::Owner | Part::Pending),
             "cna" => matches!(part, Part::Owner | Part::Pending | Part::Numa),
@@ -273,6 +273,18 @@ fn ours() -> Vec<Lock> {
             "one or two spin, the rest sleep",
             "several NUMA nodes, and more threads than CPUs"
         )),
+        lock!(
+            Ours,
+            "default-rw",
+            size_of::<qspin::rwlock::RawRwLock>(),
+            Engine::Rw(
+                RwEngine::of::<RawRw<qspin::rwlock::RawRwLock>>()
+                    .counting::<RawRw<qspin::rwlock::CountedRawRwLock>>()
+            ),
+            "nobody is forgotten; newcomers may pass",
+            "one looks and yields, the rest sleep",
+            "nobody knows the load: the default"
+        ),
         lock!(
             Ours,
             "queued-rw",
