@@ -23,21 +23,19 @@
 //!   who were moved, or another that is awake for the mutex and whose release will (M3 of [`crate::mutex`]).
 //! * **V3** Who was woken may have been so by a release of the mutex, which has marked somebody as awake for
 //!   it (M2): it acquires by [`DefaultLock::acquire_woken`], which takes the mark back.
-//! * **V4** The mutex is known by its address, and only while everybody waits with the same: with more than
-//!   one ([`MANY`]) nobody is moved, and all are woken.
+//! * **V4** The mutex is known by its address, and only as long as everybody has waited with the same: once
+//!   there was another ([`MANY`]) nobody is moved, and all are woken.
 //! * **V5** Nothing of the mutex is touched by who notifies: it may be gone. The address is a number.
 //!
 //! # Limits
-//! A wait may end for no reason, as the standard library's may: use `wait_while`, or look again. Where
-//! nobody waits a notification is a load of static memory, or, if somebody sleeps in the same bucket, a look at
-//! its queue.
+//! A wait may end for no reason, as the standard library's may: use `wait_while`, or look again.
 
 use core::sync::atomic::Ordering::Relaxed;
 
 use crate::lock::RawLock;
 use crate::mutex::{self, DefaultLock};
 use crate::node::NodeId;
-use crate::platform::AtomicAddress;
+use crate::platform::{AtomicAddress, AtomicWord, ConstWord};
 use crate::sleepers::{self, Choice, End, NEVER, SleepPlatform};
 
 /// No mutex is known.
@@ -50,29 +48,26 @@ const TAG: u32 = 0;
 
 /// A condition variable. See the [module](self) documentation.
 #[derive(Debug)]
-#[repr(transparent)]
-pub struct Condition<A> {
+#[repr(C)]
+pub struct Condition<W, A> {
     /// The address of the mutex with which the last waits were (V4).
     mutex: A,
+    /// How many wait. They sleep on its address.
+    waiters: W,
 }
 
-impl Condition<core::sync::atomic::AtomicUsize> {
+impl<W: ConstWord> Condition<W, core::sync::atomic::AtomicUsize> {
     /// For which nobody waits.
     #[allow(clippy::declare_interior_mutable_const)]
-    pub const UNUSED: Self = Self { mutex: core::sync::atomic::AtomicUsize::new(NONE) };
+    pub const UNUSED: Self =
+        Self { mutex: core::sync::atomic::AtomicUsize::new(NONE), waiters: W::ZERO };
 }
 
-impl<A: AtomicAddress> Condition<A> {
+impl<W: AtomicWord, A: AtomicAddress> Condition<W, A> {
     /// For which nobody waits.
     #[must_use]
     pub fn new() -> Self {
-        Self { mutex: A::new(NONE) }
-    }
-
-    /// Where its waiters sleep: an address that no lock has.
-    #[inline]
-    fn on(&self) -> usize {
-        core::ptr::from_ref(self) as usize
+        Self { mutex: A::new(NONE), waiters: W::new(0) }
     }
 
     /// Releases the lock, waits to be notified or for `deadline`, and acquires the lock again. Returns false
@@ -80,12 +75,14 @@ impl<A: AtomicAddress> Condition<A> {
     ///
     /// # Safety
     /// This context holds `lock` by an acquisition that has not been released.
-    pub unsafe fn wait_until<P: SleepPlatform>(
+    pub unsafe fn wait_until<P: SleepPlatform<Word = W>>(
         &self,
         p: &P,
-        lock: &DefaultLock<P::Word>,
+        lock: &DefaultLock<W>,
         deadline: u64,
     ) -> bool {
+        // V4.
+        self.know(lock.address(p));
         // SAFETY: the caller's promise.
         let waited = sleepers::with_sleeper(p, |me| unsafe { self.sleep(p, me, lock, deadline) });
         match waited {
@@ -105,21 +102,22 @@ impl<A: AtomicAddress> Condition<A> {
     ///
     /// # Safety
     /// As [`wait_until`](Self::wait_until).
-    unsafe fn sleep<P: SleepPlatform>(
+    unsafe fn sleep<P: SleepPlatform<Word = W>>(
         &self,
         p: &P,
         me: NodeId,
-        lock: &DefaultLock<P::Word>,
+        lock: &DefaultLock<W>,
         deadline: u64,
     ) -> Option<bool> {
-        self.know(p, lock.address(p));
         // V1.
-        if !sleepers::enqueue(p, me, self.on(), TAG, End::Last) {
+        if !sleepers::enqueue(p, me, p.address(&self.waiters), TAG, End::Last) {
             return None;
         }
+        self.waiters.fetch_add(1, Relaxed);
         // SAFETY: the caller's promise.
         unsafe { lock.release(p) };
         let woken = sleepers::await_wake(p, me, deadline);
+        self.waiters.fetch_add(1_u32.wrapping_neg(), Relaxed);
         if woken {
             // V3.
             lock.acquire_woken(p);
@@ -130,46 +128,36 @@ impl<A: AtomicAddress> Condition<A> {
     }
 
     /// Somebody is about to wait with the mutex at `address` (V4).
-    fn know<P: SleepPlatform>(&self, p: &P, address: usize) {
+    fn know(&self, address: usize) {
         let known = self.mutex.load(Relaxed);
         if known == address {
             return;
         }
-        // Those who wait with one mutex come here one after the other; with another, they race, and
-        // whoever fails finds another's address.
-        let next = if known == NONE || !self.anybody(p) { address } else { MANY };
+        // Those who wait with one mutex come here one after the other. Once there was another, there are
+        // many for good: who still waits is not known.
+        let next = if known == NONE { address } else { MANY };
         if self.mutex.compare_exchange(known, next, Relaxed).is_err() {
             self.mutex.store(MANY, Relaxed);
         }
     }
 
-    /// Whether somebody waits.
-    fn anybody<P: SleepPlatform>(&self, p: &P) -> bool {
-        let mut found = false;
-        let taken = sleepers::take(p, self.on(), |_| {
-            found = true;
-            Choice::Stop
-        });
-        found || taken.is_none()
-    }
-
     /// Wakes the one that waits longest. Returns whether there was one, as far as it knows.
     #[inline]
-    pub fn notify_one<P: SleepPlatform>(&self, p: &P) -> bool {
+    pub fn notify_one<P: SleepPlatform<Word = W>>(&self, p: &P) -> bool {
         // V1.
-        sleepers::perhaps_anybody(p, self.on()) && sleepers::wake(p, self.on(), 1) > 0
+        self.waiters.load(Relaxed) != 0 && sleepers::wake(p, p.address(&self.waiters), 1) > 0
     }
 
     /// Wakes all that wait: one at once, the others when they can have the mutex. Returns how many there
     /// were, as far as it knows.
     #[inline]
-    pub fn notify_all<P: SleepPlatform>(&self, p: &P) -> u32 {
-        if sleepers::perhaps_anybody(p, self.on()) { self.notify_all_slow(p) } else { 0 }
+    pub fn notify_all<P: SleepPlatform<Word = W>>(&self, p: &P) -> u32 {
+        if self.waiters.load(Relaxed) != 0 { self.notify_all_slow(p) } else { 0 }
     }
 
     #[cold]
-    fn notify_all_slow<P: SleepPlatform>(&self, p: &P) -> u32 {
-        let (on, mutex) = (self.on(), self.mutex.load(Relaxed));
+    fn notify_all_slow<P: SleepPlatform<Word = W>>(&self, p: &P) -> u32 {
+        let (on, mutex) = (p.address(&self.waiters), self.mutex.load(Relaxed));
         if mutex == MANY || mutex == NONE {
             return sleepers::wake(p, on, u32::MAX);
         }
@@ -194,7 +182,7 @@ impl<A: AtomicAddress> Condition<A> {
     }
 }
 
-impl<A: AtomicAddress> Default for Condition<A> {
+impl<W: AtomicWord, A: AtomicAddress> Default for Condition<W, A> {
     fn default() -> Self {
         Self::new()
     }

@@ -428,8 +428,8 @@ unsafe impl<P: SleepPlatform> RawLock<P> for DefaultLock<P::Word> {
         if !sleepers::is_quiet(p, on) {
             return self.release_slow(p, on);
         }
-        // ORDERING: as in `release_slow`.
-        self.word.store(0, p.ordering(Site::MutexStore, Release));
+        // M1: since it was taken there were only marks. ORDERING: as in `release_slow`.
+        self.word.overwrite(0, p.ordering(Site::MutexStore, Release));
         // M4.
         if !sleepers::stored(p, on) {
             wake_one(p, on);

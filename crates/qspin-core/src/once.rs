@@ -78,10 +78,8 @@ impl<W: AtomicWord> OnceWord<W> {
             if self.is_done(p) {
                 return None;
             }
-            // O1. ORDERING: Acquire pairs with the Release of `Running::drop`: of one who has failed.
-            let order = p.ordering(Site::OnceBegin, Acquire);
-            if self.word.compare_exchange(NEW, RUNNING, order).is_ok() {
-                return Some(Running { p, once: self, ends_as: NEW });
+            if let Some(running) = self.try_begin(p) {
+                return Some(running);
             }
             if looks > 0 {
                 looks -= 1;
@@ -91,6 +89,28 @@ impl<W: AtomicWord> OnceWord<W> {
                 p.doze();
             }
         }
+    }
+
+    /// The same if that takes no waiting; `None` says nothing.
+    pub fn try_begin<'a, P: SleepPlatform<Word = W>>(&'a self, p: &'a P) -> Option<Running<'a, P>> {
+        // O1. ORDERING: Acquire pairs with the Release of `Running::drop`: of one who has failed.
+        let order = p.ordering(Site::OnceBegin, Acquire);
+        self.word.compare_exchange(NEW, RUNNING, order).ok()?;
+        Some(Running { p, once: self, ends_as: NEW })
+    }
+
+    /// As [`try_begin`](Self::try_begin), for one that has begun already, and has forgotten that.
+    ///
+    /// # Safety
+    /// This context has begun, and its [`Running`] was not dropped.
+    pub unsafe fn go_on<'a, P: SleepPlatform<Word = W>>(&'a self, p: &'a P) -> Running<'a, P> {
+        Running { p, once: self, ends_as: NEW }
+    }
+
+    /// Whether somebody does it at this moment.
+    #[inline]
+    pub fn is_running<P: SleepPlatform<Word = W>>(&self, _: &P) -> bool {
+        self.word.load(Relaxed) & RUNNING != 0
     }
 
     /// O3. Returns false if it could not.

@@ -62,6 +62,16 @@ pub trait AtomicWord: Sized {
         self.load(Ordering::Relaxed)
     }
 
+    /// Stores a value over one that this CPU has written by a read-modify-write, and that others have since
+    /// changed by nothing else: such a store comes after all of them.
+    ///
+    /// Natively a store. A model checker to which two stores may be in either order, whatever was made of
+    /// them, makes it an exchange.
+    #[inline]
+    fn overwrite(&self, value: u32, order: Ordering) {
+        self.store(value, order);
+    }
+
     /// Begins a new life of a word that no other CPU may access at this moment.
     ///
     /// Natively a relaxed store. It states more than a store: every access of the word's last

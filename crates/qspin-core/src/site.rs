@@ -151,7 +151,7 @@ sites! {
     SleepRescanFence = "sleep.rescan-fence",
     /// Sleepers: light barrier between a release by a plain store and the look at the hint.
     SleepLight = "sleep.light",
-    /// Sleepers: heavy barrier between the place in the queue and the last look.
+    /// Sleepers: heavy barrier between the place in the queue, or a move to another, and the last look.
     SleepHeavy = "sleep.heavy",
     /// Sleepers: full fence in its stead, once the hint is settled.
     SleepFence = "sleep.fence",
@@ -181,8 +181,6 @@ sites! {
     OnceBegin = "once.begin",
     /// Once: it is done, or was left undone.
     OnceEnd = "once.end",
-    /// Sleepers: heavy barrier of whoever has moved sleepers to another address.
-    SleepRequeueHeavy = "sleep.requeue-heavy",
 }
 
 #[cfg(test)]

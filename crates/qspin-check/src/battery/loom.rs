@@ -186,6 +186,9 @@ fn for_halting_in_turn(traits: Traits) -> Vec<Check> {
         checks.push(one(HALTED_FOUR, Scenario::new("four", vec![write(); 4])));
     }
     if traits.step {
+        if traits.shared {
+            checks.extend(for_sleeping_readers());
+        }
         return checks;
     }
     let try_last = vec![Section(0, Write), Try(0, Write)];
@@ -215,6 +218,21 @@ fn for_halting_in_turn(traits: Traits) -> Vec<Check> {
         ]);
     }
     checks
+}
+
+/// Readers that sleep, and writers that do.
+fn for_sleeping_readers() -> Vec<Check> {
+    let together = || vec![Together(0, 2)];
+    let write_read = vec![vec![Watched(0, Write)], vec![Watched(0, Read)]];
+    let write_then_try = vec![Section(0, Write), Try(0, Read)];
+    let try_then_read = vec![Try(0, Write), Section(0, Read)];
+    vec![
+        one(HALTED, Scenario::new("write-read", write_read)),
+        one(HALTED, Scenario::new("share", vec![together(), together()])),
+        one(HALTED, Scenario::new("try-read-twice", vec![write_then_try, try_then_read])),
+        one(HALTED_FOUR, held("read-held", Read, write(), read())),
+        one(HALTED_FOUR, held("write-held", Write, read(), read())),
+    ]
 }
 
 fn for_readers() -> Vec<Check> {

@@ -16,7 +16,7 @@ use crate::sleepers::{NEVER, SleepPlatform};
 /// A wait may end for no reason; so, by `lock_api`'s rule, notifications say nothing of whom they reached.
 #[repr(transparent)]
 pub struct RawCondvar<P> {
-    condition: Condition<AtomicUsize>,
+    condition: Condition<AtomicU32, AtomicUsize>,
     platform: PhantomData<fn() -> P>,
 }
 

@@ -511,7 +511,7 @@ pub fn requeue<P: SleepPlatform>(
     if count > 0 {
         events::add(p, Event::SleepRequeue, count.into());
         // P2 for those who were moved: they have looked their last at another address.
-        p.heavy_barrier(p.ordering(Site::SleepRequeueHeavy, SeqCst));
+        p.heavy_barrier(p.ordering(Site::SleepHeavy, SeqCst));
     }
     Some(count)
 }
