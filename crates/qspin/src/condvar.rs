@@ -6,7 +6,7 @@ use crate::platform::Threads;
 /// The condition itself, a [`lock_api::RawCondvar`]. See [`qspin_core::condvar`].
 pub type RawCondvar = qspin_core::raw::RawCondvar<Threads<NoEvents>>;
 
-/// A condition variable for [`Mutex`](crate::Mutex): eight bytes, `const`.
+/// A condition variable for [`Mutex`](crate::Mutex): sixteen bytes, `const`.
 ///
 /// [`notify_all`](lock_api::Condvar::notify_all) wakes one, and moves the others to the mutex, where each is
 /// woken when it can have it. A wait may end for no reason: use `wait_while`, or look again. That is also why,
