@@ -25,8 +25,7 @@
 //! * **D1** WRITER is set by a compare-exchange from a word without readers and writer, and cleared by that
 //!   writer. The count of readers goes up by a compare-exchange from a word without WRITER.
 //! * **D2** CLOSED, HEIR, UPGRADING and SLEEPING are set only by whoever has the gate; it takes them all back in the step
-//!   in which it takes the lock, or before it opens the gate. SLEEPING is cleared as well by the release that
-//!   wakes.
+//!   in which it takes the lock, or before it opens the gate.
 //! * **D3** Whoever has the gate sleeps only after it (1) has joined the sleepers on the word's address, and
 //!   (2) has set SLEEPING by a compare-exchange from a word in which it cannot get in. A release that lets it
 //!   in sees SLEEPING in the same step, or comes before that step, which then fails. So it is woken.
@@ -55,6 +54,7 @@ use crate::platform::{AtomicWord, ConstWord};
 use crate::site::Site;
 use crate::sleepers::{self, End, NEVER, SleepPlatform};
 
+const FREE: u32 = 0;
 const WRITER: u32 = 1;
 /// No further readers beside those who are inside.
 const CLOSED: u32 = 2;
@@ -125,9 +125,15 @@ impl<W: AtomicWord> DefaultRwLock<W> {
         p.address(&self.word)
     }
 
+    /// Comes in, if a newcomer may. `seen` is a guess: a wrong one costs no more than a look would have.
     #[inline]
-    fn newcomer<P: SleepPlatform<Word = W>>(&self, p: &P, want: Want, site: Site) -> bool {
-        let mut seen = self.word.load(Relaxed);
+    fn newcomer<P: SleepPlatform<Word = W>>(
+        &self,
+        p: &P,
+        want: Want,
+        site: Site,
+        mut seen: u32,
+    ) -> bool {
         while want.fits_newcomer(seen) {
             // D1. ORDERING: Acquire pairs with the Release of `leave`.
             match self.word.compare_exchange(seen, want.inside(seen), p.ordering(site, Acquire)) {
@@ -152,7 +158,7 @@ impl<W: AtomicWord> DefaultRwLock<W> {
         let tuning = p.tuning();
         let mut pauses = 1;
         for _ in 0..tuning.mutex_looks {
-            if self.newcomer(p, want, site) {
+            if self.newcomer(p, want, site, self.word.load(Relaxed)) {
                 return true;
             }
             p.relax(pauses);
@@ -171,22 +177,15 @@ impl<W: AtomicWord> DefaultRwLock<W> {
     #[inline]
     fn leave<P: SleepPlatform<Word = W>>(&self, p: &P, site: Site, gone: u32, come: u32) {
         let on = self.on(p);
-        let mut seen = self.word.load(Relaxed);
-        loop {
-            let mut to = seen - gone + come;
-            // A reader that leaves others behind lets nobody in, but who waits to be the only one.
-            let left = to / READER;
-            let lets_in = left == 0 || come != 0 || left == 1 && seen & UPGRADING != 0;
-            let wakes = seen & SLEEPING != 0 && lets_in;
-            if wakes {
-                to &= !SLEEPING;
-            }
-            // ORDERING: Release pairs with the Acquire of `newcomer` and of `Wait::wait`.
-            match self.word.compare_exchange(seen, to, p.ordering(site, Release)) {
-                Ok(_) if wakes => return wake_gate(p, on),
-                Ok(_) => return,
-                Err(now) => seen = now,
-            }
+        // ORDERING: Release pairs with the Acquire of `newcomer` and of `Wait::wait`.
+        let before = self.word.fetch_add(come.wrapping_sub(gone), p.ordering(site, Release));
+        if before & SLEEPING == 0 {
+            return;
+        }
+        // A reader that leaves others behind lets nobody in, but who waits to be the only one.
+        let left = (before - gone + come) / READER;
+        if left == 0 || come != 0 || left == 1 && before & UPGRADING != 0 {
+            wake_gate(p, on);
         }
     }
 
@@ -322,7 +321,7 @@ unsafe impl<P: SleepPlatform> RawSharedLock<P> for DefaultRwLock<P::Word> {
 
     #[inline]
     fn try_acquire_shared(&self, p: &P) -> bool {
-        self.newcomer(p, Want::Read, Site::RwTakeShared)
+        self.newcomer(p, Want::Read, Site::RwTakeShared, FREE)
     }
 
     #[inline]
@@ -337,7 +336,7 @@ unsafe impl<P: SleepPlatform> RawSharedLock<P> for DefaultRwLock<P::Word> {
 
     #[inline]
     fn try_acquire_exclusive(&self, p: &P) -> bool {
-        self.newcomer(p, Want::Write, Site::RwTakeExclusive)
+        self.newcomer(p, Want::Write, Site::RwTakeExclusive, FREE)
     }
 
     #[inline]
@@ -360,13 +359,14 @@ impl<P: SleepPlatform> RawTimedSharedLock<P> for DefaultRwLock<P::Word> {
     #[inline]
     fn acquire_shared_until(&self, p: &P, deadline: u64) -> bool {
         let site = Site::RwTakeShared;
-        self.newcomer(p, Want::Read, site) || self.acquire_slow(p, Want::Read, site, deadline)
+        self.newcomer(p, Want::Read, site, FREE) || self.acquire_slow(p, Want::Read, site, deadline)
     }
 
     #[inline]
     fn acquire_exclusive_until(&self, p: &P, deadline: u64) -> bool {
         let site = Site::RwTakeExclusive;
-        self.newcomer(p, Want::Write, site) || self.acquire_slow(p, Want::Write, site, deadline)
+        self.newcomer(p, Want::Write, site, FREE)
+            || self.acquire_slow(p, Want::Write, site, deadline)
     }
 }
 
@@ -390,7 +390,7 @@ unsafe impl<P: SleepPlatform> RawUpgradableLock<P> for DefaultRwLock<P::Word> {
         if !self.gate.try_acquire(p) {
             return false;
         }
-        if self.newcomer(p, Want::Read, Site::RwTakeShared) {
+        if self.newcomer(p, Want::Read, Site::RwTakeShared, FREE) {
             return true;
         }
         // SAFETY: acquired above.
