@@ -190,7 +190,7 @@ impl<W: AtomicWord> DefaultRwLock<W> {
     }
 
     /// Takes back the marks of whoever has the gate (D2).
-    fn unmark<P: SleepPlatform<Word = W>>(&self, marks: u32) {
+    fn unmark(&self, marks: u32) {
         self.word.fetch_and(!marks, Relaxed);
     }
 }
@@ -230,7 +230,7 @@ impl<P: SleepPlatform> Wait<'_, P> {
                 continue;
             }
             if self.deadline != NEVER && p.now_ns() >= self.deadline {
-                self.lock.unmark::<P>(MARKS);
+                self.lock.unmark(MARKS);
                 return false;
             }
             if looks > 0 {
@@ -300,7 +300,7 @@ impl<P: SleepPlatform> Wait<'_, P> {
                 Err(now) => seen = now,
             }
         }
-        lock.unmark::<P>(SLEEPING);
+        lock.unmark(SLEEPING);
         true
     }
 }
