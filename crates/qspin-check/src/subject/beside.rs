@@ -16,12 +16,12 @@ use qspin_core::platform::AtomicWord;
 use qspin_core::sleepers::{NEVER, SleepPlatform};
 
 /// Whom a monitor tells.
-pub(crate) const ONE: bool = false;
+pub const ONE: bool = false;
 /// The same.
-pub(crate) const ALL: bool = true;
+pub const ALL: bool = true;
 
 /// A lock made of a mutex and a condition; `WHOM` is told at each release.
-pub(crate) struct Monitor<W, A, const WHOM: bool> {
+pub struct Monitor<W, A, const WHOM: bool> {
     mutex: DefaultLock<W>,
     condition: Condition<W, A>,
     held: W,
@@ -73,7 +73,7 @@ unsafe impl<P: SleepPlatform, const WHOM: bool> RawLock<P> for Monitor<P::Word, 
 }
 
 /// A once that is never done.
-pub(crate) struct Undone<W>(OnceWord<W>);
+pub struct Undone<W>(OnceWord<W>);
 
 // SAFETY: one begins at a time, and what it did happens before what the next does.
 unsafe impl<P: SleepPlatform> RawLock<P> for Undone<P::Word> {

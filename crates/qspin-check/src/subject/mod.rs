@@ -1,6 +1,6 @@
 //! The locks under check, behind one interface.
 
-mod beside;
+pub mod beside;
 pub mod catalogue;
 pub mod rules;
 pub(crate) mod tunings;
