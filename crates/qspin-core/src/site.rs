@@ -147,6 +147,10 @@ sites! {
     SleepBucketUnlock = "sleep.bucket-unlock",
     /// Sleepers: full fence between the unlocking of a bucket and the look whether to rescan it.
     SleepUnlockFence = "sleep.unlock-fence",
+    /// Sleepers: a bucket is marked to be rescanned.
+    SleepRescanMark = "sleep.rescan-mark",
+    /// Sleepers: that mark is taken away.
+    SleepRescanTake = "sleep.rescan-take",
     /// Sleepers: full fence between the mark to rescan and the attempt to lock the bucket.
     SleepRescanFence = "sleep.rescan-fence",
     /// Sleepers: light barrier between a release by a plain store and the look at the hint.

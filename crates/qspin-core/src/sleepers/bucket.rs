@@ -219,7 +219,8 @@ fn rescan<P: SleepPlatform>(p: &P, bucket: &SleepBucket<P::Word>) {
         let token = p.token();
         // Whoever has it locked now will see the mark.
         let Some(held) = Held::attempt(p, bucket, token) else { return };
-        bucket.rescan.store(0, Relaxed);
+        // ORDERING: Acquire pairs with the Release of `wake_later`.
+        bucket.rescan.swap(0, p.ordering(Site::SleepRescanTake, Acquire));
         let mut taken = Taken::NOBODY;
         held.each(|held, before, id| {
             held.unlink(before, id);

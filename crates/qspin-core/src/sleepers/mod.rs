@@ -452,7 +452,9 @@ pub fn wake<P: SleepPlatform>(p: &P, on: usize, most: u32) -> u32 {
 /// Whoever has the bucket of `on` locked is to wake everybody there (P6).
 #[cold]
 pub fn wake_later<P: SleepPlatform>(p: &P, on: usize) {
-    bucket::of(p, on).rescan.store(1, Relaxed);
+    // A read-modify-write: a store might come before the one that takes an earlier mark away.
+    // ORDERING: Release pairs with the Acquire of `rescan`: who is woken for it sees the release.
+    bucket::of(p, on).rescan.fetch_or(1, p.ordering(Site::SleepRescanMark, Release));
     // ORDERING: pairs with the fence of `unlock`: it sees the mark, or the lock is free here.
     p.fence(p.ordering(Site::SleepRescanFence, SeqCst));
     // Unlocking does it.
