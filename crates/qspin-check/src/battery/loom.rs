@@ -31,6 +31,11 @@ const NEAR: usize = 3;
 /// The same where waiters halt.
 const NEAR_HALTED: usize = 2;
 
+/// The same where they sleep beside the lock: joining the sleepers is twenty steps.
+const SLEEPING: usize = 2;
+/// Four such.
+const SLEEPING_FOUR: Option<usize> = Some(1);
+
 /// Four CPUs, whose queue is complete before the lock is released for the first time.
 const ASIDE: Option<usize> = Some(2);
 /// The same where waiters halt, and one of them comes again: one preemption is 100 000 executions.
@@ -166,7 +171,11 @@ fn for_halting(traits: Traits) -> Vec<Check> {
     if traits.near_first && traits.step {
         return for_near_halting();
     }
-    let most = if traits.near_first { NEAR_HALTED } else { usize::MAX };
+    let most = match traits {
+        Traits { sleeps: true, .. } => SLEEPING,
+        Traits { near_first: true, .. } => NEAR_HALTED,
+        _ => usize::MAX,
+    };
     up_to(most, for_halting_in_turn(traits))
 }
 
@@ -183,7 +192,8 @@ fn for_halting_in_turn(traits: Traits) -> Vec<Check> {
         one(if traits.one_word { HALTED_FOUR } else { HALTED }, queue("queue-vain").vain_halts(1)),
     ];
     if !traits.one_word {
-        checks.push(one(HALTED_FOUR, Scenario::new("four", vec![write(); 4])));
+        let bound = if traits.sleeps { SLEEPING_FOUR } else { HALTED_FOUR };
+        checks.push(one(bound, Scenario::new("four", vec![write(); 4])));
     }
     if traits.step {
         if traits.shared {

@@ -21,8 +21,8 @@ use crate::failure::Kind;
 use crate::ledger::Rules;
 use crate::machine::Machine;
 use crate::subject::{
-    BESIDE, BESIDE_READERS, Exclusive, Family, Mcs, NEAR_HALTING_STEP, NEAR_STEP, NoPending, Of, PLAIN, READERS, STEP,
-    Shared, Subject, Traits, WITH_NODES, family, rules, tunings, variants,
+    BESIDE, BESIDE_READERS, Exclusive, Family, Mcs, NEAR_HALTING_STEP, NEAR_STEP, NoPending, Of,
+    PLAIN, READERS, STEP, Shared, Subject, Traits, WITH_NODES, family, rules, tunings, variants,
 };
 use crate::weakening::Weakening;
 use crate::word::Word;
@@ -364,6 +364,9 @@ pub fn all() -> Vec<Planted> {
             "queue-vain",
             Kind::LostWakeup,
         ),
+        // The default mutex without its heavy barrier, and without the light one.
+        missing("mutex-sleepy", Site::SleepHeavy, AcqRel, "two-twice", Kind::LostWakeup),
+        missing("mutex-sleepy", Site::SleepLight, AcqRel, "two-twice", Kind::LostWakeup),
         bug(Of::<StaleRehalt>::VALUE, &[(Loom("vain"), Kind::Hash)]),
         bug(
             Of::<MarksFirst>::VALUE,
