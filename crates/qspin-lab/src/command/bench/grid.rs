@@ -126,7 +126,13 @@ pub(super) fn run(args: &Args, grid: Grid) -> Result<ExitCode, Failure> {
     machine.warnings.dedup();
     let mut cells = plan_cells(&locks, &scenes);
     contend::inform(&mut cells, &entrants);
-    let lengthy = grid.lengthy();
+    let mut lengthy = grid.lengthy();
+    if let Some(phase) = args.seconds {
+        // Longer or shorter, as the rounds are.
+        lengthy.fairness =
+            lengthy.fairness.mul_f64(phase.as_secs_f64() / lengthy.phase.as_secs_f64());
+        lengthy.phase = phase;
+    }
     let judged: Vec<&'static str> = if args.locks.is_empty() {
         [subject].into_iter().chain(yardsticks.iter().copied()).collect()
     } else {
@@ -139,7 +145,7 @@ pub(super) fn run(args: &Args, grid: Grid) -> Result<ExitCode, Failure> {
         placement: Placement::new(args.pin, allowed_cpus()),
         pin: args.pin.to_string(),
         rounds: args.rounds.map_or(lengthy.rounds, |rounds| rounds as usize),
-        phase: args.seconds.unwrap_or(lengthy.phase),
+        phase: lengthy.phase,
         turn: Duration::ZERO,
         waits: false,
         fairness: Some(Fairness { length: lengthy.fairness, locks: judged }),
