@@ -24,7 +24,7 @@
 //! * **V3** Who was woken may have been so by a release of the mutex, which has marked somebody as awake for
 //!   it (M2): it acquires by [`DefaultLock::acquire_woken`], which takes the mark back.
 //! * **V4** The mutex is known by its address, and only as long as everybody has waited with the same: once
-//!   there was another ([`MANY`]) nobody is moved, and all are woken.
+//!   there was another (`MANY`) nobody is moved, and all are woken.
 //! * **V5** Nothing of the mutex is touched by who notifies: it may be gone. The address is a number.
 //!
 //! # Limits
