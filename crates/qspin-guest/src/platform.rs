@@ -20,14 +20,16 @@ use qspin_core::platform::{Budget, CpuId, Platform, StaticPlatform, Until};
 use qspin_core::tuning::Tuning;
 use qspin_core::waiting::Bucket;
 
+use crate::board::Board;
 use crate::hardware::apic::{self, Message};
 use crate::hardware::clock;
 use crate::hardware::cpu::{self, CPUS, MOST};
 use crate::hardware::entry::KICK;
-use crate::hardware::instruction::{halt_while, interrupts_on, write_msr};
+use crate::hardware::instruction::{halt_while, interrupts_on, out8, write_msr};
 use crate::kick::{self, Means};
 use crate::kvm::{self, Features, StealTime};
-use crate::options::{Kick, Options};
+use crate::options::{BELL_PORT, Kick, Options};
+use crate::preempt::Plan;
 
 /// Four nodes a CPU, and the numbers of nobody before them; a power of two.
 const NODES: usize = ((MOST + 1) * 4).next_power_of_two();
@@ -42,6 +44,15 @@ static STEAL: [StealTime<AtomicU32>; MOST] = [const {
     StealTime { steal: [ZERO; 2], version: ZERO, flags: ZERO, preempted: ZERO, padding: [ZERO; 11] }
 }; MOST];
 
+/// What guest and host tell each other.
+pub static BOARD: Board = Board::EMPTY;
+
+/// Rings for the host.
+pub fn ring() {
+    // SAFETY: a port that somebody listens at, or nobody.
+    unsafe { out8(BELL_PORT, 0) };
+}
+
 /// What was found out about the machine, and asked for.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
@@ -55,6 +66,8 @@ pub struct Settings {
     pub amd: bool,
     /// Places for the NUMA-aware locks.
     pub places: u32,
+    /// At which acquisitions the host is asked to stop a CPU.
+    pub preempt: Option<Plan>,
     /// The tunables.
     pub tuning: Tuning,
 }
@@ -70,6 +83,7 @@ static SETTINGS: Global = Global(UnsafeCell::new(Settings {
     nmi_only: false,
     amd: false,
     places: 1,
+    preempt: None,
     tuning: Tuning::DEFAULT,
 }));
 
@@ -98,14 +112,17 @@ pub unsafe fn configure(options: &Options, features: Features, amd: bool) {
         nmi_only: options.kick == Kick::Nmi,
         amd,
         places: options.places,
+        preempt: options.preempt,
         tuning: options.tuning,
     };
     // SAFETY: G3.
     unsafe { *SETTINGS.0.get() = settings };
 }
 
-/// Tells KVM where to write whether this CPU runs.
+/// Tells the host how this CPU is called, and KVM where to write whether it runs.
 pub fn begin() {
+    let me = cpu::this();
+    BOARD.seats[me.number() as usize].apic_id.store(me.apic_id.load(Relaxed) + 1, Relaxed);
     if settings().features.steal_time {
         let page = &raw const STEAL[cpu::this().number() as usize] as u64;
         // SAFETY: the feature says that the register is there; the page is KVM's from here on.
@@ -340,8 +357,9 @@ impl<E: GuestEvents> Platform for Guest<E> {
 
     #[inline]
     fn is_preempted(&self, cpu: CpuId) -> bool {
-        let page = STEAL.get(cpu.number() as usize);
-        page.is_some_and(|page| page.preempted.load(Relaxed) & kvm::PREEMPTED != 0)
+        let cpu = cpu.number() as usize % MOST;
+        let stolen = STEAL[cpu].preempted.load(Relaxed) & kvm::PREEMPTED != 0;
+        stolen || BOARD.seats[cpu].stopped.load(Relaxed) != 0
     }
 
     #[inline]
@@ -352,6 +370,16 @@ impl<E: GuestEvents> Platform for Guest<E> {
         } else {
             self.yield_cpu();
         }
+    }
+
+    #[inline]
+    fn holder_enter(&self) {
+        BOARD.keep(cpu::this().number());
+    }
+
+    #[inline]
+    fn holder_exit(&self) {
+        BOARD.give_up(cpu::this().number(), ring);
     }
 
     #[inline]
