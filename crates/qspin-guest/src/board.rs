@@ -6,15 +6,18 @@
 //!
 //! ```text
 //!  guest, by a plan (crate::preempt)                   host
-//!  request += 1, rings the bell (a port) ────────────► looks who holds, or who is next: stops that CPU
+//!  rings the bell (a port), request += 1 ────────────► looks who holds, or who is next: stops that CPU
 //!  waits in its critical section ◄──────────────────── answer = request
 //!                                                      …, and lets it go on when the time has passed
 //!
 //!  the holder asks not to be preempted (keep > 0), and the host honours that:
 //!                                                      owed = OWED, answer = request
-//!  after its release: owed = PAYS, rings the bell ───► stops it now
+//!  after its release: rings the bell, owed = PAYS ───► stops it now
 //!  waits ◄──────────────────────────────────────────── owed = NOTHING
 //! ```
+//!
+//! The bell comes first: an emulator may hold a lock of its own while a CPU writes to a port, and whoever
+//! is stopped then would stop all that need that lock, too. So the host waits for the word after the bell.
 //!
 //! # Invariants
 //! * **B1** All words are atomic, and zero where nobody has written: a host that knows nothing of the board
@@ -126,9 +129,9 @@ impl Board {
     /// Asks the host for what the plan says, and waits until it has done it. By the holder (B2).
     pub fn ask(&self, ring: impl FnOnce()) {
         let request = self.request.load(Relaxed).wrapping_add(1);
+        ring();
         // ORDERING: Release pairs with the Acquire of the host: what this CPU has written of itself.
         self.request.store(request, Release);
-        ring();
         // ORDERING: Acquire pairs with the Release of the host: what it has written of this CPU.
         while self.answer.load(Acquire) != request {
             core::hint::spin_loop();
@@ -150,8 +153,9 @@ impl Board {
         let left = seat.keep.load(Relaxed).wrapping_sub(1);
         seat.keep.store(left, Relaxed);
         if left == 0 && seat.owed.load(Acquire) == OWED {
-            seat.owed.store(PAYS, Release);
             ring();
+            // ORDERING: as in `ask`.
+            seat.owed.store(PAYS, Release);
             while seat.owed.load(Acquire) != NOTHING {
                 core::hint::spin_loop();
             }
@@ -161,8 +165,6 @@ impl Board {
 
 #[cfg(test)]
 mod tests {
-    use core::cell::Cell;
-
     use super::*;
 
     #[test]
@@ -181,35 +183,60 @@ mod tests {
         assert_eq!(board.holder(), None, "whatever a guest writes there");
     }
 
+    /// A host that answers `times`, and then looks no more; `ring` is what the guest rings.
+    fn with_host(board: &Board, times: u32, guest: impl FnOnce(&dyn Fn())) {
+        let bells = AtomicU32::new(0);
+        let waits = |met: &dyn Fn() -> bool| {
+            while !met() {
+                std::thread::yield_now();
+            }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for bell in 1..=times {
+                    waits(&|| bells.load(Relaxed) == bell);
+                    waits(&|| {
+                        let request = board.request.load(Acquire);
+                        let asks = request != board.answer.load(Relaxed);
+                        board.answer.store(request, Release);
+                        let pays = board.seats[3].owed.load(Acquire) == PAYS;
+                        if pays {
+                            board.seats[3].owed.store(NOTHING, Release);
+                        }
+                        asks || pays
+                    });
+                }
+            });
+            guest(&|| {
+                bells.fetch_add(1, Relaxed);
+            });
+            assert_eq!(bells.load(Relaxed), times);
+        });
+    }
+
     #[test]
     fn a_request_is_rung_for_and_waits_for_its_answer() {
         let board = Board::EMPTY;
-        for request in 1..=3 {
-            board.ask(|| {
-                assert_eq!(board.request.load(Relaxed), request);
-                board.answer.store(request, Relaxed);
-            });
-        }
+        with_host(&board, 3, |ring| {
+            for request in 1..=3 {
+                board.ask(ring);
+                assert_eq!(board.answer.load(Relaxed), request);
+            }
+        });
     }
 
     #[test]
     fn what_is_owed_is_paid_by_the_outermost_release_only() {
         let board = Board::EMPTY;
-        let rung = Cell::new(0);
-        let pay = || {
-            rung.set(rung.get() + 1);
-            assert_eq!(board.seats[3].owed.swap(NOTHING, Relaxed), PAYS);
-        };
+        let no_ring = || panic!("nothing is to be paid yet");
         board.keep(3);
         board.keep(3);
         board.seats[3].owed.store(OWED, Relaxed);
-        board.give_up(3, pay);
-        assert_eq!(rung.get(), 0);
-        board.give_up(3, pay);
-        assert_eq!(rung.get(), 1);
+        board.give_up(3, no_ring);
+        with_host(&board, 1, |ring| board.give_up(3, ring));
         board.keep(3);
-        board.give_up(3, pay);
-        assert_eq!((rung.get(), board.seats[3].keep.load(Relaxed)), (1, 0));
+        board.give_up(3, no_ring);
+        assert_eq!(board.seats[3].keep.load(Relaxed), 0);
     }
 
     #[test]
