@@ -53,7 +53,7 @@ impl Plan {
         value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
         value ^= value >> 31;
-        (value >> 32) * u64::from(CERTAIN) >> 32 < self.chance.into()
+        ((value >> 32) * u64::from(CERTAIN)) >> 32 < self.chance.into()
     }
 }
 
