@@ -13,6 +13,7 @@ use crate::hardware::{clock, exit, serial, tables};
 use crate::kvm::{self, Features};
 use crate::locks::{Lock, Place};
 use crate::options::{self, Apic, Mode, Options};
+use crate::watch::Patience;
 use crate::{bench, platform, suite, team, watch};
 
 /// Bytes of a CPU's stack. Handlers run on it, too.
@@ -265,9 +266,9 @@ fn pause(ns: u64) {
 
 /// Waits until `holds`, at most so long; returns whether it does.
 pub fn within(ms: u64, mut holds: impl FnMut() -> bool) -> bool {
-    let end = clock::now_ns() + ms * 1_000_000;
+    let mut patience = Patience::new(ms * 1_000_000);
     while !holds() {
-        if clock::now_ns() > end {
+        if patience.is_over() {
             return holds();
         }
         core::hint::spin_loop();

@@ -25,6 +25,36 @@ pub fn end() {
     DEADLINE.store(0, Relaxed);
 }
 
+/// Time that somebody is willing to wait, in which the machine runs: a standstill does not count.
+#[derive(Debug)]
+pub struct Patience {
+    end: u64,
+    last: u64,
+}
+
+impl Patience {
+    /// From now on.
+    #[must_use]
+    pub fn new(ns: u64) -> Self {
+        let now = clock::now_ns();
+        Self { end: now + ns, last: now }
+    }
+
+    /// Whether it has ended. To be asked again and again.
+    pub fn is_over(&mut self) -> bool {
+        self.is_over_at(clock::now_ns())
+    }
+
+    fn is_over_at(&mut self, now: u64) -> bool {
+        let gap = now.saturating_sub(self.last);
+        if gap > STANDSTILL_NS {
+            self.end += gap;
+        }
+        self.last = now;
+        now > self.end
+    }
+}
+
 /// A gap between two ticks in which nobody can have done anything: the whole machine stood still.
 const STANDSTILL_NS: u64 = 1_000_000_000;
 /// Time of the last tick.
@@ -95,3 +125,18 @@ fn say() {
 }
 
 const LEVELS: [&str; 4] = ["task", "interrupt", "nested interrupt", "NMI"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_standstill_does_not_end_patience_and_time_does() {
+        let mut patience = Patience { end: 3 * STANDSTILL_NS, last: 0 };
+        assert!(!patience.is_over_at(STANDSTILL_NS));
+        assert!(!patience.is_over_at(100 * STANDSTILL_NS), "nobody ran");
+        assert!(!patience.is_over_at(101 * STANDSTILL_NS));
+        assert!(!patience.is_over_at(102 * STANDSTILL_NS));
+        assert!(patience.is_over_at(102 * STANDSTILL_NS + 1));
+    }
+}

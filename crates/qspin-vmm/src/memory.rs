@@ -8,7 +8,7 @@
 
 use std::ffi::c_void;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 
 use qspin_guest::board::{Board, MAGIC};
@@ -33,8 +33,8 @@ impl Memory {
     ///
     /// What the system says.
     pub fn new(size: usize) -> io::Result<Self> {
-        // SAFETY: makes a file; the name is only for people. Children inherit it: a monitor is one.
-        let file = unsafe { libc::memfd_create(c"qspin-guest".as_ptr(), 0) };
+        // SAFETY: makes a file; the name is only for people.
+        let file = unsafe { libc::memfd_create(c"qspin-guest".as_ptr(), libc::MFD_CLOEXEC) };
         if file < 0 {
             return Err(io::Error::last_os_error());
         }
@@ -74,7 +74,13 @@ impl Memory {
         self.start.as_ptr()
     }
 
-    /// Its file, as a child of this process finds it.
+    /// Its file. Children do not inherit it by themselves.
+    #[must_use]
+    pub fn file(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    /// Its file, as this process and a child that inherits it find it.
     #[must_use]
     pub fn path(&self) -> String {
         format!("/proc/self/fd/{}", self.file.as_raw_fd())
@@ -161,8 +167,8 @@ mod tests {
     #[test]
     fn another_mapping_of_its_file_is_the_same_memory() {
         let memory = Memory::new(4096).unwrap();
-        std::fs::write(memory.path(), b"from outside").unwrap_or_else(|why| panic!("{why}"));
-        // Writing a file as a whole cuts it first: what is behind is gone, and what was written is seen.
+        let mut file = std::fs::OpenOptions::new().write(true).open(memory.path()).unwrap();
+        std::io::Write::write_all(&mut file, b"from outside").unwrap();
         assert_eq!(memory.read(0, 12).unwrap(), b"from outside");
     }
 }

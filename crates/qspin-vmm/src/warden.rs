@@ -26,6 +26,15 @@ pub trait Hands {
     fn go_on(&mut self, apic_id: u32);
 }
 
+impl<H: Hands + ?Sized> Hands for Box<H> {
+    fn stop(&mut self, apic_id: u32) -> bool {
+        (**self).stop(apic_id)
+    }
+    fn go_on(&mut self, apic_id: u32) {
+        (**self).go_on(apic_id);
+    }
+}
+
 /// What was ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Order {
