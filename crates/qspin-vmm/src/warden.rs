@@ -73,7 +73,8 @@ pub struct Tally {
 }
 
 impl Tally {
-    fn add(&mut self, time: Duration) {
+    fn add(&mut self, hit: bool, time: Duration) {
+        self.hit += u64::from(hit);
         let ns = time.as_nanos() as u64;
         self.least_ns = if self.stopped == 0 { ns } else { self.least_ns.min(ns) };
         self.most_ns = self.most_ns.max(ns);
@@ -88,6 +89,8 @@ struct Stopped {
     seat: usize,
     apic_id: u32,
     since: Instant,
+    /// It still was what it was stopped for.
+    hit: bool,
 }
 
 /// See the file's head.
@@ -152,12 +155,13 @@ impl<H: Hands> Warden<H> {
             self.owing.push((seat, clock()));
             return;
         }
-        if self.stop(board, seat, clock) {
-            let still = match self.order.victim {
+        if self.stop(board, seat, clock)
+            && let Some(stopped) = self.stopped.last_mut()
+        {
+            stopped.hit = match self.order.victim {
                 Victim::Holder => board.holder() == Some(seat),
                 Victim::Next => board.seats[seat].waits_since.load(Acquire) != 0,
             };
-            self.tally.hit += u64::from(still);
         }
     }
 
@@ -169,7 +173,7 @@ impl<H: Hands> Warden<H> {
             return false;
         };
         board.seats[seat].stopped.store(1, Release);
-        self.stopped.push(Stopped { seat, apic_id, since: clock() });
+        self.stopped.push(Stopped { seat, apic_id, since: clock(), hit: false });
         true
     }
 
@@ -195,7 +199,7 @@ impl<H: Hands> Warden<H> {
     fn free(&mut self, index: usize, board: &Board, clock: &impl Fn() -> Instant) {
         let stopped = self.stopped.swap_remove(index);
         board.seats[stopped.seat].stopped.store(0, Release);
-        self.tally.add(clock().saturating_duration_since(stopped.since));
+        self.tally.add(stopped.hit, clock().saturating_duration_since(stopped.since));
         self.hands.go_on(stopped.apic_id);
     }
 
@@ -224,9 +228,11 @@ impl<H: Hands> Warden<H> {
             match rung {
                 Ok(()) => self.answer(board, &clock),
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return self.end(board, &clock),
+                Err(RecvTimeoutError::Disconnected) => break,
             }
         }
+        self.end(board, &clock);
+        *shown.lock().unwrap_or_else(PoisonError::into_inner) = self.tally;
     }
 
     /// The word comes after the bell; where none comes, nothing was rung for.

@@ -308,7 +308,7 @@ fn listen(
             }
             Ok(Reply::End { ms, .. }) => {
                 bar.finish_and_clear();
-                if let (Some(spec), Some(tally)) = (&args.preempt, guest.tally()) {
+                if let (Some(spec), Some(tally)) = (&args.preempt, guest.finish()) {
                     super::say(&format!("{}\n", preempt::words(spec, &tally)))?;
                 }
                 if args.suite {

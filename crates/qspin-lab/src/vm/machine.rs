@@ -192,10 +192,10 @@ impl Machine {
         Ok(())
     }
 
-    /// How often and how long CPUs were stopped.
-    #[must_use]
-    pub fn tally(&self) -> Option<Tally> {
-        self.guard.as_ref().map(Guard::tally)
+    /// Ends the machine; how often and how long CPUs were stopped.
+    pub fn finish(&mut self) -> Option<Tally> {
+        self.end();
+        self.guard.take().map(Guard::relieve)
     }
 
     /// Asks the guest who hangs, by the button of the machine.

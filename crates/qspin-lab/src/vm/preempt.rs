@@ -162,18 +162,23 @@ impl Guard {
         Ok(Self { thread: Some(thread), tally })
     }
 
-    /// What it has done so far.
-    pub(super) fn tally(&self) -> Tally {
+    /// When the machine has ended: what was done.
+    pub(super) fn relieve(mut self) -> Tally {
+        self.join();
         *self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn join(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            // One that has panicked has said so.
+            let _ = thread.join();
+        }
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        if let Some(thread) = self.thread.take() {
-            // One that has panicked has said so.
-            let _ = thread.join();
-        }
+        self.join();
     }
 }
 

@@ -174,4 +174,6 @@ fn at_the_end_everybody_goes_on() {
     warden.serve(&board, &bells, &tally);
     assert_eq!(*scribe.0.borrow(), [('-', 0), ('+', 0)]);
     assert_eq!(board.answer.load(Relaxed), 1);
+    let tally = *tally.lock().unwrap();
+    assert_eq!((tally.asked, tally.stopped, tally.hit), (1, 1, 1));
 }
