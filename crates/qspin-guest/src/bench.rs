@@ -18,7 +18,7 @@ use crate::hardware::serial;
 use crate::histogram::{BUCKETS, bucket, percentile};
 use crate::locks::{Lock, Place};
 use crate::options::{LOCKS, Options};
-use crate::platform::{BOARD, Counts, Guest, GuestEvents, events, ring, settings, sum};
+use crate::platform::{BOARD, Counts, Guest, GuestEvents, events, ring, settings, stolen, sum};
 use crate::{team, watch};
 
 static PLACE: Place = Place::EMPTY;
@@ -198,7 +198,7 @@ fn phase(number: u32, counting: bool, ns: u64) {
 }
 
 /// The figures of the platform that a row has, by name.
-fn counts() -> [(&'static str, u64); 7] {
+fn counts() -> [(&'static str, u64); 11] {
     let of = |of: fn(&Counts) -> &AtomicU64| sum(of);
     [
         ("halts_on", of(|counts| &counts.halts_on)),
@@ -208,6 +208,10 @@ fn counts() -> [(&'static str, u64); 7] {
         ("kicks_vector", of(|counts| &counts.kicks_vector)),
         ("kicks_nmi", of(|counts| &counts.kicks_nmi)),
         ("kicks_hypercall", of(|counts| &counts.kicks_hypercall)),
+        ("yields_hypercall", of(|counts| &counts.yields_hypercall)),
+        ("seen_preempted", of(|counts| &counts.seen_preempted)),
+        ("seen_stopped", of(|counts| &counts.seen_stopped)),
+        ("stolen_ns", stolen()),
     ]
 }
 
@@ -237,7 +241,7 @@ pub fn run(options: &Options) -> u32 {
     0
 }
 
-fn say_phase(number: u32, round: u32, ns: u64, before: [(&'static str, u64); 7]) {
+fn say_phase(number: u32, round: u32, ns: u64, before: [(&'static str, u64); 11]) {
     let team = || MEASURED.iter().take(cpu::online().count());
     let sum =
         |of: fn(&Measured) -> &AtomicU64| team().map(|cpu| of(cpu).load(Relaxed)).sum::<u64>();
@@ -248,7 +252,8 @@ fn say_phase(number: u32, round: u32, ns: u64, before: [(&'static str, u64); 7])
         (count > 0).then_some((bucket as u64, count))
     });
     let now = counts();
-    let platform = (0..now.len()).map(|index| (now[index].0, now[index].1 - before[index].1));
+    let platform =
+        (0..now.len()).map(|index| (now[index].0, now[index].1.saturating_sub(before[index].1)));
     serial::line("phase", |line| {
         line.text("lock", LOCKS[number as usize])
             .number("round", round)

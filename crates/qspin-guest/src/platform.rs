@@ -175,6 +175,12 @@ pub struct Counts {
     pub kicks_nmi: AtomicU64,
     /// Kicks by hypercall.
     pub kicks_hypercall: AtomicU64,
+    /// Directed yields by hypercall.
+    pub yields_hypercall: AtomicU64,
+    /// Times that KVM said that somebody does not run, when asked.
+    pub seen_preempted: AtomicU64,
+    /// The same of the board.
+    pub seen_stopped: AtomicU64,
     /// Events of the locks.
     events: [AtomicU64; Event::ALL.len()],
 }
@@ -188,6 +194,9 @@ static COUNTS: [Counts; MOST] = [const {
         kicks_vector: ZERO_64,
         kicks_nmi: ZERO_64,
         kicks_hypercall: ZERO_64,
+        yields_hypercall: ZERO_64,
+        seen_preempted: ZERO_64,
+        seen_stopped: ZERO_64,
         events: [ZERO_64; Event::ALL.len()],
     }
 }; MOST];
@@ -195,6 +204,11 @@ static COUNTS: [Counts; MOST] = [const {
 /// A count of all CPUs together.
 pub fn sum(of: impl Fn(&Counts) -> &AtomicU64) -> u64 {
     COUNTS.iter().map(|counts| of(counts).load(Relaxed)).sum()
+}
+
+/// Nanoseconds that the host has kept from all CPUs together; 0 where it does not say.
+pub fn stolen() -> u64 {
+    STEAL.iter().map(|page| page.stolen().unwrap_or(0)).sum()
 }
 
 /// How often `event` was counted.
@@ -358,8 +372,16 @@ impl<E: GuestEvents> Platform for Guest<E> {
     #[inline]
     fn is_preempted(&self, cpu: CpuId) -> bool {
         let cpu = cpu.number() as usize % MOST;
-        let stolen = STEAL[cpu].preempted.load(Relaxed) & kvm::PREEMPTED != 0;
-        stolen || BOARD.seats[cpu].stopped.load(Relaxed) != 0
+        let counts = mine();
+        let says = if STEAL[cpu].preempted.load(Relaxed) & kvm::PREEMPTED != 0 {
+            &counts.seen_preempted
+        } else if BOARD.seats[cpu].stopped.load(Relaxed) != 0 {
+            &counts.seen_stopped
+        } else {
+            return false;
+        };
+        says.fetch_add(1, Relaxed);
+        true
     }
 
     #[inline]
@@ -367,6 +389,7 @@ impl<E: GuestEvents> Platform for Guest<E> {
         if settings().features.sched_yield {
             let name = CPUS[holder.number() as usize % MOST].apic_id.load(Relaxed);
             hypercall(kvm::SCHED_YIELD, name.into(), 0);
+            mine().yields_hypercall.fetch_add(1, Relaxed);
         } else {
             self.yield_cpu();
         }
