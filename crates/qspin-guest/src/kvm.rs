@@ -47,7 +47,7 @@ impl StealTime<AtomicU32> {
         let before = self.version.load(Acquire);
         let [low, high] = [0, 1].map(|half| u64::from(self.steal[half].load(Acquire)));
         let after = self.version.load(Acquire);
-        (before == after && before % 2 == 0).then_some(high << 32 | low)
+        (before == after && before.is_multiple_of(2)).then_some(high << 32 | low)
     }
 }
 
