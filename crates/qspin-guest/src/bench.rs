@@ -198,7 +198,7 @@ fn phase(number: u32, counting: bool, ns: u64) {
 }
 
 /// The figures of the platform that a row has, by name.
-fn counts() -> [(&'static str, u64); 11] {
+fn counts() -> [(&'static str, u64); 12] {
     let of = |of: fn(&Counts) -> &AtomicU64| sum(of);
     [
         ("halts_on", of(|counts| &counts.halts_on)),
@@ -208,6 +208,7 @@ fn counts() -> [(&'static str, u64); 11] {
         ("kicks_vector", of(|counts| &counts.kicks_vector)),
         ("kicks_nmi", of(|counts| &counts.kicks_nmi)),
         ("kicks_hypercall", of(|counts| &counts.kicks_hypercall)),
+        ("yields", of(|counts| &counts.yields)),
         ("yields_hypercall", of(|counts| &counts.yields_hypercall)),
         ("seen_preempted", of(|counts| &counts.seen_preempted)),
         ("seen_stopped", of(|counts| &counts.seen_stopped)),
@@ -241,7 +242,7 @@ pub fn run(options: &Options) -> u32 {
     0
 }
 
-fn say_phase(number: u32, round: u32, ns: u64, before: [(&'static str, u64); 11]) {
+fn say_phase(number: u32, round: u32, ns: u64, before: [(&'static str, u64); 12]) {
     let team = || MEASURED.iter().take(cpu::online().count());
     let sum =
         |of: fn(&Measured) -> &AtomicU64| team().map(|cpu| of(cpu).load(Relaxed)).sum::<u64>();

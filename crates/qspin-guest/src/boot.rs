@@ -134,7 +134,7 @@ pub unsafe fn first(info: usize, start: Start) -> ! {
     entry::set_handler(TIMER, watch::tick);
     entry::set_nmi_handler(suite::on_nmi);
     enable_interrupts();
-    apic::timer_every(TIMER, 10_000_000);
+    watch::begin();
     start_others(&options, start);
     let settings = platform::settings();
     let first_lock = first_acquisition();

@@ -24,7 +24,7 @@ use crate::board::Board;
 use crate::hardware::apic::{self, Message};
 use crate::hardware::clock;
 use crate::hardware::cpu::{self, CPUS, MOST};
-use crate::hardware::entry::KICK;
+use crate::hardware::entry::{KICK, TIMER};
 use crate::hardware::instruction::{halt_while, interrupts_on, out8, write_msr};
 use crate::kick::{self, Means};
 use crate::kvm::{self, Features, StealTime};
@@ -52,6 +52,9 @@ pub fn ring() {
     // SAFETY: a port that somebody listens at, or nobody.
     unsafe { out8(BELL_PORT, 0) };
 }
+
+/// How long a CPU halts that yields: as long as it takes a host to run another.
+const DOZE_NS: u32 = 20_000;
 
 /// What was found out about the machine, and asked for.
 #[derive(Debug, Clone, Copy)]
@@ -175,6 +178,8 @@ pub struct Counts {
     pub kicks_nmi: AtomicU64,
     /// Kicks by hypercall.
     pub kicks_hypercall: AtomicU64,
+    /// Undirected yields.
+    pub yields: AtomicU64,
     /// Directed yields by hypercall.
     pub yields_hypercall: AtomicU64,
     /// Times that KVM said that somebody does not run, when asked.
@@ -194,6 +199,7 @@ static COUNTS: [Counts; MOST] = [const {
         kicks_vector: ZERO_64,
         kicks_nmi: ZERO_64,
         kicks_hypercall: ZERO_64,
+        yields: ZERO_64,
         yields_hypercall: ZERO_64,
         seen_preempted: ZERO_64,
         seen_stopped: ZERO_64,
@@ -382,6 +388,20 @@ impl<E: GuestEvents> Platform for Guest<E> {
         };
         says.fetch_add(1, Relaxed);
         true
+    }
+
+    /// Halts for a moment. No hypervisor has a call for "whoever can use it", and pause instructions do not
+    /// leave the CPU: a waiter that was woken would stand in line behind this very one until its slice ends.
+    fn yield_cpu(&self) {
+        let me = cpu::this();
+        if me.level() > 0 || !interrupts_on() {
+            return self.relax(1);
+        }
+        mine().yields.fetch_add(1, Relaxed);
+        me.dozes.store(1, Relaxed);
+        apic::timer_once(TIMER, DOZE_NS);
+        // SAFETY: in ring 0; the word is static. The timer changes it, or any interrupt ends this.
+        unsafe { halt_while(me.dozes.as_ptr(), 1) };
     }
 
     #[inline]

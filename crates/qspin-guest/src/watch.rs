@@ -5,7 +5,8 @@ use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 use crate::hardware::cpu::{self, Cpu, HOLDS};
-use crate::hardware::{clock, exit, serial};
+use crate::hardware::entry::TIMER;
+use crate::hardware::{apic, clock, exit, serial};
 use crate::options::{LOCKS, TESTS};
 
 /// When; 0 for never.
@@ -62,9 +63,23 @@ static TICKED: AtomicU64 = AtomicU64::new(0);
 /// When an NMI found the deadline passed, and nobody had moved it; 0 if none has.
 static SUSPECTED: AtomicU64 = AtomicU64::new(0);
 
-/// The first CPU's timer: ends the guest where the time has passed. Time in which the host ran none of
-/// this does not count.
+/// Nanoseconds between two looks of the first CPU.
+const TICK_NS: u32 = 10_000_000;
+
+/// Lets the timer of the first CPU tick, from now on.
+pub fn begin() {
+    apic::timer_once(TIMER, TICK_NS);
+}
+
+/// Everybody's timer. The first CPU's ends the guest where the time has passed. Time in which the host ran
+/// none of this does not count.
 pub fn tick() {
+    let me = cpu::this();
+    me.dozes.store(0, Relaxed);
+    if me.number() != 0 {
+        return;
+    }
+    begin();
     let now = clock::now_ns();
     let gap = now - TICKED.swap(now, Relaxed).min(now);
     if gap > STANDSTILL_NS && DEADLINE.load(Relaxed) != 0 {
