@@ -251,7 +251,7 @@ fn a_hint_keeps_the_holder_running_and_the_next_waiter_can_be_stopped() {
 
 #[test]
 fn our_own_monitor_stops_its_cpus() {
-    let args = ["--accel", "vmm", "--vcpus", "2", "--preempt", "holder:2ms:p=0.2"];
+    let args = ["--accel", "vmm", "--vcpus", "2", "--preempt", "holder:2ms:p=1"];
     let Some((said, rows)) = preempted(&args) else { return };
     assert_eq!(
         (&rows[0].params["accel"], &rows[0].params["machine"]),

@@ -82,7 +82,8 @@ fn number(line: &str, name: &str) -> u64 {
 
 #[test]
 fn the_holder_is_stopped_as_often_as_the_plan_says() {
-    let line = "mode=bench kick=vector ms=300 locks=paravirt preempt=holder:7:200000000";
+    // With this seed the first acquisition is struck: a slow KVM may do few.
+    let line = "mode=bench kick=vector ms=300 locks=paravirt preempt=holder:3:200000000";
     let Some((mut machine, lines)) = start(line, 2) else { return };
     let Some(heard) = until("\"ready\"", &lines) else { return };
     let board = number(heard.last().unwrap(), "board");
@@ -104,7 +105,7 @@ fn the_holder_is_stopped_as_often_as_the_plan_says() {
     warden.join().unwrap();
     let tally = *tally.lock().unwrap();
     let phase = heard.iter().find(|line| line.contains("\"phase\"")).unwrap();
-    let plan = qspin_guest::preempt::Plan { victim: Victim::Holder, seed: 7, chance: 200_000_000 };
+    let plan = qspin_guest::preempt::Plan { victim: Victim::Holder, seed: 3, chance: 200_000_000 };
     let struck = (0..number(phase, "acquisitions")).filter(|turn| plan.strikes(*turn)).count();
     assert_eq!(number(phase, "struck"), struck as u64);
     println!("{tally:?} {phase}");
