@@ -38,7 +38,11 @@ pub struct Address<M: Machine>(Word<M>);
 impl<M: Machine> AtomicAddress for Address<M> {
     fn new(address: usize) -> Self {
         // What a sleeper sleeps on is left where it was; an entry of the table is not.
-        let role = if ledger::role() == Role::Sleeper { Role::Sleeper } else { Role::Entry };
+        // So is what a lock keeps of another.
+        let role = match ledger::role() {
+            role @ (Role::Sleeper | Role::Lock { .. }) => role,
+            _ => Role::Entry,
+        };
         Self(ledger::making(role, || Word::new(address as u32)))
     }
     fn load(&self, order: Ordering) -> usize {

@@ -126,7 +126,9 @@ unsafe impl<P: SleepPlatform, const FLAW: u8> RawLock<P> for SmallMonitor<P::Wor
     }
 
     fn try_acquire(&self, p: &P) -> bool {
-        self.mutex.acquire(p);
+        if !self.mutex.try_acquire(p) {
+            return false;
+        }
         let free = self.held.load(Relaxed) == 0;
         if free {
             self.held.store(HELD, Relaxed);

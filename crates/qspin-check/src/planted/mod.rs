@@ -238,7 +238,6 @@ macro_rules! beside {
 beside!(SoundOnce = "small-once", BESIDE, Exclusive, SmallOnce, NO_FLAW);
 beside!(OnceLooks = "planted-once-looks-first", BESIDE, Exclusive, SmallOnce, LOOKS_FIRST);
 beside!(OnceWakesOne = "planted-once-wakes-one", BESIDE, Exclusive, SmallOnce, WAKES_ONE);
-beside!(SoundMonitor = "small-monitor", BESIDE, Exclusive, SmallMonitor, NO_FLAW);
 beside!(
     MonitorReleases = "planted-wait-releases-first",
     BESIDE,
@@ -436,7 +435,6 @@ pub fn all() -> Vec<Planted> {
         bug(Of::<SoundFlag>::VALUE, &[]),
         bug(Of::<SoundRw>::VALUE, &[]),
         bug(Of::<SoundOnce>::VALUE, &[]),
-        bug(Of::<SoundMonitor>::VALUE, &[]),
         bug(Of::<SoundGated>::VALUE, &[]),
     ]
 }

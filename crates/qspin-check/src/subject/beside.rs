@@ -45,7 +45,9 @@ unsafe impl<P: SleepPlatform, const WHOM: bool> RawLock<P> for Monitor<P::Word, 
     }
 
     fn try_acquire(&self, p: &P) -> bool {
-        self.mutex.acquire(p);
+        if !self.mutex.try_acquire(p) {
+            return false;
+        }
         let free = self.held.load(Relaxed) == 0;
         if free {
             self.held.store(1, Relaxed);
