@@ -61,7 +61,7 @@ with_site! {
 /// What the names above go on with.
 macro_rules! continued {
     ($(fn $name:ident($($argument:ident: $type:ty),*) = $call:expr;)*) => { $(
-        unsafe extern "C" fn $name($($argument: $type),*) -> c_int {
+        unsafe extern "C-unwind" fn $name($($argument: $type),*) -> c_int {
             // SAFETY: the caller's (L1).
             unsafe { $call }
         }
@@ -96,7 +96,7 @@ macro_rules! plain {
     ($(fn $name:ident($($argument:ident: $type:ty),*) = $call:expr;)*) => { $(
         /// The C library's function of this name.
         #[unsafe(no_mangle)]
-        pub(crate) unsafe extern "C" fn $name($($argument: $type),*) -> c_int {
+        pub(crate) unsafe extern "C-unwind" fn $name($($argument: $type),*) -> c_int {
             // SAFETY: the caller's (L1).
             unsafe { $call }
         }

@@ -75,10 +75,16 @@ impl Mutex {
     /// Takes the lock itself, whatever the type.
     #[inline(always)]
     fn take(&self, site: usize) {
-        if statistics::is_on() {
-            return self.take_counted(site);
+        if !served::lock_at_once(&self.words) {
+            self.take_specially(site);
         }
-        if !served::try_fast(&self.words) {
+    }
+
+    #[inline(never)]
+    fn take_specially(&self, site: usize) {
+        if statistics::is_on() {
+            self.take_counted(site);
+        } else if !served::try_fast(&self.words) {
             self.wait();
         }
     }
@@ -105,6 +111,9 @@ impl Mutex {
     /// Takes the lock itself if that takes no waiting.
     #[inline(always)]
     fn try_take(&self, site: usize) -> bool {
+        if served::lock_at_once(&self.words) {
+            return true;
+        }
         let taken = served::try_fast(&self.words) || self.try_again();
         if taken && statistics::is_on() {
             statistics::taken(self.address(), site, None);
@@ -140,6 +149,13 @@ impl Mutex {
 
     #[inline(always)]
     fn release(&self) {
+        if !served::unlock_at_once(&self.words) {
+            self.release_specially();
+        }
+    }
+
+    #[inline(never)]
+    fn release_specially(&self) {
         if statistics::is_on() {
             statistics::released(self.address());
         }
@@ -214,8 +230,7 @@ impl Mutex {
 pub(crate) unsafe fn lock(mutex: *mut pthread_mutex_t, site: usize) -> c_int {
     // SAFETY: L1.
     let this = unsafe { at(mutex) };
-    if this.is_plain() {
-        this.take(site);
+    if this.is_plain() && served::lock_at_once(&this.words) {
         return 0;
     }
     // SAFETY: the caller's.
@@ -234,7 +249,7 @@ unsafe fn lock_special(mutex: *mut pthread_mutex_t, site: usize) -> c_int {
     if this.knows_owner() {
         return this.lock_owned(site);
     }
-    this.take(site);
+    this.take_specially(site);
     0
 }
 
@@ -243,8 +258,7 @@ unsafe fn lock_special(mutex: *mut pthread_mutex_t, site: usize) -> c_int {
 pub(crate) unsafe fn unlock(mutex: *mut pthread_mutex_t) -> c_int {
     // SAFETY: L1.
     let this = unsafe { at(mutex) };
-    if this.is_plain() {
-        this.release();
+    if this.is_plain() && served::unlock_at_once(&this.words) {
         return 0;
     }
     // SAFETY: the caller's.
@@ -263,7 +277,7 @@ unsafe fn unlock_special(mutex: *mut pthread_mutex_t) -> c_int {
     if this.knows_owner() {
         return this.unlock_owned();
     }
-    this.release();
+    this.release_specially();
     0
 }
 

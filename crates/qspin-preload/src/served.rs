@@ -10,7 +10,7 @@
 //!   for, and 0 that of a free one (W1 of `qspin_core::word`). With one thread, a plain load and
 //!   a plain store are the step from one to the other.
 
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU8, AtomicU32};
 
 use lock_api::RawMutex;
@@ -132,42 +132,94 @@ pub(crate) fn choose(name: &[u8]) -> bool {
     let place = Choice::ALL.iter().position(|(_, known)| known.as_bytes() == name);
     if let Some(place) = place {
         CHOICE.store(place as u8, Relaxed);
+        if place != 0 {
+            be_special();
+        }
     }
     place.is_some()
 }
 
-/// Makes a choice a constant where it is the default, so that its code stands in line.
-macro_rules! with_choice {
-    ($choice:ident => $call:expr, $other:ident ( $($argument:expr),* )) => {
-        if CHOICE.load(Relaxed) == 0 {
-            const $choice: Choice = Choice::ALL[0].0;
-            $call
-        } else {
-            $other($($argument),*)
+/// What the fast paths have to look at, in one byte: beside an instruction that locks the bus each load shows.
+static MODE: AtomicU8 = AtomicU8::new(PERHAPS_ALONE);
+
+/// The default serves, nothing is counted, and there may be one thread.
+const PERHAPS_ALONE: u8 = 0;
+/// The default serves, nothing is counted, and there was a second thread.
+const ORDINARY: u8 = 1;
+/// Another lock serves, or locks are counted.
+const SPECIAL: u8 = 2;
+
+/// Everything is looked at from now on. For the constructor (C1).
+pub(crate) fn be_special() {
+    MODE.store(SPECIAL, Relaxed);
+}
+
+/// Whether this process has one thread and the default lock serves, by plain loads and stores (C2).
+#[inline(always)]
+fn is_alone() -> bool {
+    matches!(DEFAULT.form(), Form::Queued) && CHOICE.load(Relaxed) == 0 && thread::is_alone()
+}
+
+/// The default serves and a second thread was seen: from now on nobody asks again.
+#[cold]
+fn be_ordinary() {
+    let _ = MODE.compare_exchange(PERHAPS_ALONE, ORDINARY, Relaxed, Relaxed);
+}
+
+const DEFAULT: Choice = Choice::ALL[0].0;
+
+/// The first step of taking the lock, where the default serves and nothing is counted; whether that was all.
+#[inline(always)]
+pub(crate) fn lock_at_once(words: &Words) -> bool {
+    match (MODE.load(Relaxed), DEFAULT.form()) {
+        // ORDERING: Acquire pairs with the Release of whoever had the lock. It is the first step of the lock's own
+        // acquisition; the rest is for who finds something else in the word.
+        (ORDINARY, Form::Queued) => words[0].compare_exchange(0, LOCKED, Acquire, Relaxed).is_ok(),
+        (ORDINARY, _) => try_of(DEFAULT, words),
+        (PERHAPS_ALONE, Form::Queued) if thread::is_alone() && words[0].load(Relaxed) == 0 => {
+            // C2.
+            words[0].store(LOCKED, Relaxed);
+            true
         }
-    };
+        _ => false,
+    }
+}
+
+/// As [`lock_at_once`], of the release.
+#[inline(always)]
+pub(crate) fn unlock_at_once(words: &Words) -> bool {
+    match (MODE.load(Relaxed), DEFAULT.form()) {
+        // ORDERING: Release pairs with the Acquire of whoever takes the lock next.
+        (ORDINARY, Form::Queued) => words[0].compare_exchange(LOCKED, 0, Release, Relaxed).is_ok(),
+        (PERHAPS_ALONE, Form::Queued) if thread::is_alone() && words[0].load(Relaxed) == LOCKED => {
+            // C2.
+            words[0].store(0, Relaxed);
+            true
+        }
+        _ => false,
+    }
 }
 
 /// Takes the lock if it is free and nobody waits.
 #[inline(always)]
 pub(crate) fn try_fast(words: &Words) -> bool {
-    with_choice!(DEFAULT => {
-        if matches!(DEFAULT.form(), Form::Queued) && thread::is_alone() {
-            if words[0].load(Relaxed) == 0 {
-                // C2.
-                words[0].store(LOCKED, Relaxed);
-                return true;
-            }
+    if is_alone() {
+        if words[0].load(Relaxed) != 0 {
             return false;
         }
-        try_of(DEFAULT, words)
-    }, try_other(words))
+        // C2.
+        words[0].store(LOCKED, Relaxed);
+        return true;
+    }
+    be_ordinary_if_not();
+    try_of(chosen(), words)
 }
 
-#[cold]
-#[inline(never)]
-fn try_other(words: &Words) -> bool {
-    try_of(chosen(), words)
+#[inline(always)]
+fn be_ordinary_if_not() {
+    if MODE.load(Relaxed) == PERHAPS_ALONE {
+        be_ordinary();
+    }
 }
 
 /// Waits for the lock.
@@ -177,36 +229,23 @@ pub(crate) fn lock_slow(words: &Words) {
     lock_of(chosen(), words);
 }
 
-/// Releases the lock if somebody holds it. A lock that nobody holds stays as it is.
-#[inline(always)]
-pub(crate) fn unlock(words: &Words, before: impl FnOnce()) {
-    with_choice!(DEFAULT => {
-        if matches!(DEFAULT.form(), Form::Queued) {
-            let seen = words[0].load(Relaxed);
-            if seen == LOCKED && thread::is_alone() {
-                // C2.
-                words[0].store(0, Relaxed);
-                return;
-            }
-            if seen & LOCKED == 0 {
-                return;
-            }
-            if seen != LOCKED {
-                before();
-            }
-        }
-        unlock_of(DEFAULT, words);
-    }, unlock_other(words, before))
-}
-
-#[cold]
+/// Releases the lock if somebody holds it, after `before` if somebody may wait. A lock that nobody holds stays
+/// as it is.
 #[inline(never)]
-fn unlock_other(words: &Words, before: impl FnOnce()) {
-    before();
+pub(crate) fn unlock(words: &Words, before: impl FnOnce()) {
     let choice = chosen();
-    if is_locked_of(choice, words) {
-        unlock_of(choice, words);
+    if is_alone() && words[0].load(Relaxed) == LOCKED {
+        // C2.
+        words[0].store(0, Relaxed);
+        return;
     }
+    if !is_locked_of(choice, words) {
+        return;
+    }
+    if !matches!(choice.form(), Form::Queued) || words[0].load(Relaxed) != LOCKED {
+        before();
+    }
+    unlock_of(choice, words);
 }
 
 /// Whether somebody holds the lock.
