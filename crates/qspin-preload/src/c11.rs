@@ -1,7 +1,8 @@
 //! `mtx_t` and `cnd_t` of C11: pthread's objects under other names, as in the C library.
 
-use libc::{c_int, pthread_cond_t, pthread_mutex_t, pthread_mutexattr_t, timespec};
+use libc::{c_int, pthread_cond_t, pthread_mutex_t, timespec};
 
+use crate::libc_locks as real;
 use crate::{condvar, mutex};
 
 const SUCCESS: c_int = 0;
@@ -9,9 +10,6 @@ const BUSY: c_int = 1;
 const ERROR: c_int = 2;
 const NO_MEMORY: c_int = 3;
 const TIMED_OUT: c_int = 4;
-
-const RECURSIVE: c_int = 1;
-const TIMED: c_int = 2;
 
 /// C11's word for an error number.
 #[inline(always)]
@@ -25,20 +23,15 @@ pub(crate) fn said(error: c_int) -> c_int {
     }
 }
 
-/// `mtx_init`.
+/// `mtx_init`: the C library leaves a mutex as `pthread_mutex_init` does (L2), or refuses.
 pub(crate) unsafe fn mutex_init(place: *mut pthread_mutex_t, kind: c_int) -> c_int {
-    if kind & !(RECURSIVE | TIMED) != 0 {
-        return ERROR;
-    }
-    // SAFETY: the caller's memory for a mutex; attributes that are initialised before they are used.
+    // SAFETY: the caller's memory for a mutex.
     unsafe {
-        if kind & RECURSIVE == 0 {
-            return said(mutex::init(place, core::ptr::null()));
+        let result = real::mtx_init(place, kind);
+        if result == SUCCESS {
+            mutex::begin(place);
         }
-        let mut attributes: pthread_mutexattr_t = core::mem::zeroed();
-        libc::pthread_mutexattr_init(&raw mut attributes);
-        libc::pthread_mutexattr_settype(&raw mut attributes, libc::PTHREAD_MUTEX_RECURSIVE);
-        said(mutex::init(place, &raw const attributes))
+        result
     }
 }
 

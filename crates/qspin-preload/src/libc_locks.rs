@@ -113,5 +113,6 @@ functions! {
     fn pthread_rwlock_timedwrlock(l: *mut pthread_rwlock_t, t: *const timespec);
     fn pthread_rwlock_clockwrlock(l: *mut pthread_rwlock_t, c: clockid_t, t: *const timespec);
     fn pthread_rwlock_unlock(l: *mut pthread_rwlock_t);
+    fn mtx_init(m: *mut pthread_mutex_t, kind: c_int);
     fn sem_clockwait(s: *mut sem_t, c: clockid_t, t: *const timespec);
 }

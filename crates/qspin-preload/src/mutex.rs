@@ -349,10 +349,18 @@ pub(crate) unsafe fn init(
             }
         }
     }
-    // What it says of waiters, it says in this process.
     // SAFETY: L1.
-    unsafe { at(mutex) }.generation.store(generation::current(), Relaxed);
+    unsafe { begin(mutex) };
     0
+}
+
+/// A mutex is new: what it says of waiters, it says in this process.
+pub(crate) unsafe fn begin(mutex: *mut pthread_mutex_t) {
+    // SAFETY: L1.
+    let this = unsafe { at(mutex) };
+    if this.is_served() {
+        this.generation.store(generation::current(), Relaxed);
+    }
 }
 
 /// `pthread_mutex_destroy`.

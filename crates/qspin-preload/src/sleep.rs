@@ -72,6 +72,8 @@ pub(crate) fn sleep(word: &AtomicU32, value: u32, deadline: Option<&Deadline>) -
 #[cold]
 pub(crate) fn wake(word: *const AtomicU32, most: u32) {
     let operation = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as u64;
+    // The kernel takes it for a signed number.
+    let most = most.min(i32::MAX as u32);
     // SAFETY: waking reads no memory.
     unsafe { system_call(libc::SYS_futex, [word as u64, operation, most.into()]) };
 }
