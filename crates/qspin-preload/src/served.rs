@@ -222,6 +222,11 @@ fn be_ordinary_if_not() {
     }
 }
 
+/// The name of the lock that serves.
+pub(crate) fn name() -> &'static str {
+    Choice::ALL[CHOICE.load(Relaxed) as usize].1
+}
+
 /// Waits for the lock.
 #[cold]
 #[inline(never)]

@@ -12,7 +12,7 @@
 //!
 //! ```text
 //! file = a page: magic, processes so far │ slot 0 │ slot 1 │ …          one slot a process
-//! slot = a page: pid, on, rows lost, left to the C library │ rows │ the process's map of memory, at its end
+//! slot = a page: pid, on, rows lost, left to the C library, lock │ rows │ the process's map of memory, at its end
 //! ```
 //!
 //! # Invariants
@@ -23,11 +23,11 @@
 use core::cell::UnsafeCell;
 use core::ffi::CStr;
 use core::sync::atomic::Ordering::Relaxed;
-use core::sync::atomic::{AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
 use crate::deadline::now_ns;
-use crate::generation;
 use crate::sleep::system_call;
+use crate::{generation, served};
 
 const PAGE: usize = 4096;
 const ROWS: usize = 2048;
@@ -77,6 +77,8 @@ struct Head {
     lost: AtomicU64,
     left: [AtomicU64; REASONS],
     map_length: AtomicU64,
+    /// The name of the lock that serves, and zeros.
+    lock: [AtomicU8; 32],
 }
 
 #[repr(C)]
@@ -102,6 +104,7 @@ static SLOT: Slot = Slot {
         lost: AtomicU64::new(0),
         left: [const { AtomicU64::new(0) }; REASONS],
         map_length: AtomicU64::new(0),
+        lock: [const { AtomicU8::new(0) }; 32],
     },
     rows: [const {
         Row {
@@ -304,6 +307,9 @@ pub(crate) fn begin(report: Option<&CStr>, counts: bool) {
         let process = unsafe { system_call(libc::SYS_getpid, []) } as u64;
         SLOT.head.process.store(process, Relaxed);
         SLOT.head.counts.store(counts.into(), Relaxed);
+        for (place, byte) in SLOT.head.lock.iter().zip(served::name().bytes()) {
+            place.store(byte, Relaxed);
+        }
         SLOT.head.magic[1].store(MAGIC[1], Relaxed);
         SLOT.head.magic[0].store(MAGIC[0], Relaxed);
         if counts {

@@ -45,7 +45,7 @@ static void await_waiters(int many) {
         now = waiting;
         pthread_mutex_unlock(&mutex);
     }
-    usleep(2000);
+    usleep(1000);
 }
 
 static void *asked_before(void *unused) {
@@ -82,7 +82,7 @@ int main(void) {
             printf("%d %d before: %s, %s\n", shared, how, seen, result == PTHREAD_CANCELED ? "cancelled" : "returned");
 
             /* A signal and a cancellation at once: of two who wait, the other gets the signal. */
-            for (int i = 0; i < 50; i++) {
+            for (int i = 0; i < 20; i++) {
                 waiting = signalled = 0;
                 pthread_create(&thread, NULL, waits, NULL);
                 pthread_create(&other, NULL, waits, NULL);

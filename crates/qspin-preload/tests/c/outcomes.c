@@ -43,7 +43,7 @@ static pthread_rwlock_t *rwlock;
 /* What another thread finds at the mutex. */
 static void *other_at_mutex(void *unused) {
     (void)unused;
-    struct timespec soon = at(CLOCK_REALTIME, 20), soon_monotonic = at(CLOCK_MONOTONIC, 20);
+    struct timespec soon = at(CLOCK_REALTIME, 4), soon_monotonic = at(CLOCK_MONOTONIC, 4);
     SAY(pthread_mutex_trylock(mutex));
     SAY(pthread_mutex_timedlock(mutex, &past));
     SAY(pthread_mutex_timedlock(mutex, &before_epoch));
@@ -73,7 +73,7 @@ static void in_thread(void *(*run)(void *)) {
 static void try_mutex(const char *what, pthread_mutex_t *which, int type) {
     about = what;
     mutex = which;
-    struct timespec soon = at(CLOCK_REALTIME, 20);
+    struct timespec soon = at(CLOCK_REALTIME, 4);
     int knows_owner = type == PTHREAD_MUTEX_RECURSIVE || type == PTHREAD_MUTEX_ERRORCHECK;
     if (knows_owner) SAY(pthread_mutex_unlock(mutex));
     SAY(pthread_mutex_lock(mutex));
@@ -194,7 +194,7 @@ static void condvars(void) {
             snprintf(text, sizeof text, "condvar %s, mutex %d", names[c], m);
             about = text;
             clockid_t clock = c == 2 ? CLOCK_MONOTONIC : CLOCK_REALTIME;
-            struct timespec soon = at(clock, 20), soon_monotonic = at(CLOCK_MONOTONIC, 20);
+            struct timespec soon = at(clock, 4), soon_monotonic = at(CLOCK_MONOTONIC, 4);
             SAY(pthread_cond_signal(cond));
             SAY(pthread_cond_broadcast(cond));
             if (m == 2) SAY(pthread_cond_wait(cond, &its));
@@ -221,7 +221,7 @@ static void condvars(void) {
 
 static void *other_at_rwlock(void *unused) {
     (void)unused;
-    struct timespec soon = at(CLOCK_REALTIME, 20), soon_monotonic = at(CLOCK_MONOTONIC, 20);
+    struct timespec soon = at(CLOCK_REALTIME, 4), soon_monotonic = at(CLOCK_MONOTONIC, 4);
     int code = pthread_rwlock_tryrdlock(rwlock);
     printf("%s: tryrdlock = %s\n", about, name_of(code));
     if (code == 0) SAY(pthread_rwlock_unlock(rwlock));
