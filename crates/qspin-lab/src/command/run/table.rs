@@ -125,7 +125,7 @@ impl Live {
         // In a container the process knows itself by another number, the last one of its line.
         let status = proc_file(self.process, "status")?;
         let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
-        let own = line.split_whitespace().last()?.parse().ok()?;
+        let own = line.split_whitespace().last()?.parse::<u32>().ok()?;
         let mut all = report::read(&self.file).ok()?;
         all.retain(|process| process.number == own && process.counts);
         all.pop()
