@@ -87,7 +87,7 @@ fn run(program: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Outp
     output
 }
 
-fn with_lock<'a>(lock: &'a str) -> [(&'a str, &'a str); 2] {
+fn with_lock(lock: &str) -> [(&str, &str); 2] {
     [("LD_PRELOAD", library().to_str().unwrap()), ("QSPIN_PRELOAD_LOCK", lock)]
 }
 
