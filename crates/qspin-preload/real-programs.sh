@@ -8,7 +8,7 @@
 #   --measure   the same programs against the C library's locks, in turns, 5 pairs each
 #
 # Wants rocksdb-tools, kyotocabinet-utils, sysbench, redis-server, redis-tools, memcached, libmemcached-tools and
-# python3 with libpython3-stdlib's tests; what is not there is skipped, and said. The command `qspin` and the library
+# python3 with libpython3.11-testsuite; what is not there is skipped, and said. The command `qspin` and the library
 # are those of target/release, or what QSPIN and QSPIN_PRELOAD name; the lock is QSPIN_LOCK_NAME, or the default.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
@@ -84,7 +84,7 @@ rocksdb() {
     db_bench "${common[@]}" --benchmarks=fillrandom >/dev/null 2>&1
     local one
     for one in $threads; do
-        try "rocksdb fillrandom, $one threads" "fillrandom   :" db_bench --db="$work/fill" --num=$((keys / one)) \
+        try "rocksdb fillrandom, $one threads" "micros/op" db_bench --db="$work/fill" --num=$((keys / one)) \
             --compression_type=none --disable_wal=1 --benchmarks=fillrandom --threads="$one"
         try "rocksdb readrandom, one shard, $one threads" "micros/op" db_bench "${common[@]}" \
             --use_existing_db=1 --cache_numshardbits=0 --benchmarks=readrandom --duration=$seconds --threads="$one"
@@ -114,8 +114,8 @@ sys() {
 # A server with these locks, or with the C library's, under a load from outside.
 redis() {
     is_there redis-server "redis" && is_there redis-benchmark "redis" || return
-    local requests=100000
-    [ $mode = short ] && requests=5000
+    local requests=20000
+    [ $mode = short ] && requests=2000
     cat >"$work/redis" <<'EOF'
 #!/bin/sh
 # redis under load: port requests
