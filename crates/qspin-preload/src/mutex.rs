@@ -7,7 +7,7 @@
 //!     12  users               how often that holds it beyond the first time
 //!     16  kind                the same: type in bits 0 and 1, then robust, inheriting, protected, shared
 //!     20  spins, elision      the generation of the process in which somebody began to wait
-//!     24  list                where its row of counts is, if locks are counted; the rest is not used
+//!     24  list                not used
 //! ```
 //!
 //! # Invariants
@@ -32,8 +32,7 @@ pub(crate) struct Mutex {
     again: AtomicU32,
     kind: AtomicU32,
     generation: AtomicU32,
-    row: AtomicU32,
-    unused: [AtomicU32; 3],
+    unused: [AtomicU32; 4],
 }
 
 const _: () = assert!(size_of::<Mutex>() == size_of::<pthread_mutex_t>());
@@ -101,11 +100,11 @@ impl Mutex {
     #[inline(never)]
     fn take_counted(&self, site: usize) {
         if served::try_fast(&self.words) {
-            statistics::taken(self.address(), &self.row, site, None);
+            statistics::taken(self.address(), site, None);
         } else {
             let since = statistics::waits();
             self.wait();
-            statistics::taken(self.address(), &self.row, site, Some(since));
+            statistics::taken(self.address(), site, Some(since));
         }
     }
 
@@ -117,7 +116,7 @@ impl Mutex {
         }
         let taken = served::try_fast(&self.words) || self.try_again();
         if taken && statistics::is_on() {
-            statistics::taken(self.address(), &self.row, site, None);
+            statistics::taken(self.address(), site, None);
         }
         taken
     }
@@ -143,7 +142,7 @@ impl Mutex {
             return libc::ETIMEDOUT;
         }
         if statistics::is_on() {
-            statistics::taken(self.address(), &self.row, site, Some(since));
+            statistics::taken(self.address(), site, Some(since));
         }
         0
     }
@@ -158,7 +157,7 @@ impl Mutex {
     #[inline(never)]
     fn release_specially(&self) {
         if statistics::is_on() {
-            statistics::released(self.address(), &self.row);
+            statistics::released(self.address());
         }
         served::unlock(&self.words, || self.renew());
     }

@@ -38,7 +38,7 @@ const MAP: usize = 1 << 17;
 /// Processes that find a slot.
 const SLOTS: u32 = 64;
 /// One hold in so many is measured.
-const SAMPLE: u64 = 64;
+const SAMPLE: u64 = 16;
 
 /// Why an object was left to the C library.
 #[derive(Clone, Copy)]
@@ -139,39 +139,25 @@ pub(crate) fn left_to_libc(why: LeftToLibc) {
     SLOT.head.left[why as usize].fetch_add(1, Relaxed);
 }
 
-/// The place of the row of the lock at `address`; the first one if there is no room.
-#[inline(never)]
-fn place_of(address: usize) -> usize {
+/// The row of the lock at `address`; the first one if there is no room.
+fn row(address: usize) -> &'static Row {
     let address = address as u64;
     let start = (address >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
     for step in 0..16 {
         let place = 1 + (start as usize + step) % (ROWS - 1);
         let row = &SLOT.rows[place];
         match row.address.load(Relaxed) {
-            seen if seen == address => return place,
+            seen if seen == address => return row,
             0 => match row.address.compare_exchange(0, address, Relaxed, Relaxed) {
-                Ok(_) => return place,
-                Err(other) if other == address => return place,
+                Ok(_) => return row,
+                Err(other) if other == address => return row,
                 Err(_) => {}
             },
             _ => {}
         }
     }
     SLOT.head.lost.fetch_add(1, Relaxed);
-    0
-}
-
-/// The row of the lock at `address`, which keeps its place in `kept`: a hint, since a lock may be copied to where
-/// another was.
-#[inline(always)]
-fn row_of(address: usize, kept: &AtomicU32) -> &'static Row {
-    let row = &SLOT.rows[kept.load(Relaxed) as usize % ROWS];
-    if row.address.load(Relaxed) == address as u64 {
-        return row;
-    }
-    let place = place_of(address);
-    kept.store(place as u32, Relaxed);
-    &SLOT.rows[place]
+    &SLOT.rows[0]
 }
 
 /// Adds without a locked instruction (T1).
@@ -220,8 +206,8 @@ fn note_wait(row: &Row, since: u64) {
 /// The lock at `address` was taken by this thread, after a wait since `since`, if it waited.
 #[cold]
 #[inline(never)]
-pub(crate) fn taken(address: usize, kept: &AtomicU32, site: usize, since: Option<u64>) {
-    let row = row_of(address, kept);
+pub(crate) fn taken(address: usize, site: usize, since: Option<u64>) {
+    let row = row(address);
     let acquisitions = add(&row.acquisitions, 1);
     if let Some(since) = since {
         note_wait(row, since);
@@ -238,8 +224,8 @@ pub(crate) fn taken(address: usize, kept: &AtomicU32, site: usize, since: Option
 /// The lock at `address` is about to be released by this thread.
 #[cold]
 #[inline(never)]
-pub(crate) fn released(address: usize, kept: &AtomicU32) {
-    let row = row_of(address, kept);
+pub(crate) fn released(address: usize) {
+    let row = row(address);
     let since = row.since.load(Relaxed);
     if since != 0 {
         row.since.store(0, Relaxed);
@@ -252,7 +238,7 @@ pub(crate) fn released(address: usize, kept: &AtomicU32) {
 #[cold]
 #[inline(never)]
 pub(crate) fn taken_shared(address: usize, site: usize, since: Option<u64>) {
-    let row = &SLOT.rows[place_of(address)];
+    let row = row(address);
     let acquisitions = row.acquisitions.fetch_add(1, Relaxed);
     if let Some(since) = since {
         note_wait(row, since);
