@@ -28,6 +28,7 @@ if ! [ -x "$qspin" ]; then
     echo "real-programs: there is no $qspin: build it (cargo build --release), or name it in QSPIN" >&2
     exit 2
 fi
+qspin=$(realpath "$qspin")
 lock=()
 [ -n "${QSPIN_LOCK_NAME-}" ] && lock=(--lock "$QSPIN_LOCK_NAME")
 work=$(mktemp -d)
@@ -160,7 +161,7 @@ python() {
     [ $mode = short ] && tests="test_queue test_thread"
     for one in $tests; do
         (cd "$work" && timeout 300 "$python" -m unittest -q "test.$one" >"$work/bare" 2>&1)
-        (cd "$work" && "$OLDPWD/$qspin" run "${lock[@]}" -- timeout 300 "$python" -m unittest -q "test.$one" >"$work/with" 2>&1)
+        (cd "$work" && "$qspin" run "${lock[@]}" -- timeout 300 "$python" -m unittest -q "test.$one" >"$work/with" 2>&1)
         local bare with
         bare=$(grep -E '^(FAIL|ERROR):' "$work/bare" | sort)
         with=$(grep -E '^(FAIL|ERROR):' "$work/with" | sort)
