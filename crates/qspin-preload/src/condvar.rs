@@ -43,6 +43,8 @@ use crate::sleep::Latch;
 use crate::statistics::{self, LeftToLibc};
 use crate::{generation, mutex};
 
+mod mixed;
+
 /// A condition variable as it lies in the caller's memory.
 #[repr(C)]
 pub(crate) struct Condvar {
@@ -415,52 +417,6 @@ unsafe fn wait_served(
     }
 }
 
-/// A wait that was cancelled in the C library, which has its own mutex back.
-unsafe extern "C" fn cancelled_mixed(mutex: *mut c_void) {
-    // SAFETY: the mutex of the wait, which the program keeps in place meanwhile.
-    let _ = unsafe { mutex::lock(mutex.cast(), 0) };
-}
-
-/// The longest sleep of a wait for a signal that may be lost.
-const LOST_SIGNAL_NS: u64 = 2_000_000;
-
-/// Waits for a process-shared condition variable with a mutex that is served here. The C library's wait gives up
-/// mutexes of its own only, so it gets one; a signal between that and the other is lost. So the wait
-/// ends of itself before long, as waits may.
-unsafe fn wait_mixed(
-    condvar: *mut pthread_cond_t,
-    mutex: *mut pthread_mutex_t,
-    deadline: *const Deadline,
-    site: usize,
-) -> c_int {
-    let mut own = MaybeUninit::<pthread_mutex_t>::zeroed();
-    let mut cleanup = MaybeUninit::<Cleanup>::uninit();
-    // SAFETY: a mutex of the C library in this frame, which nobody else knows; the others are the caller's.
-    unsafe {
-        let given = deadline.as_ref();
-        let soon = Deadline::at_most(given, LOST_SIGNAL_NS);
-        real::pthread_mutex_lock(own.as_mut_ptr());
-        let refused = mutex::unlock(mutex);
-        if refused != 0 {
-            return refused;
-        }
-        _pthread_cleanup_push(cleanup.as_mut_ptr(), cancelled_mixed, mutex.cast());
-        let waited = real::pthread_cond_clockwait(
-            condvar,
-            own.as_mut_ptr(),
-            soon.clock,
-            &raw const soon.time,
-        );
-        _pthread_cleanup_pop(cleanup.as_mut_ptr(), 0);
-        let locked = mutex::lock(mutex, site);
-        if locked != 0 {
-            return locked;
-        }
-        let late = given.is_some_and(|given| given.remaining().is_none());
-        if waited == libc::ETIMEDOUT && !late { 0 } else { waited }
-    }
-}
-
 /// Waits: by whom is it served?
 unsafe fn wait_by(
     condvar: *mut pthread_cond_t,
@@ -491,7 +447,7 @@ unsafe fn wait_by(
         if this.is_served() {
             wait_served(condvar, mutex, given, site)
         } else {
-            wait_mixed(condvar, mutex, given, site)
+            mixed::wait_mixed(condvar, mutex, given, site)
         }
     }
 }

@@ -338,10 +338,11 @@ pub(crate) unsafe fn init(
         // SAFETY: L1.
         let kind = unsafe { at(mutex) }.kind();
         for (bit, why) in [
-            (SHARED, LeftToLibc::SharedMutex),
             (ROBUST, LeftToLibc::RobustMutex),
             (INHERITS, LeftToLibc::InheritingMutex),
             (PROTECTED, LeftToLibc::ProtectedMutex),
+            // The last, since the C library marks robust ones so, too.
+            (SHARED, LeftToLibc::SharedMutex),
         ] {
             if kind & bit != 0 {
                 statistics::left_to_libc(why);
