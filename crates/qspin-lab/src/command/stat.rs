@@ -64,6 +64,13 @@ fn parse_times(text: &str) -> Result<u64, String> {
 /// A process that cannot be looked at, or that publishes no counters: wrong input.
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let process = Process::open(args.process)?;
+    if !args.json
+        && !args.reset
+        && let Some(locks) = super::run::live(args.process)
+    {
+        locks.show(args.interval, args.count)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let mut search = Search::default();
     let found = search.first(&process)?;
     if args.reset {

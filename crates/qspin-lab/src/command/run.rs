@@ -1,0 +1,154 @@
+//! `qspin run`: a program with qspin's locks in the place of the C library's.
+//!
+//! The locks come from a library that the dynamic linker loads before the program's own
+//! (`crates/qspin-preload`). Whether it was loaded, and what its locks do, it writes into a file in memory
+//! that this command opens for it, so nothing stays behind, however the program ends.
+
+mod compare;
+mod launch;
+mod library;
+mod program;
+mod report;
+mod symbols;
+mod table;
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+use crate::failure::Failure;
+use crate::tune::{self, Tune};
+
+pub(super) use table::live;
+
+/// Exit code where the library was not loaded.
+const NOT_LOADED: u8 = 3;
+
+/// The locks that can serve, the default first: those of `crates/qspin-preload`.
+const LOCKS: &[&str] = &[
+    "paravirt",
+    "paravirt-stealing",
+    "paravirt-queued",
+    "cna-paravirt",
+    "native",
+    "cna",
+    "mcs",
+    "ticket",
+    "paravirt-ticket",
+    "backoff",
+    "tas",
+    "yielding",
+];
+
+/// Run a program with these locks in the place of the C library's.
+///
+/// Its mutexes, condition variables, reader-writer locks and spinlocks are served by qspin; the program is not
+/// changed. The exit code is the program's, 128 and the number of the signal that ended it, or 3 if the
+/// locks could not be put in place. docs/run.md has the rest.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The lock that serves the program's mutexes.
+    #[arg(long, value_name = "NAME", value_parser = parse_lock, default_value = LOCKS[0])]
+    lock: &'static str,
+    /// A tunable of the locks, as queue_looks=64; may be given several times.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = tune::parse)]
+    tune: Vec<Tune>,
+    /// Count what the locks do, and show it on stderr at the end; `qspin stat PID` shows it live.
+    #[arg(long)]
+    stats: bool,
+    /// Run the program so many times with these locks and as many with the C library's, in turns, and
+    /// show the ratio. What the program prints is not shown.
+    #[arg(long, value_name = "N", value_parser = parse_pairs, conflicts_with = "stats")]
+    compare: Option<usize>,
+    /// With --compare: what to compare is not the time, but the number that follows TEXT where the program
+    /// last prints it; more is better.
+    #[arg(long, value_name = "TEXT", requires = "compare")]
+    figure: Option<String>,
+    /// The program, and what it is given.
+    #[arg(value_name = "CMD", required = true, num_args = 1.., trailing_var_arg = true, allow_hyphen_values = true)]
+    command: Vec<OsString>,
+}
+
+fn parse_lock(text: &str) -> Result<&'static str, String> {
+    let wanted = text.trim().to_ascii_lowercase().replace('_', "-");
+    let found = LOCKS.iter().find(|name| **name == wanted);
+    found.copied().ok_or_else(|| {
+        format!("no lock called `{text}` can serve a program: choose from {}", LOCKS.join(", "))
+    })
+}
+
+fn parse_pairs(text: &str) -> Result<usize, String> {
+    match text.trim().parse() {
+        Ok(pairs @ 1..=1000) => Ok(pairs),
+        _ => Err(format!("`{text}` is no number of pairs of runs: give 1 to 1000, such as 5")),
+    }
+}
+
+/// Runs the program.
+///
+/// # Errors
+///
+/// A program that is not there, a library that is not there: wrong input.
+pub fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let Some((name, arguments)) = args.command.split_first() else {
+        return Err(Failure::usage("there is no program to run: write qspin run -- CMD"));
+    };
+    let program = program::find(name)?;
+    let library = library::find()?;
+    if let Some(why) = program::why_not_loaded(&program) {
+        return Ok(not_loaded(&program, &why));
+    }
+    let command = launch::Launch {
+        program: &program,
+        name,
+        arguments,
+        library: &library,
+        lock: args.lock,
+        tunes: &args.tune,
+        stats: args.stats,
+    };
+    if let Some(pairs) = args.compare {
+        return compare::run(&command, pairs, args.figure.as_deref());
+    }
+    let ended = command.run_with_library(launch::Output::Shown)?;
+    let Some(first) = ended.report.first() else {
+        return Ok(not_loaded(
+            &program,
+            "the dynamic linker did not load it, or the program has another user's rights",
+        ));
+    };
+    if first.lock != args.lock {
+        return Err(Failure::usage(format!(
+            "{} knows no lock called {}: it is of another version than this command",
+            library.display(),
+            args.lock
+        )));
+    }
+    if args.stats {
+        super::tell(&format!("the locks of {}:", program.display()));
+        eprint!("{}", table::text(&ended.report, &ended.maps));
+    }
+    Ok(ExitCode::from(ended.code))
+}
+
+/// Says that and why the program runs, or would run, with its own locks.
+fn not_loaded(program: &Path, why: &str) -> ExitCode {
+    super::tell(&format!("the locks cannot be put in place in {}: {why}", program.display()));
+    ExitCode::from(NOT_LOADED)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locks_are_found_by_name_and_what_is_none_is_answered_with_all() {
+        assert_eq!(parse_lock("paravirt_stealing"), Ok("paravirt-stealing"));
+        assert_eq!(parse_lock(" CNA"), Ok("cna"));
+        let said = parse_lock("moon").unwrap_err();
+        assert!(said.contains("`moon`") && said.contains("paravirt, "), "{said}");
+        for wrong in ["0", "-1", "", "many", "1001"] {
+            assert!(parse_pairs(wrong).unwrap_err().contains("1 to 1000"), "{wrong}");
+        }
+    }
+}

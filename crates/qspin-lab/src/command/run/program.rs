@@ -1,0 +1,94 @@
+//! The program: where it is, and whether the dynamic linker would load a library into it.
+
+use std::env;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use object::read::elf::{FileHeader, ProgramHeader};
+use object::{Endianness, elf};
+
+use crate::failure::Failure;
+
+/// The program of this name, as a shell finds it.
+pub(super) fn find(name: &OsStr) -> Result<PathBuf, Failure> {
+    let wrong =
+        |why: &str| Failure::usage(format!("cannot run `{}`: {why}", name.to_string_lossy()));
+    if name.is_empty() {
+        return Err(wrong("name a program"));
+    }
+    let runs = |path: &Path| {
+        fs::metadata(path)
+            .is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
+    };
+    if name.to_string_lossy().contains('/') {
+        let path = PathBuf::from(name);
+        return match fs::metadata(&path) {
+            Err(why) => Err(wrong(&why.to_string())),
+            Ok(about) if !about.is_file() => Err(wrong("it is no file; name a program")),
+            Ok(_) if !runs(&path) => Err(wrong("it is not executable")),
+            Ok(_) => Ok(path),
+        };
+    }
+    let places = env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
+    let mut candidates = env::split_paths(&places).map(|place| place.join(name));
+    candidates.find(|path| runs(path)).ok_or_else(|| wrong("there is no such program in PATH"))
+}
+
+/// Why a library would not be loaded into the program, where that can be seen from its file.
+pub(super) fn why_not_loaded(program: &Path) -> Option<String> {
+    // An interpreter of an interpreter is enough.
+    why_not(program, 4)
+}
+
+fn why_not(program: &Path, depth: u32) -> Option<String> {
+    let about = fs::metadata(program).ok()?;
+    // SAFETY: questions without arguments.
+    let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
+    let mode = about.mode();
+    if mode & libc::S_ISUID != 0 && about.uid() != user
+        || mode & libc::S_ISGID != 0 && about.gid() != group
+    {
+        return Some(format!(
+            "{} runs with another user's rights (set-user-ID), and the dynamic linker ignores preloaded \
+             libraries there; run it as that user",
+            program.display()
+        ));
+    }
+    // What cannot be read may still be run: it shows then.
+    let mut bytes = Vec::new();
+    File::open(program).ok()?.take(1 << 20).read_to_end(&mut bytes).ok()?;
+    if let Some(line) = bytes.strip_prefix(b"#!") {
+        let line = line.split(|byte| *byte == b'\n').next()?;
+        let line = String::from_utf8_lossy(line).into_owned();
+        let interpreter = line.split_whitespace().next()?;
+        return (depth > 0).then(|| why_not(Path::new(interpreter), depth - 1)).flatten();
+    }
+    if !bytes.starts_with(b"\x7fELF") {
+        return Some(format!("{} is no program of this system", program.display()));
+    }
+    let Ok(header) = elf::FileHeader64::<Endianness>::parse(&*bytes) else {
+        return Some("it is no program for 64 bits, as the library is".into());
+    };
+    let endian = header.endian().ok()?;
+    if header.e_machine(endian) != elf::EM_X86_64 {
+        return Some("it is for another processor than the library".into());
+    }
+    let segments = header.program_headers(endian, &*bytes).ok()?;
+    let interpreter =
+        segments.iter().find_map(|segment| segment.interpreter(endian, &*bytes).ok()?);
+    match interpreter {
+        None => Some(
+            "it is statically linked, so there is no dynamic linker to load a library; link it \
+             dynamically, or call the locks by qspin.h"
+                .into(),
+        ),
+        Some(linker) if !linker.ends_with(b"ld-linux-x86-64.so.2") => Some(format!(
+            "its C library is not the GNU one, but that of {}",
+            String::from_utf8_lossy(linker)
+        )),
+        Some(_) => None,
+    }
+}

@@ -1,0 +1,190 @@
+//! What the library writes into its file: of each process, what its locks did.
+//!
+//! The layout is that of `crates/qspin-preload/src/statistics.rs`. It is read by ordinary reads, so a file that
+//! is cut off is an error and no signal.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use anyhow::Context;
+
+use crate::failure::Failure;
+
+const PAGE: u64 = 4096;
+const ROWS: u64 = 2048;
+const ROW: u64 = 1024;
+const MAP: u64 = 1 << 17;
+const SLOTS: u64 = 64;
+const SLOT: u64 = PAGE + ROWS * ROW + MAP;
+const MAGIC: &[u8; 16] = b"qspin-locks 1\0\0\0";
+const BUCKETS: usize = 96;
+const SITES: usize = 4;
+
+/// How long the file is.
+pub(super) const LENGTH: u64 = PAGE + SLOTS * SLOT;
+
+/// Why objects were left to the C library, in the order of the file.
+pub(super) const REASONS: [&str; 6] = [
+    "process-shared mutexes",
+    "robust mutexes",
+    "priority-inheriting mutexes",
+    "priority-protected mutexes",
+    "process-shared condition variables",
+    "process-shared reader-writer locks",
+];
+
+/// A process that has loaded the library.
+#[derive(Debug, Clone)]
+pub(super) struct Process {
+    pub(super) number: u32,
+    /// The lock that serves.
+    pub(super) lock: String,
+    /// Whether it counts.
+    pub(super) counts: bool,
+    /// Acquisitions of locks that found no row.
+    pub(super) lost: u64,
+    /// In the order of [`REASONS`].
+    pub(super) left: [u64; 6],
+    pub(super) locks: Vec<Lock>,
+    /// Its map of memory at its end.
+    pub(super) map: String,
+}
+
+/// What a lock did.
+#[derive(Debug, Clone)]
+pub(super) struct Lock {
+    /// 0: the locks that found no row of their own.
+    pub(super) address: u64,
+    pub(super) acquisitions: u64,
+    pub(super) contended: u64,
+    pub(super) wait_ns: u64,
+    pub(super) longest_wait_ns: u64,
+    /// Call sites with how often each was seen, the most frequent first.
+    pub(super) sites: Vec<(u64, u64)>,
+    pub(super) wait_p99_ns: Option<u64>,
+    pub(super) hold_p99_ns: Option<u64>,
+}
+
+fn number(bytes: &[u8], at: usize) -> u64 {
+    bytes[at..at + 8].as_array().map_or(0, |bytes| u64::from_ne_bytes(*bytes))
+}
+
+/// The first nanosecond that is beyond a bucket: two buckets to a power of two.
+fn end_of(bucket: usize) -> u64 {
+    match bucket {
+        0 => 1,
+        1 => 2,
+        _ => (2 + (bucket as u64 + 1) % 2) << ((bucket + 1) / 2 - 1),
+    }
+}
+
+/// Below which value 99 of 100 are, to the bucket; `None` of nothing.
+fn p99(bytes: &[u8]) -> Option<u64> {
+    let counts: Vec<u64> = bytes
+        .chunks_exact(4)
+        .map(|count| count.as_array().map_or(0, |count| u64::from(u32::from_ne_bytes(*count))))
+        .collect();
+    let all: u64 = counts.iter().sum();
+    let mut below = 0;
+    counts.iter().enumerate().find_map(|(bucket, count)| {
+        below += count;
+        (all > 0 && below * 100 >= all * 99).then(|| end_of(bucket))
+    })
+}
+
+impl Lock {
+    fn of(row: &[u8], is_rest: bool) -> Option<Self> {
+        let acquisitions = number(row, 8);
+        if acquisitions == 0 || !is_rest && number(row, 0) == 0 {
+            return None;
+        }
+        let mut sites: Vec<(u64, u64)> = (0..SITES)
+            .map(|site| (number(row, 48 + site * 16), number(row, 56 + site * 16)))
+            .filter(|(_, seen)| *seen > 0)
+            .collect();
+        sites.sort_by_key(|(_, seen)| core::cmp::Reverse(*seen));
+        Some(Self {
+            address: number(row, 0),
+            acquisitions,
+            contended: number(row, 16),
+            wait_ns: number(row, 24),
+            longest_wait_ns: number(row, 32),
+            sites,
+            wait_p99_ns: p99(&row[112..112 + 4 * BUCKETS]),
+            hold_p99_ns: p99(&row[496..496 + 4 * BUCKETS]),
+        })
+    }
+}
+
+/// What the processes of a file have said so far.
+pub(super) fn read(file: &File) -> Result<Vec<Process>, Failure> {
+    let mut page = vec![0; PAGE as usize];
+    file.read_exact_at(&mut page, 0).context("cannot read what the library says")?;
+    if &page[..16] != MAGIC {
+        return Ok(Vec::new());
+    }
+    let many = number(&page, 16).min(SLOTS);
+    (0..many).filter_map(|slot| read_slot(file, PAGE + slot * SLOT).transpose()).collect()
+}
+
+fn read_slot(file: &File, at: u64) -> Result<Option<Process>, Failure> {
+    let problem = "cannot read what the library says";
+    let mut head = vec![0; PAGE as usize];
+    file.read_exact_at(&mut head, at).context(problem)?;
+    if &head[..16] != MAGIC {
+        return Ok(None);
+    }
+    let mut locks = Vec::new();
+    let counts = number(&head, 24) != 0;
+    if counts {
+        let mut rows = vec![0; (ROWS * ROW) as usize];
+        file.read_exact_at(&mut rows, at + PAGE).context(problem)?;
+        let each = rows.chunks_exact(ROW as usize).enumerate();
+        locks = each.filter_map(|(place, row)| Lock::of(row, place == 0)).collect();
+    }
+    let mut map = vec![0; number(&head, 88).min(MAP) as usize];
+    file.read_exact_at(&mut map, at + PAGE + ROWS * ROW).context(problem)?;
+    let lock = head[96..128].split(|byte| *byte == 0).next().unwrap_or_default();
+    let mut left = [0; 6];
+    for (place, left) in left.iter_mut().enumerate() {
+        *left = number(&head, 40 + place * 8);
+    }
+    Ok(Some(Process {
+        number: number(&head, 16) as u32,
+        lock: String::from_utf8_lossy(lock).into_owned(),
+        counts,
+        lost: number(&head, 32),
+        left,
+        locks,
+        map: String::from_utf8_lossy(&map).into_owned(),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_end_where_the_next_one_begins() {
+        let bucket = |ns: u64| {
+            let power = ns.ilog2();
+            (2 * power as usize) + (ns >> (power - 1) & 1) as usize
+        };
+        for ns in 2..5000 {
+            assert!(ns < end_of(bucket(ns)), "{ns}");
+            assert!(ns >= end_of(bucket(ns) - 1), "{ns}");
+        }
+    }
+
+    #[test]
+    fn the_percentile_is_that_of_the_bucket_with_the_last_hundredth() {
+        let mut bytes = vec![0; 4 * BUCKETS];
+        assert_eq!(p99(&bytes), None);
+        bytes[4 * 10] = 99;
+        assert_eq!(p99(&bytes), Some(end_of(10)));
+        bytes[4 * 20] = 1;
+        assert_eq!(p99(&bytes), Some(end_of(10)));
+        bytes[4 * 20] = 2;
+        assert_eq!(p99(&bytes), Some(end_of(20)));
+    }
+}

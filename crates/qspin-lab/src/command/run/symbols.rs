@@ -1,0 +1,112 @@
+//! Names of addresses: in which function of which file of a process.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use object::{Object, ObjectSegment, ObjectSymbol};
+
+use super::launch::proc_file;
+
+/// What lay where in the memory of processes.
+#[derive(Debug, Default)]
+pub(super) struct Maps(BTreeMap<u32, String>);
+
+impl Maps {
+    /// Keeps a process's map of memory, if it is there.
+    pub(super) fn look_at(&mut self, process: u32) {
+        if let Some(text) = proc_file(process, "maps").filter(|text| !text.is_empty()) {
+            self.0.insert(process, text);
+        }
+    }
+
+    pub(super) fn of(&self, process: u32) -> &str {
+        self.0.get(&process).map_or("", String::as_str)
+    }
+}
+
+/// The functions of a file, by where they begin.
+type Functions = BTreeMap<u64, (u64, String)>;
+
+/// Finds names in the files that a process had in its memory.
+pub(super) struct Names<'a> {
+    map: &'a str,
+    files: BTreeMap<String, Option<(Functions, Vec<(u64, u64, u64)>)>>,
+}
+
+impl<'a> Names<'a> {
+    pub(super) fn of(map: &'a str) -> Self {
+        Self { map, files: BTreeMap::new() }
+    }
+
+    /// What is at `address`: `function in file`, or as much of that as is known.
+    pub(super) fn at(&mut self, address: u64) -> String {
+        // A return address: the call is before it.
+        let Some((path, offset)) = self.place(address.wrapping_sub(1)) else {
+            return format!("{address:#x}");
+        };
+        let file = Path::new(&path).file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let known = self.files.entry(path.clone()).or_insert_with(|| functions(Path::new(&path)));
+        let within = known.as_ref().and_then(|(functions, segments)| {
+            let segment = segments
+                .iter()
+                .find(|(start, size, _)| (*start..start + size).contains(&offset))?;
+            let place = offset - segment.0 + segment.2;
+            let (begin, (size, name)) = functions.range(..=place).next_back()?;
+            (place < begin + (*size).max(1)).then(|| name.clone())
+        });
+        match within {
+            Some(name) => format!("{name} in {file}"),
+            None => format!("{file}+{offset:#x}"),
+        }
+    }
+
+    /// In which file, and where in it.
+    fn place(&self, address: u64) -> Option<(String, u64)> {
+        self.map.lines().find_map(|line| {
+            let mut fields = line.splitn(6, ' ');
+            let (start, end) = fields.next()?.split_once('-')?;
+            let hexadecimal = |text| u64::from_str_radix(text, 16).ok();
+            let (start, end) = (hexadecimal(start)?, hexadecimal(end)?);
+            if !(start..end).contains(&address) {
+                return None;
+            }
+            let offset = hexadecimal(fields.nth(1)?)?;
+            let path = fields.nth(2)?.trim();
+            path.starts_with('/').then(|| (path.to_owned(), address - start + offset))
+        })
+    }
+}
+
+/// The functions of an ELF file, and its segments: where in the file, how long, at which address.
+fn functions(path: &Path) -> Option<(Functions, Vec<(u64, u64, u64)>)> {
+    let bytes = fs::read(path).ok()?;
+    let file = object::File::parse(&*bytes).ok()?;
+    let mut functions = Functions::new();
+    for symbol in file.symbols().chain(file.dynamic_symbols()) {
+        if symbol.kind() == object::SymbolKind::Text
+            && symbol.is_definition()
+            && let Ok(name) = symbol.name()
+        {
+            functions.insert(symbol.address(), (symbol.size(), readable(name)));
+        }
+    }
+    let segments = file
+        .segments()
+        .map(|segment| {
+            let (offset, size) = segment.file_range();
+            (offset, size, segment.address())
+        })
+        .collect();
+    Some((functions, segments))
+}
+
+/// As the program's source has it, without the arguments.
+fn readable(name: &str) -> String {
+    let rust = rustc_demangle::try_demangle(name).ok().map(|name| format!("{name:#}"));
+    let plain = || {
+        let options = cpp_demangle::DemangleOptions::new().no_params().no_return_type();
+        cpp_demangle::Symbol::new(name).ok()?.demangle_with_options(&options).ok()
+    };
+    rust.or_else(plain).unwrap_or_else(|| name.to_owned())
+}

@@ -1,0 +1,158 @@
+//! The table of a program's locks, at its end or while it runs.
+
+use std::fs::{self, File};
+use std::time::Duration;
+
+use comfy_table::CellAlignment;
+
+use crate::bench::interrupt::Interrupt;
+use crate::bench::table::plain;
+use crate::failure::Failure;
+
+use super::launch::proc_file;
+use super::report::{self, Process, REASONS};
+use super::symbols::{Maps, Names};
+
+/// So many locks are shown: those that were waited for longest, then those that were taken most.
+const SHOWN: usize = 12;
+
+/// The locks of each process that loaded the library.
+pub(super) fn text(processes: &[Process], maps: &Maps) -> String {
+    let many = processes.iter().filter(|process| process.counts).count() > 1;
+    processes
+        .iter()
+        .filter(|process| process.counts)
+        .map(|process| {
+            let map = if process.map.is_empty() { maps.of(process.number) } else { &process.map };
+            let head = if many { format!("process {}: ", process.number) } else { String::new() };
+            head + &text_of(process, map)
+        })
+        .collect()
+}
+
+fn text_of(process: &Process, map: &str) -> String {
+    let mut names = Names::of(map);
+    let mut locks: Vec<_> = process.locks.iter().collect();
+    locks.sort_by_key(|lock| core::cmp::Reverse((lock.wait_ns, lock.acquisitions)));
+    let all: u64 = locks.iter().map(|lock| lock.acquisitions).sum();
+    let contended: u64 = locks.iter().map(|lock| lock.contended).sum();
+    let mut text = format!(
+        "mutexes are served by {}; {} locks, {all} acquisitions, {contended} of them contended\n",
+        process.lock,
+        locks.len()
+    );
+    let mut table = plain();
+    table.set_header([
+        "lock",
+        "acquisitions",
+        "contended\n%",
+        "waited\nms",
+        "wait p99\nus",
+        "hold p99\nus",
+        "longest wait\nus",
+        "where",
+    ]);
+    for lock in locks.iter().take(SHOWN) {
+        let share = 100.0 * lock.contended as f64 / lock.acquisitions as f64;
+        let place = lock.sites.iter().map(|(site, _)| *site).find(|site| *site != 0);
+        table.add_row([
+            if lock.address == 0 { "others".to_owned() } else { format!("{:#x}", lock.address) },
+            lock.acquisitions.to_string(),
+            format!("{share:.2}"),
+            format!("{:.1}", lock.wait_ns as f64 / 1e6),
+            microseconds(lock.wait_p99_ns),
+            microseconds(lock.hold_p99_ns),
+            microseconds(Some(lock.longest_wait_ns).filter(|ns| *ns > 0)),
+            place.map_or_else(none, |site| names.at(site)),
+        ]);
+    }
+    for column in table.column_iter_mut().skip(1).take(6) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    text += &format!("{table}\n");
+    if locks.len() > SHOWN {
+        text += &format!("and {} more, which were waited for less\n", locks.len() - SHOWN);
+    }
+    if process.lost > 0 {
+        text += &format!(
+            "{} acquisitions of locks beyond the 2047 that have a row each are in `others`, about\n",
+            process.lost
+        );
+    }
+    let left: Vec<String> = REASONS
+        .iter()
+        .zip(process.left)
+        .filter(|(_, many)| *many > 0)
+        .map(|(what, many)| format!("{many} {what}"))
+        .collect();
+    if left.is_empty() {
+        text += "nothing was left to the C library\n";
+    } else {
+        text += &format!("left to the C library: {}\n", left.join(", "));
+    }
+    text
+}
+
+fn none() -> String {
+    "–".to_owned()
+}
+
+fn microseconds(ns: Option<u64>) -> String {
+    ns.map_or_else(none, |ns| format!("{:.1}", ns as f64 / 1e3))
+}
+
+/// The locks of a running process that `qspin run --stats` has started; `None` if it has none.
+pub(in crate::command) struct Live {
+    process: u32,
+    file: File,
+}
+
+/// Looks for the locks of a process.
+pub(in crate::command) fn live(process: u32) -> Option<Live> {
+    let files = fs::read_dir(format!("/proc/{process}/fd")).ok()?;
+    files.flatten().find_map(|entry| {
+        let target = fs::read_link(entry.path()).ok()?;
+        let is_it = target.to_string_lossy().starts_with("/memfd:qspin-locks");
+        let file = is_it.then(|| File::open(entry.path()).ok()).flatten()?;
+        // The file is that of all that `qspin run` started; `qspin run` itself has it open, too.
+        let live = Live { process, file };
+        live.own().is_some().then_some(live)
+    })
+}
+
+impl Live {
+    fn own(&self) -> Option<Process> {
+        // In a container the process knows itself by another number, the last one of its line.
+        let status = proc_file(self.process, "status")?;
+        let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+        let own = line.split_whitespace().last()?.parse::<u32>().ok()?;
+        let mut all = report::read(&self.file).ok()?;
+        all.retain(|process| process.number == own && process.counts);
+        all.pop()
+    }
+
+    /// Shows the table once, or every `interval` until the process ends, or `count` times.
+    pub(in crate::command) fn show(
+        &self,
+        interval: Option<Duration>,
+        count: Option<u64>,
+    ) -> Result<(), Failure> {
+        let interrupt = Interrupt::on_signals()?;
+        let mut times = 0;
+        loop {
+            let mut maps = Maps::default();
+            maps.look_at(self.process);
+            let Some(process) = self.own() else { return Ok(()) };
+            super::super::say(&text_of(&process, maps.of(self.process)))?;
+            times += 1;
+            let Some(interval) = interval.filter(|_| count != Some(times)) else { return Ok(()) };
+            let slices = (interval.as_millis() / 50).max(1);
+            for _ in 0..slices {
+                std::thread::sleep(interval / slices as u32);
+                if interrupt.is_raised() {
+                    return Ok(());
+                }
+            }
+        }
+    }
+}

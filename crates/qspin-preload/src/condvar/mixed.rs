@@ -1,0 +1,59 @@
+//! A process-shared condition variable with a mutex of this process.
+//!
+//! The one is the C library's, the other is served here, and neither knows how to give up the other's.
+
+use core::ffi::c_void;
+use core::mem::MaybeUninit;
+
+use libc::{c_int, pthread_cond_t, pthread_mutex_t};
+
+use super::{_pthread_cleanup_pop, _pthread_cleanup_push, Cleanup};
+use crate::deadline::Deadline;
+use crate::libc_locks as real;
+use crate::mutex;
+
+/// A wait that was cancelled in the C library, which has its own mutex back.
+unsafe extern "C" fn cancelled_mixed(mutex: *mut c_void) {
+    // SAFETY: the mutex of the wait, which the program keeps in place meanwhile.
+    let _ = unsafe { mutex::lock(mutex.cast(), 0) };
+}
+
+/// The longest sleep of a wait for a signal that may be lost.
+const LOST_SIGNAL_NS: u64 = 2_000_000;
+
+/// Waits for a process-shared condition variable with a mutex that is served here. The C library's wait gives up
+/// mutexes of its own only, so it gets one; a signal between that and the other is lost. So the wait
+/// ends of itself before long, as waits may.
+pub(super) unsafe fn wait_mixed(
+    condvar: *mut pthread_cond_t,
+    mutex: *mut pthread_mutex_t,
+    deadline: *const Deadline,
+    site: usize,
+) -> c_int {
+    let mut own = MaybeUninit::<pthread_mutex_t>::zeroed();
+    let mut cleanup = MaybeUninit::<Cleanup>::uninit();
+    // SAFETY: a mutex of the C library in this frame, which nobody else knows; the others are the caller's.
+    unsafe {
+        let given = deadline.as_ref();
+        let soon = Deadline::at_most(given, LOST_SIGNAL_NS);
+        real::pthread_mutex_lock(own.as_mut_ptr());
+        let refused = mutex::unlock(mutex);
+        if refused != 0 {
+            return refused;
+        }
+        _pthread_cleanup_push(cleanup.as_mut_ptr(), cancelled_mixed, mutex.cast());
+        let waited = real::pthread_cond_clockwait(
+            condvar,
+            own.as_mut_ptr(),
+            soon.clock,
+            &raw const soon.time,
+        );
+        _pthread_cleanup_pop(cleanup.as_mut_ptr(), 0);
+        let locked = mutex::lock(mutex, site);
+        if locked != 0 {
+            return locked;
+        }
+        let late = given.is_some_and(|given| given.remaining().is_none());
+        if waited == libc::ETIMEDOUT && !late { 0 } else { waited }
+    }
+}

@@ -1,0 +1,73 @@
+//! Points in time that callers give, and what the clocks say.
+
+use libc::{c_int, clockid_t, timespec};
+
+/// A time on a clock, at which a wait ends.
+#[derive(Clone, Copy)]
+pub(crate) struct Deadline {
+    pub(crate) clock: clockid_t,
+    pub(crate) time: timespec,
+}
+
+impl Deadline {
+    /// What the caller gave.
+    ///
+    /// # Safety
+    /// `time` is valid.
+    pub(crate) unsafe fn of(clock: clockid_t, time: *const timespec) -> Self {
+        // SAFETY: the caller's.
+        Self { clock, time: unsafe { *time } }
+    }
+
+    /// POSIX: EINVAL for nanoseconds below 0 or from 1000 million on.
+    pub(crate) fn is_valid(&self) -> bool {
+        (0..1_000_000_000).contains(&self.time.tv_nsec)
+    }
+
+    /// Nanoseconds until then; `None` if it has come.
+    pub(crate) fn remaining(&self) -> Option<u64> {
+        if self.time.tv_sec < 0 {
+            return None;
+        }
+        let now = now(self.clock);
+        let nanoseconds =
+            |time: &timespec| i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec);
+        let left = nanoseconds(&self.time) - nanoseconds(&now);
+        if left <= 0 { None } else { Some(u64::try_from(left).unwrap_or(u64::MAX)) }
+    }
+
+    /// So many nanoseconds from now, or this one if that is earlier.
+    pub(crate) fn at_most(this: Option<&Self>, nanoseconds: u64) -> Self {
+        let clock = this.map_or(libc::CLOCK_MONOTONIC, |deadline| deadline.clock);
+        let mut time = now(clock);
+        time.tv_nsec += nanoseconds as i64;
+        time.tv_sec += time.tv_nsec / 1_000_000_000;
+        time.tv_nsec %= 1_000_000_000;
+        match this {
+            Some(deadline)
+                if (deadline.time.tv_sec, deadline.time.tv_nsec) < (time.tv_sec, time.tv_nsec) =>
+            {
+                *deadline
+            }
+            _ => Self { clock, time },
+        }
+    }
+}
+
+/// Whether one can wait by this clock: the two that the C library takes.
+pub(crate) fn is_served(clock: clockid_t) -> bool {
+    clock == libc::CLOCK_REALTIME || clock == libc::CLOCK_MONOTONIC
+}
+
+fn now(clock: clockid_t) -> timespec {
+    let mut now = timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a valid place; the clock is one of the two that every system has.
+    let _: c_int = unsafe { libc::clock_gettime(clock, &raw mut now) };
+    now
+}
+
+/// Nanoseconds on the clock that only goes forward.
+pub(crate) fn now_ns() -> u64 {
+    let now = now(libc::CLOCK_MONOTONIC);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}

@@ -1,0 +1,159 @@
+//! The names by which programs lock.
+//!
+//! A call's return address says where in the program a lock is taken. It is on the stack at the first instruction
+//! of a function and nowhere later, so those that need it begin with two instructions that hand it
+//! on, as one more argument. They call nothing and leave the stack as it is, so unwinding finds its way.
+//!
+//! Every name is without a version, so it serves those who ask for any: programs linked against the C library
+//! before and after 2.34, in which many of these moved, find the same function. The names with two
+//! underscores are what old programs and libraries call.
+
+use core::arch::naked_asm;
+
+use libc::{
+    c_int, clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, pthread_mutexattr_t,
+    pthread_rwlock_t, pthread_rwlockattr_t, pthread_spinlock_t, timespec,
+};
+
+use crate::{c11, condvar, mutex, rwlock, spin};
+
+/// A function that also gets the address that it returns to: of one, two, three or four arguments.
+macro_rules! with_site {
+    ($($name:ident, $register:literal => $function:path;)*) => { $(
+        /// The C library's function of this name.
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        pub(crate) unsafe extern "C-unwind" fn $name() {
+            naked_asm!(
+                concat!("mov ", $register, ", qword ptr [rsp]"),
+                "jmp {function}",
+                function = sym $function,
+            )
+        }
+    )* };
+}
+
+with_site! {
+    pthread_mutex_lock, "rsi" => mutex_lock;
+    __pthread_mutex_lock, "rsi" => mutex_lock;
+    pthread_mutex_trylock, "rsi" => mutex_trylock;
+    __pthread_mutex_trylock, "rsi" => mutex_trylock;
+    pthread_mutex_timedlock, "rdx" => mutex_timedlock;
+    pthread_mutex_clocklock, "rcx" => mutex_clocklock;
+    mtx_lock, "rsi" => c11_lock;
+    mtx_trylock, "rsi" => c11_trylock;
+    mtx_timedlock, "rdx" => c11_timedlock;
+    pthread_cond_wait, "rdx" => condvar::wait;
+    pthread_cond_timedwait, "rcx" => condvar::wait_until;
+    pthread_cond_clockwait, "r8" => condvar::wait_until_on;
+    cnd_wait, "rdx" => c11::wait;
+    cnd_timedwait, "rcx" => c11::wait_until;
+    pthread_rwlock_rdlock, "rsi" => rwlock_rdlock;
+    __pthread_rwlock_rdlock, "rsi" => rwlock_rdlock;
+    pthread_rwlock_timedrdlock, "rdx" => rwlock_timedrdlock;
+    pthread_rwlock_clockrdlock, "rcx" => rwlock_clockrdlock;
+    pthread_rwlock_wrlock, "rsi" => rwlock_wrlock;
+    __pthread_rwlock_wrlock, "rsi" => rwlock_wrlock;
+    pthread_rwlock_timedwrlock, "rdx" => rwlock_timedwrlock;
+    pthread_rwlock_clockwrlock, "rcx" => rwlock_clockwrlock;
+}
+
+/// What the names above go on with.
+macro_rules! continued {
+    ($(fn $name:ident($($argument:ident: $type:ty),*) = $call:expr;)*) => { $(
+        unsafe extern "C-unwind" fn $name($($argument: $type),*) -> c_int {
+            // SAFETY: the caller's (L1).
+            unsafe { $call }
+        }
+    )* };
+}
+
+continued! {
+    fn mutex_lock(m: *mut pthread_mutex_t, site: usize) = mutex::lock(m, site);
+    fn mutex_trylock(m: *mut pthread_mutex_t, site: usize) = mutex::try_lock(m, site);
+    fn mutex_timedlock(m: *mut pthread_mutex_t, time: *const timespec, site: usize) =
+        mutex::lock_until(m, None, time, site);
+    fn mutex_clocklock(m: *mut pthread_mutex_t, clock: clockid_t, time: *const timespec, site: usize) =
+        mutex::lock_until(m, Some(clock), time, site);
+    fn c11_lock(m: *mut pthread_mutex_t, site: usize) = c11::said(mutex::lock(m, site));
+    fn c11_trylock(m: *mut pthread_mutex_t, site: usize) = c11::said(mutex::try_lock(m, site));
+    fn c11_timedlock(m: *mut pthread_mutex_t, time: *const timespec, site: usize) =
+        c11::said(mutex::lock_until(m, None, time, site));
+    fn rwlock_rdlock(l: *mut pthread_rwlock_t, site: usize) = rwlock::read(l, None, site);
+    fn rwlock_timedrdlock(l: *mut pthread_rwlock_t, time: *const timespec, site: usize) =
+        rwlock::read(l, Some((None, time)), site);
+    fn rwlock_clockrdlock(l: *mut pthread_rwlock_t, clock: clockid_t, time: *const timespec, site: usize) =
+        rwlock::read(l, Some((Some(clock), time)), site);
+    fn rwlock_wrlock(l: *mut pthread_rwlock_t, site: usize) = rwlock::write(l, None, site);
+    fn rwlock_timedwrlock(l: *mut pthread_rwlock_t, time: *const timespec, site: usize) =
+        rwlock::write(l, Some((None, time)), site);
+    fn rwlock_clockwrlock(l: *mut pthread_rwlock_t, clock: clockid_t, time: *const timespec, site: usize) =
+        rwlock::write(l, Some((Some(clock), time)), site);
+}
+
+/// Functions that need no more than their arguments.
+macro_rules! plain {
+    ($(fn $name:ident($($argument:ident: $type:ty),*) = $call:expr;)*) => { $(
+        /// The C library's function of this name.
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C-unwind" fn $name($($argument: $type),*) -> c_int {
+            // SAFETY: the caller's (L1).
+            unsafe { $call }
+        }
+    )* };
+}
+
+plain! {
+    fn pthread_mutex_init(m: *mut pthread_mutex_t, a: *const pthread_mutexattr_t) = mutex::init(m, a);
+    fn __pthread_mutex_init(m: *mut pthread_mutex_t, a: *const pthread_mutexattr_t) = mutex::init(m, a);
+    fn pthread_mutex_destroy(m: *mut pthread_mutex_t) = mutex::destroy(m);
+    fn __pthread_mutex_destroy(m: *mut pthread_mutex_t) = mutex::destroy(m);
+    fn pthread_mutex_unlock(m: *mut pthread_mutex_t) = mutex::unlock(m);
+    fn __pthread_mutex_unlock(m: *mut pthread_mutex_t) = mutex::unlock(m);
+    fn mtx_init(m: *mut pthread_mutex_t, kind: c_int) = c11::mutex_init(m, kind);
+    fn mtx_unlock(m: *mut pthread_mutex_t) = c11::said(mutex::unlock(m));
+
+    fn pthread_cond_init(c: *mut pthread_cond_t, a: *const pthread_condattr_t) = condvar::init(c, a);
+    fn pthread_cond_destroy(c: *mut pthread_cond_t) = condvar::destroy(c);
+    fn pthread_cond_signal(c: *mut pthread_cond_t) = condvar::signal(c);
+    fn pthread_cond_broadcast(c: *mut pthread_cond_t) = condvar::broadcast(c);
+    fn cnd_init(c: *mut pthread_cond_t) = c11::said(condvar::init(c, core::ptr::null()));
+    fn cnd_signal(c: *mut pthread_cond_t) = c11::said(condvar::signal(c));
+    fn cnd_broadcast(c: *mut pthread_cond_t) = c11::said(condvar::broadcast(c));
+
+    fn pthread_rwlock_init(l: *mut pthread_rwlock_t, a: *const pthread_rwlockattr_t) = rwlock::init(l, a);
+    fn __pthread_rwlock_init(l: *mut pthread_rwlock_t, a: *const pthread_rwlockattr_t) = rwlock::init(l, a);
+    fn pthread_rwlock_destroy(l: *mut pthread_rwlock_t) = rwlock::destroy(l);
+    fn __pthread_rwlock_destroy(l: *mut pthread_rwlock_t) = rwlock::destroy(l);
+    fn pthread_rwlock_tryrdlock(l: *mut pthread_rwlock_t) = rwlock::try_read(l);
+    fn __pthread_rwlock_tryrdlock(l: *mut pthread_rwlock_t) = rwlock::try_read(l);
+    fn pthread_rwlock_trywrlock(l: *mut pthread_rwlock_t) = rwlock::try_write(l);
+    fn __pthread_rwlock_trywrlock(l: *mut pthread_rwlock_t) = rwlock::try_write(l);
+    fn pthread_rwlock_unlock(l: *mut pthread_rwlock_t) = rwlock::unlock(l);
+    fn __pthread_rwlock_unlock(l: *mut pthread_rwlock_t) = rwlock::unlock(l);
+
+    fn pthread_spin_init(l: *mut pthread_spinlock_t, _shared: c_int) = spin::unlock(l);
+    fn pthread_spin_lock(l: *mut pthread_spinlock_t) = spin::lock(l);
+    fn pthread_spin_trylock(l: *mut pthread_spinlock_t) = spin::try_lock(l);
+    fn pthread_spin_unlock(l: *mut pthread_spinlock_t) = spin::unlock(l);
+}
+
+/// `pthread_spin_destroy`: there is nothing to do.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn pthread_spin_destroy(_: *mut pthread_spinlock_t) -> c_int {
+    0
+}
+
+/// `mtx_destroy`, which cannot say that it failed.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn mtx_destroy(m: *mut pthread_mutex_t) {
+    // SAFETY: the caller's (L1).
+    let _ = unsafe { mutex::destroy(m) };
+}
+
+/// `cnd_destroy`, which cannot say that it failed.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn cnd_destroy(c: *mut pthread_cond_t) {
+    // SAFETY: the caller's (L1).
+    let _ = unsafe { condvar::destroy(c) };
+}

@@ -1,0 +1,50 @@
+//! The locks of pthread and of C11, served by qspin: a library to preload.
+//!
+//! # Problem
+//! Most programs with a hot lock are in C or C++, and cannot be changed. The dynamic linker gives a
+//! preloaded library's functions to everybody who asks for functions of these names; so this library
+//! has the functions by which programs lock, and they do the same by other means.
+//!
+//! The caller's object is all the memory that there is: a `pthread_mutex_t` that the compiler has
+//! initialised is a lock. So the state lies in it, and the C library's marks of what kind of object
+//! it is stay where that has put them. What is not served (robust, priority-inheriting, protected by
+//! a priority, shared between processes) is passed on to the C library, object by object.
+//!
+//! # Invariants
+//! * **L1** A pointer that a caller passes is valid, aligned, and points to an object of its type that is
+//!   initialised: statically, by a function of this library, or by the C library's. All its words are
+//!   used as atomics here, so shared references to the types of this library may be made of it.
+//! * **L2** The kind of a mutex, the process-shared mark of a condition variable or of a reader-writer lock,
+//!   and its preference, lie where the C library has them and mean what they mean there. They change
+//!   in an initialisation only. Everything else of an object that is served is all zeros in a new one.
+//! * **L3** An object that is served is never passed to the C library, nor the other way round.
+//! * **L4** Whoever has released an object does not look at it again, but for the address of a wake-up,
+//!   which may come too late: every sleeper looks again.
+//! * **L5** Frames that a cancellation may unwind have nothing to drop (`condvar`).
+//! * **L6** A word that says who waits is valid in the process in which it was written: see `generation`.
+//! * **L7** Nothing here prints, panics or allocates, nor changes `errno`.
+//!
+//! # Limits
+//! x86-64, and the GNU C library from 2.25 on, whose layouts these are; tested with 2.36. A process-shared
+//! condition variable that is used with a mutex of one process is served by waking up from time to
+//! time. Programs with more rights than who starts them are not reached: the dynamic linker ignores
+//! preloaded libraries there. Statically linked programs have no dynamic linker.
+
+#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+// They are other people's functions, with other people's contracts: L1.
+#![allow(clippy::missing_safety_doc)]
+
+mod c11;
+mod condvar;
+mod deadline;
+mod entry;
+mod generation;
+mod libc_locks;
+mod mutex;
+mod rwlock;
+mod served;
+mod sleep;
+mod spin;
+mod start;
+mod statistics;
+mod thread;

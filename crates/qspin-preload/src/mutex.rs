@@ -1,0 +1,381 @@
+//! `pthread_mutex_t`: kinds, owners, recursion.
+//!
+//! ```text
+//!   byte  the C library's     of a mutex that is served
+//!      0  lock, count         the lock that serves, one word or two
+//!      8  owner               the thread that holds it, if it is recursive or errorcheck
+//!     12  users               how often that holds it beyond the first time
+//!     16  kind                the same: type in bits 0 and 1, then robust, inheriting, protected, shared
+//!     20  spins, elision      the generation of the process in which somebody began to wait
+//!     24  list                not used
+//! ```
+//!
+//! # Invariants
+//! * **M1** `owner` is written by who holds the lock: its number after it has taken it, 0 before it
+//!   releases it. So a thread that reads its own number there holds the lock, and no other thread does.
+
+use core::sync::atomic::AtomicU32;
+use core::sync::atomic::Ordering::Relaxed;
+
+use libc::{c_int, pthread_mutex_t, pthread_mutexattr_t, timespec};
+
+use crate::deadline::Deadline;
+use crate::libc_locks as real;
+use crate::statistics::{self, LeftToLibc};
+use crate::{generation, served, thread};
+
+/// A mutex as it lies in the caller's memory.
+#[repr(C)]
+pub(crate) struct Mutex {
+    words: served::Words,
+    owner: AtomicU32,
+    again: AtomicU32,
+    kind: AtomicU32,
+    generation: AtomicU32,
+    unused: [AtomicU32; 4],
+}
+
+const _: () = assert!(size_of::<Mutex>() == size_of::<pthread_mutex_t>());
+const _: () = assert!(align_of::<Mutex>() <= align_of::<pthread_mutex_t>());
+
+const TYPE: u32 = 3;
+const RECURSIVE: u32 = 1;
+const ERRORCHECK: u32 = 2;
+const ROBUST: u32 = 0x10;
+const INHERITS: u32 = 0x20;
+const PROTECTED: u32 = 0x40;
+const SHARED: u32 = 0x80;
+/// Kinds that the C library serves.
+const FOREIGN: u32 = ROBUST | INHERITS | PROTECTED | SHARED;
+
+/// What a caller's pointer points to (L1).
+#[inline(always)]
+pub(crate) unsafe fn at<'a>(mutex: *mut pthread_mutex_t) -> &'a Mutex {
+    // SAFETY: L1.
+    unsafe { &*mutex.cast::<Mutex>() }
+}
+
+impl Mutex {
+    #[inline(always)]
+    fn kind(&self) -> u32 {
+        self.kind.load(Relaxed)
+    }
+
+    /// Whether this library serves it (L3).
+    #[inline(always)]
+    pub(crate) fn is_served(&self) -> bool {
+        self.kind() & FOREIGN == 0
+    }
+
+    /// Off the fast path: whoever waited in another process is forgotten first (L6).
+    fn renew(&self) {
+        generation::renew(&self.generation, || served::clear_waiters(&self.words));
+    }
+
+    /// Takes the lock itself, whatever the type.
+    #[inline(always)]
+    fn take(&self, site: usize) {
+        if !served::lock_at_once(&self.words) {
+            self.take_specially(site);
+        }
+    }
+
+    #[inline(never)]
+    fn take_specially(&self, site: usize) {
+        if statistics::is_on() {
+            self.take_counted(site);
+        } else if !served::try_fast(&self.words) {
+            self.wait();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wait(&self) {
+        self.renew();
+        served::lock_slow(&self.words);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn take_counted(&self, site: usize) {
+        if served::try_fast(&self.words) {
+            statistics::taken(self.address(), site, None);
+        } else {
+            let since = statistics::waits();
+            self.wait();
+            statistics::taken(self.address(), site, Some(since));
+        }
+    }
+
+    /// Takes the lock itself if that takes no waiting.
+    #[inline(always)]
+    fn try_take(&self, site: usize) -> bool {
+        if served::lock_at_once(&self.words) {
+            return true;
+        }
+        let taken = served::try_fast(&self.words) || self.try_again();
+        if taken && statistics::is_on() {
+            statistics::taken(self.address(), site, None);
+        }
+        taken
+    }
+
+    /// After a first try that has failed: perhaps because of those who waited in another process.
+    #[cold]
+    #[inline(never)]
+    fn try_again(&self) -> bool {
+        self.renew();
+        served::try_fast(&self.words)
+    }
+
+    /// Takes the lock itself before the deadline, or says why not.
+    fn take_until(&self, deadline: &Deadline, site: usize) -> c_int {
+        if self.try_take(site) {
+            return 0;
+        }
+        if !deadline.is_valid() {
+            return libc::EINVAL;
+        }
+        let since = statistics::waits();
+        if !served::lock_until(&self.words, deadline) {
+            return libc::ETIMEDOUT;
+        }
+        if statistics::is_on() {
+            statistics::taken(self.address(), site, Some(since));
+        }
+        0
+    }
+
+    #[inline(always)]
+    fn release(&self) {
+        if !served::unlock_at_once(&self.words) {
+            self.release_specially();
+        }
+    }
+
+    #[inline(never)]
+    fn release_specially(&self) {
+        if statistics::is_on() {
+            statistics::released(self.address());
+        }
+        served::unlock(&self.words, || self.renew());
+    }
+
+    fn address(&self) -> usize {
+        core::ptr::from_ref(self).addr()
+    }
+
+    /// For a type that knows its owner: takes it by `take`, unless this thread has it.
+    fn take_owned(&self, busy: c_int, take: impl FnOnce() -> c_int) -> c_int {
+        let me = thread::number();
+        if self.owner.load(Relaxed) == me {
+            // M1: nobody else writes here.
+            if self.kind() & TYPE == ERRORCHECK {
+                return busy;
+            }
+            let again = self.again.load(Relaxed);
+            if again == u32::MAX - 1 {
+                return libc::EAGAIN;
+            }
+            self.again.store(again + 1, Relaxed);
+            return 0;
+        }
+        let result = take();
+        if result == 0 {
+            self.owner.store(me, Relaxed);
+            self.again.store(0, Relaxed);
+        }
+        result
+    }
+
+    /// Whether this library serves it, and it is of the default type.
+    #[inline(always)]
+    fn is_plain(&self) -> bool {
+        self.kind() & (FOREIGN | TYPE) == 0
+    }
+
+    #[inline(always)]
+    fn knows_owner(&self) -> bool {
+        matches!(self.kind() & TYPE, RECURSIVE | ERRORCHECK)
+    }
+
+    #[inline(never)]
+    fn lock_owned(&self, site: usize) -> c_int {
+        self.take_owned(libc::EDEADLK, || {
+            self.take(site);
+            0
+        })
+    }
+
+    #[inline(never)]
+    fn unlock_owned(&self) -> c_int {
+        if self.owner.load(Relaxed) != thread::number() {
+            return libc::EPERM;
+        }
+        let again = self.again.load(Relaxed);
+        if again > 0 {
+            self.again.store(again - 1, Relaxed);
+            return 0;
+        }
+        // M1.
+        self.owner.store(0, Relaxed);
+        self.release();
+        0
+    }
+}
+
+/// `pthread_mutex_lock`.
+#[inline(always)]
+pub(crate) unsafe fn lock(mutex: *mut pthread_mutex_t, site: usize) -> c_int {
+    // SAFETY: L1.
+    let this = unsafe { at(mutex) };
+    if this.is_plain() && served::lock_at_once(&this.words) {
+        return 0;
+    }
+    // SAFETY: the caller's.
+    unsafe { lock_special(mutex, site) }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn lock_special(mutex: *mut pthread_mutex_t, site: usize) -> c_int {
+    // SAFETY: L1.
+    let this = unsafe { at(mutex) };
+    if !this.is_served() {
+        // SAFETY: L3: the C library's.
+        return unsafe { real::pthread_mutex_lock(mutex) };
+    }
+    if this.knows_owner() {
+        return this.lock_owned(site);
+    }
+    this.take_specially(site);
+    0
+}
+
+/// `pthread_mutex_unlock`.
+#[inline(always)]
+pub(crate) unsafe fn unlock(mutex: *mut pthread_mutex_t) -> c_int {
+    // SAFETY: L1.
+    let this = unsafe { at(mutex) };
+    if this.is_plain() && served::unlock_at_once(&this.words) {
+        return 0;
+    }
+    // SAFETY: the caller's.
+    unsafe { unlock_special(mutex) }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn unlock_special(mutex: *mut pthread_mutex_t) -> c_int {
+    // SAFETY: L1.
+    let this = unsafe { at(mutex) };
+    if !this.is_served() {
+        // SAFETY: L3: the C library's.
+        return unsafe { real::pthread_mutex_unlock(mutex) };
+    }
+    if this.knows_owner() {
+        return this.unlock_owned();
+    }
+    this.release_specially();
+    0
+}
+
+/// `pthread_mutex_trylock`.
+#[inline(always)]
+pub(crate) unsafe fn try_lock(mutex: *mut pthread_mutex_t, site: usize) -> c_int {
+    // SAFETY: L1.
+    let this = unsafe { at(mutex) };
+    if !this.is_served() {
+        // SAFETY: L3: the C library's.
+        return unsafe { real::pthread_mutex_trylock(mutex) };
+    }
+    let take = || if this.try_take(site) { 0 } else { libc::EBUSY };
+    if this.knows_owner() { this.take_owned(libc::EBUSY, take) } else { take() }
+}
+
+/// `pthread_mutex_timedlock`, and `pthread_mutex_clocklock` for a clock that is served.
+pub(crate) unsafe fn lock_until(
+    mutex: *mut pthread_mutex_t,
+    clock: Option<libc::clockid_t>,
+    time: *const timespec,
+    site: usize,
+) -> c_int {
+    // SAFETY: L1.
+    let this = unsafe { at(mutex) };
+    if !this.is_served() {
+        // SAFETY: L3: the C library's.
+        return unsafe {
+            match clock {
+                None => real::pthread_mutex_timedlock(mutex, time),
+                Some(clock) => real::pthread_mutex_clocklock(mutex, clock, time),
+            }
+        };
+    }
+    let clock = clock.unwrap_or(libc::CLOCK_REALTIME);
+    if !served::serves_clock(clock) {
+        return libc::EINVAL;
+    }
+    // SAFETY: the caller's time is valid.
+    let take = || unsafe { this.take_until(&Deadline::of(clock, time), site) };
+    if this.knows_owner() { this.take_owned(libc::EDEADLK, take) } else { take() }
+}
+
+/// `pthread_mutex_init`.
+pub(crate) unsafe fn init(
+    mutex: *mut pthread_mutex_t,
+    attributes: *const pthread_mutexattr_t,
+) -> c_int {
+    if attributes.is_null() {
+        // SAFETY: memory for a mutex, which nobody else uses. Zeros are a new one (L2).
+        unsafe { mutex.write_bytes(0, 1) };
+    } else {
+        // SAFETY: the caller's; the C library leaves zeros but for the kind (L2), or refuses.
+        let result = unsafe { real::pthread_mutex_init(mutex, attributes) };
+        if result != 0 {
+            return result;
+        }
+        // SAFETY: L1.
+        let kind = unsafe { at(mutex) }.kind();
+        for (bit, why) in [
+            (ROBUST, LeftToLibc::RobustMutex),
+            (INHERITS, LeftToLibc::InheritingMutex),
+            (PROTECTED, LeftToLibc::ProtectedMutex),
+            // The last, since the C library marks robust ones so, too.
+            (SHARED, LeftToLibc::SharedMutex),
+        ] {
+            if kind & bit != 0 {
+                statistics::left_to_libc(why);
+                return 0;
+            }
+        }
+    }
+    // SAFETY: L1.
+    unsafe { begin(mutex) };
+    0
+}
+
+/// A mutex is new: what it says of waiters, it says in this process.
+pub(crate) unsafe fn begin(mutex: *mut pthread_mutex_t) {
+    // SAFETY: L1.
+    let this = unsafe { at(mutex) };
+    if this.is_served() {
+        this.generation.store(generation::current(), Relaxed);
+    }
+}
+
+/// `pthread_mutex_destroy`.
+pub(crate) unsafe fn destroy(mutex: *mut pthread_mutex_t) -> c_int {
+    // SAFETY: L1.
+    let this = unsafe { at(mutex) };
+    if !this.is_served() {
+        // SAFETY: L3: the C library's.
+        return unsafe { real::pthread_mutex_destroy(mutex) };
+    }
+    if served::is_locked(&this.words) {
+        return libc::EBUSY;
+    }
+    // As the C library does: what is used after it is found out.
+    this.kind.store(u32::MAX, Relaxed);
+    0
+}

@@ -1,0 +1,315 @@
+//! The lock that serves: one of qspin's, chosen before the program's first instruction.
+//!
+//! Every lock here lies in the first eight bytes of a mutex, and begins as zeros. Adding one is a line in the
+//! list below; the first line is the default, which costs a comparison that always goes the same way.
+//!
+//! # Invariants
+//! * **C1** The choice changes before the first lock operation of the process only: in the library's
+//!   constructor, which the dynamic linker runs before all others.
+//! * **C2** `LOCKED` is the whole word of a lock of the queued family that is held and that nobody waits
+//!   for, and 0 that of a free one (W1 of `qspin_core::word`). With one thread, a plain load and
+//!   a plain store are the step from one to the other.
+
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicU8, AtomicU32};
+
+use lock_api::RawMutex;
+
+use crate::deadline::Deadline;
+use crate::{deadline, sleep, thread};
+
+/// The whole word of a held queued lock (C2).
+const LOCKED: u32 = 1;
+
+/// Words of a lock, wherever they lie.
+pub(crate) type Words = [AtomicU32; 2];
+
+/// How the words of a lock are read by others than the lock itself.
+enum Form {
+    /// A word of the queued family, with its tail in it: C2 holds, and waiters can be cleared away.
+    Queued,
+    /// A word that says who waits in a way of its own.
+    Opaque,
+    /// A flag, which does not say who waits.
+    Flag,
+}
+
+macro_rules! served {
+    ($($variant:ident = $name:literal, $lock:ty, $form:ident;)+) => {
+        /// The locks that can serve.
+        #[derive(Clone, Copy, PartialEq, Eq)]
+        #[repr(u8)]
+        pub(crate) enum Choice { $($variant,)+ }
+
+        impl Choice {
+            const ALL: &'static [(Self, &'static str)] = &[$((Self::$variant, $name),)+];
+
+            const fn form(self) -> Form {
+                match self { $(Self::$variant => Form::$form,)+ }
+            }
+        }
+
+        const _: () = { $(assert!(size_of::<$lock>() <= size_of::<Words>());)+ };
+
+        #[inline(always)]
+        fn lock_of(choice: Choice, words: &Words) {
+            match choice { $(Choice::$variant => drop_marker(of::<$lock>(words).lock()),)+ }
+        }
+
+        #[inline(always)]
+        fn try_of(choice: Choice, words: &Words) -> bool {
+            match choice { $(Choice::$variant => of::<$lock>(words).try_lock().is_some(),)+ }
+        }
+
+        #[inline(always)]
+        fn unlock_of(choice: Choice, words: &Words) {
+            match choice {
+                $(Choice::$variant => {
+                    let held = <$lock as RawMutex>::Guard::marker();
+                    // SAFETY: who calls has seen the lock held, and unlocks: it is the program's promise that
+                    // it is the holder. A broken one breaks this lock, and no other.
+                    unsafe { of::<$lock>(words).unlock(held) }
+                })+
+            }
+        }
+
+        #[inline(always)]
+        fn is_locked_of(choice: Choice, words: &Words) -> bool {
+            match choice { $(Choice::$variant => of::<$lock>(words).is_locked(),)+ }
+        }
+    };
+}
+
+served! {
+    Paravirt = "paravirt", qspin::paravirt::RawLock, Queued;
+    ParavirtStealing = "paravirt-stealing", qspin::paravirt_stealing::RawLock, Queued;
+    ParavirtQueued = "paravirt-queued", qspin::paravirt_queued::RawLock, Queued;
+    CnaParavirt = "cna-paravirt", qspin::cna_paravirt::RawLock, Queued;
+    Native = "native", qspin::native::RawLock, Queued;
+    Cna = "cna", qspin::cna::RawLock, Queued;
+    Mcs = "mcs", qspin::mcs::RawLock, Opaque;
+    Ticket = "ticket", qspin::ticket::RawLock, Opaque;
+    ParavirtTicket = "paravirt-ticket", qspin::paravirt_ticket::RawLock, Opaque;
+    Backoff = "backoff", qspin::backoff::RawLock, Flag;
+    Tas = "tas", qspin::tas::RawLock, Flag;
+    Yielding = "yielding", qspin::yielding::RawLock, Flag;
+}
+
+/// What a lock hands out is a marker, which has no size and nothing to drop.
+#[inline(always)]
+fn drop_marker<M: Marker>(_: M) {}
+
+/// `lock_api`'s marker of the locks here, all of which another thread may release.
+trait Marker {
+    fn marker() -> Self;
+}
+
+impl Marker for lock_api::GuardSend {
+    #[inline(always)]
+    fn marker() -> Self {
+        Self::new()
+    }
+}
+
+/// The lock in these words.
+#[inline(always)]
+fn of<L>(words: &Words) -> &L {
+    // SAFETY: a lock is one or two words that are atomics, with the alignment of one, and zeros are a free one.
+    unsafe { &*words.as_ptr().cast::<L>() }
+}
+
+/// Which lock serves (C1).
+static CHOICE: AtomicU8 = AtomicU8::new(0);
+
+#[inline(always)]
+fn chosen() -> Choice {
+    let number = CHOICE.load(Relaxed);
+    if number == 0 { Choice::ALL[0].0 } else { Choice::ALL[number as usize].0 }
+}
+
+/// Lets the lock of this name serve, if there is one. For the constructor (C1).
+pub(crate) fn choose(name: &[u8]) -> bool {
+    let place = Choice::ALL.iter().position(|(_, known)| known.as_bytes() == name);
+    if let Some(place) = place {
+        CHOICE.store(place as u8, Relaxed);
+        if place != 0 {
+            be_special();
+        }
+    }
+    place.is_some()
+}
+
+/// What the fast paths have to look at, in one byte: beside an instruction that locks the bus each load shows.
+static MODE: AtomicU8 = AtomicU8::new(PERHAPS_ALONE);
+
+/// The default serves, nothing is counted, and there may be one thread.
+const PERHAPS_ALONE: u8 = 0;
+/// The default serves, nothing is counted, and there was a second thread.
+const ORDINARY: u8 = 1;
+/// Another lock serves, or locks are counted.
+const SPECIAL: u8 = 2;
+
+/// Everything is looked at from now on. For the constructor (C1).
+pub(crate) fn be_special() {
+    MODE.store(SPECIAL, Relaxed);
+}
+
+/// Whether this process has one thread and the default lock serves, by plain loads and stores (C2).
+#[inline(always)]
+fn is_alone() -> bool {
+    matches!(DEFAULT.form(), Form::Queued) && CHOICE.load(Relaxed) == 0 && thread::is_alone()
+}
+
+/// The default serves and a second thread was seen: from now on nobody asks again.
+#[cold]
+fn be_ordinary() {
+    let _ = MODE.compare_exchange(PERHAPS_ALONE, ORDINARY, Relaxed, Relaxed);
+}
+
+const DEFAULT: Choice = Choice::ALL[0].0;
+
+/// The first step of taking the lock, where the default serves and nothing is counted; whether that was all.
+#[inline(always)]
+pub(crate) fn lock_at_once(words: &Words) -> bool {
+    match (MODE.load(Relaxed), DEFAULT.form()) {
+        // ORDERING: Acquire pairs with the Release of whoever had the lock. It is the first step of the lock's own
+        // acquisition; the rest is for who finds something else in the word.
+        (ORDINARY, Form::Queued) => words[0].compare_exchange(0, LOCKED, Acquire, Relaxed).is_ok(),
+        (ORDINARY, _) => try_of(DEFAULT, words),
+        (PERHAPS_ALONE, Form::Queued) if thread::is_alone() && words[0].load(Relaxed) == 0 => {
+            // C2.
+            words[0].store(LOCKED, Relaxed);
+            true
+        }
+        _ => false,
+    }
+}
+
+/// As [`lock_at_once`], of the release.
+#[inline(always)]
+pub(crate) fn unlock_at_once(words: &Words) -> bool {
+    match (MODE.load(Relaxed), DEFAULT.form()) {
+        // ORDERING: Release pairs with the Acquire of whoever takes the lock next.
+        (ORDINARY, Form::Queued) => words[0].compare_exchange(LOCKED, 0, Release, Relaxed).is_ok(),
+        (PERHAPS_ALONE, Form::Queued) if thread::is_alone() && words[0].load(Relaxed) == LOCKED => {
+            // C2.
+            words[0].store(0, Relaxed);
+            true
+        }
+        _ => false,
+    }
+}
+
+/// Takes the lock if it is free and nobody waits.
+#[inline(always)]
+pub(crate) fn try_fast(words: &Words) -> bool {
+    if is_alone() {
+        if words[0].load(Relaxed) != 0 {
+            return false;
+        }
+        // C2.
+        words[0].store(LOCKED, Relaxed);
+        return true;
+    }
+    be_ordinary_if_not();
+    try_of(chosen(), words)
+}
+
+#[inline(always)]
+fn be_ordinary_if_not() {
+    if MODE.load(Relaxed) == PERHAPS_ALONE {
+        be_ordinary();
+    }
+}
+
+/// The name of the lock that serves.
+pub(crate) fn name() -> &'static str {
+    Choice::ALL[CHOICE.load(Relaxed) as usize].1
+}
+
+/// Waits for the lock.
+#[cold]
+#[inline(never)]
+pub(crate) fn lock_slow(words: &Words) {
+    lock_of(chosen(), words);
+}
+
+/// Releases the lock if somebody holds it, after `before` if somebody may wait. A lock that nobody holds stays
+/// as it is.
+#[inline(never)]
+pub(crate) fn unlock(words: &Words, before: impl FnOnce()) {
+    let choice = chosen();
+    if is_alone() && words[0].load(Relaxed) == LOCKED {
+        // C2.
+        words[0].store(0, Relaxed);
+        return;
+    }
+    if !is_locked_of(choice, words) {
+        return;
+    }
+    if !matches!(choice.form(), Form::Queued) || words[0].load(Relaxed) != LOCKED {
+        before();
+    }
+    unlock_of(choice, words);
+}
+
+/// Whether somebody holds the lock.
+pub(crate) fn is_locked(words: &Words) -> bool {
+    is_locked_of(chosen(), words)
+}
+
+/// Forgets those who waited in the process that this one was copied from.
+///
+/// Other threads may lock and unlock meanwhile without having to wait. That is one step of an atomic
+/// where the queue is; a lock that counts its waiters in the same place as its holders can be made
+/// anew only while there is one thread, as is the rule in a child.
+pub(crate) fn clear_waiters(words: &Words) {
+    let choice = chosen();
+    match choice.form() {
+        Form::Flag => {}
+        Form::Queued => {
+            words[0].fetch_and(LOCKED, Relaxed);
+        }
+        Form::Opaque if thread::count() == Some(1) => {
+            let held = is_locked_of(choice, words);
+            words.iter().for_each(|word| word.store(0, Relaxed));
+            if held {
+                try_of(choice, words);
+            }
+        }
+        Form::Opaque => {}
+    }
+}
+
+/// Looks before a wait with a deadline sleeps for the first time.
+const LOOKS: u32 = 256;
+/// The first sleep, and the longest: a wait with a deadline asks again and again, since who has lined up in a
+/// queue cannot leave it. It takes the lock when it finds it free.
+const FIRST_SLEEP_NS: u64 = 20_000;
+const LONGEST_SLEEP_NS: u64 = 1_000_000;
+
+/// Waits for the lock, at most until `deadline`; whether it has it.
+#[cold]
+pub(crate) fn lock_until(words: &Words, deadline: &Deadline) -> bool {
+    let choice = chosen();
+    for _ in 0..LOOKS {
+        if !is_locked_of(choice, words) && try_of(choice, words) {
+            return true;
+        }
+        core::hint::spin_loop();
+    }
+    let mut longest = FIRST_SLEEP_NS;
+    loop {
+        if try_of(choice, words) {
+            return true;
+        }
+        let Some(left) = deadline.remaining() else { return false };
+        sleep::pause(left.min(longest));
+        longest = (longest * 2).min(LONGEST_SLEEP_NS);
+    }
+}
+
+/// Whether one can wait by this clock for a lock.
+pub(crate) fn serves_clock(clock: libc::clockid_t) -> bool {
+    deadline::is_served(clock)
+}

@@ -1,0 +1,142 @@
+//! Sleeping on a word, and waking who sleeps there, without the C library's `errno` (L7).
+
+use core::arch::asm;
+use core::sync::atomic::AtomicU32;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use libc::timespec;
+
+use crate::deadline::Deadline;
+
+/// Makes a system call; what it returns is a result, or an error number negated.
+///
+/// # Safety
+/// As that system call with those arguments.
+#[cold]
+pub(crate) unsafe fn system_call<const N: usize>(number: i64, arguments: [u64; N]) -> i64 {
+    let mut given = [0; 6];
+    given[..N].copy_from_slice(&arguments);
+    let result;
+    // SAFETY: the caller's. `syscall` overwrites rcx and r11.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") number => result,
+            in("rdi") given[0],
+            in("rsi") given[1],
+            in("rdx") given[2],
+            in("r10") given[3],
+            in("r8") given[4],
+            in("r9") given[5],
+            lateout("rcx") _,
+            lateout("r11") _,
+            options(nostack),
+        );
+    }
+    result
+}
+
+/// What a sleep ended by.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Woken {
+    /// Somebody, a signal, or nothing at all: look again.
+    Maybe,
+    /// The deadline has passed.
+    Late,
+}
+
+/// Sleeps while `word` is `value`, at most until `deadline`.
+#[cold]
+pub(crate) fn sleep(word: &AtomicU32, value: u32, deadline: Option<&Deadline>) -> Woken {
+    let mut operation = libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG;
+    let mut until: *const timespec = core::ptr::null();
+    if let Some(deadline) = deadline {
+        if deadline.time.tv_sec < 0 {
+            return Woken::Late;
+        }
+        if deadline.clock == libc::CLOCK_REALTIME {
+            operation |= libc::FUTEX_CLOCK_REALTIME;
+        }
+        until = &raw const deadline.time;
+    }
+    let every_waker = u64::from(u32::MAX);
+    let arguments =
+        [word.as_ptr() as u64, operation as u64, value.into(), until as u64, 0, every_waker];
+    // SAFETY: the kernel reads the word, which is an atomic, and the time, which is valid; an address that
+    // is gone by now (L4) is an error.
+    let result = unsafe { system_call(libc::SYS_futex, arguments) };
+    if result == -i64::from(libc::ETIMEDOUT) { Woken::Late } else { Woken::Maybe }
+}
+
+/// Wakes up to `most` of those who sleep on `word`, of which the address alone is used (L4).
+#[cold]
+pub(crate) fn wake(word: *const AtomicU32, most: u32) {
+    let operation = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as u64;
+    // The kernel takes it for a signed number.
+    let most = most.min(i32::MAX as u32);
+    // SAFETY: waking reads no memory.
+    unsafe { system_call(libc::SYS_futex, [word as u64, operation, most.into()]) };
+}
+
+/// Sleeps for `nanoseconds`, or until a signal.
+pub(crate) fn pause(nanoseconds: u64) {
+    let time = timespec {
+        tv_sec: (nanoseconds / 1_000_000_000) as i64,
+        tv_nsec: (nanoseconds % 1_000_000_000) as i64,
+    };
+    // SAFETY: a valid time; the rest is not wanted.
+    unsafe { system_call(libc::SYS_nanosleep, [&raw const time as u64, 0]) };
+}
+
+/// A lock for a few instructions on an object's own fields: three states, all zeros is free.
+///
+/// ```text
+///  FREE ──lock──► HELD ──somebody sleeps──► AWAITED ──unlock, and a wake-up──► FREE
+/// ```
+#[repr(transparent)]
+pub(crate) struct Latch(pub(crate) AtomicU32);
+
+const FREE: u32 = 0;
+const HELD: u32 = 1;
+const AWAITED: u32 = 2;
+/// Looks before it sleeps: some hundred nanoseconds, longer than anybody who runs holds it.
+const LOOKS: u32 = 64;
+
+impl Latch {
+    pub(crate) const fn new() -> Self {
+        Self(AtomicU32::new(FREE))
+    }
+
+    #[inline]
+    pub(crate) fn lock(&self) {
+        // ORDERING: Acquire pairs with the Release of `unlock`.
+        if self.0.compare_exchange(FREE, HELD, Acquire, Relaxed).is_err() {
+            self.lock_slow();
+        }
+    }
+
+    #[cold]
+    fn lock_slow(&self) {
+        for _ in 0..LOOKS {
+            // ORDERING: as in `lock`.
+            if self.0.load(Relaxed) == FREE
+                && self.0.compare_exchange(FREE, HELD, Acquire, Relaxed).is_ok()
+            {
+                return;
+            }
+            core::hint::spin_loop();
+        }
+        // ORDERING: as in `lock`.
+        while self.0.swap(AWAITED, Acquire) != FREE {
+            sleep(&self.0, AWAITED, None);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn unlock(&self) {
+        // ORDERING: Release pairs with the Acquire of `lock`.
+        if self.0.swap(FREE, Release) == AWAITED {
+            wake(&raw const self.0, 1);
+        }
+    }
+}

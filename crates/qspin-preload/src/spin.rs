@@ -1,0 +1,87 @@
+//! `pthread_spinlock_t`: a flag in the C library's form, whose waiters give way.
+//!
+//! # Problem
+//! Four bytes, of which nothing says whether processes share it: that is known in `pthread_spin_init` only. So
+//! the word is the C library's, which another process without this library may use at the same time:
+//! 1 is free, and who takes it subtracts. What can be bettered is waiting: the C library spins for as long as it
+//! takes, through whole time slices of a holder that does not run. Here a waiter spins for a while, then gives
+//! its CPU away, and then sleeps a little.
+
+use core::sync::atomic::AtomicU32;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use libc::{c_int, pthread_spinlock_t};
+
+use crate::sleep::pause;
+use crate::thread;
+
+const FREE: u32 = 1;
+const HELD: u32 = 0;
+
+/// Looks before a waiter gives its CPU away: some microseconds, longer than a section under a spinlock.
+const LOOKS: u32 = 256;
+/// How often it does so before it sleeps instead.
+const YIELDS: u32 = 64;
+const SLEEP_NS: u64 = 50_000;
+
+unsafe fn at<'a>(lock: *mut pthread_spinlock_t) -> &'a AtomicU32 {
+    // SAFETY: L1.
+    unsafe { AtomicU32::from_ptr(lock.cast::<u32>()) }
+}
+
+#[inline(always)]
+fn try_take(word: &AtomicU32) -> bool {
+    if thread::is_alone() && word.load(Relaxed) == FREE {
+        word.store(HELD, Relaxed);
+        return true;
+    }
+    // ORDERING: Acquire pairs with the Release of `unlock`.
+    word.compare_exchange(FREE, HELD, Acquire, Relaxed).is_ok()
+}
+
+/// `pthread_spin_lock`.
+#[inline(always)]
+pub(crate) unsafe fn lock(lock: *mut pthread_spinlock_t) -> c_int {
+    // SAFETY: L1.
+    let word = unsafe { at(lock) };
+    if !try_take(word) {
+        wait(word);
+    }
+    0
+}
+
+#[cold]
+#[inline(never)]
+fn wait(word: &AtomicU32) {
+    let mut yields = 0;
+    loop {
+        for _ in 0..LOOKS {
+            if word.load(Relaxed) == FREE && try_take(word) {
+                return;
+            }
+            core::hint::spin_loop();
+        }
+        if yields < YIELDS {
+            yields += 1;
+            // SAFETY: a system call that touches no memory.
+            unsafe { libc::sched_yield() };
+        } else {
+            pause(SLEEP_NS);
+        }
+    }
+}
+
+/// `pthread_spin_trylock`.
+pub(crate) unsafe fn try_lock(lock: *mut pthread_spinlock_t) -> c_int {
+    // SAFETY: L1.
+    if try_take(unsafe { at(lock) }) { 0 } else { libc::EBUSY }
+}
+
+/// `pthread_spin_unlock`, and what makes a new one free.
+#[inline(always)]
+pub(crate) unsafe fn unlock(lock: *mut pthread_spinlock_t) -> c_int {
+    // ORDERING: Release pairs with the Acquire of `try_take`.
+    // SAFETY: L1.
+    unsafe { at(lock) }.store(FREE, Release);
+    0
+}

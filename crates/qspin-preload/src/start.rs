@@ -1,0 +1,126 @@
+//! What happens when the program is loaded, before its first instruction and its other libraries'.
+//!
+//! The environment says what `qspin run` was asked for. The C library's `getenv` does not serve yet: the
+//! dynamic linker hands the environment to constructors, and it is read there. What makes no sense counts
+//! as not said, since nothing is printed here; `qspin run` has looked at it before.
+
+use core::cell::UnsafeCell;
+use core::ffi::{CStr, c_char};
+use core::sync::atomic::AtomicPtr;
+use core::sync::atomic::Ordering::Relaxed;
+
+use libc::c_int;
+use qspin::tuning::Tuning;
+
+use crate::{generation, libc_locks, served, statistics};
+
+/// The lock that serves.
+const LOCK: &[u8] = b"QSPIN_PRELOAD_LOCK";
+/// Tunables: `name=number`, with commas between them.
+const TUNE: &[u8] = b"QSPIN_PRELOAD_TUNE";
+/// The file that this process says in that the library was loaded, and what is counted.
+const REPORT: &[u8] = b"QSPIN_PRELOAD_REPORT";
+/// Whether locks are counted.
+const STATISTICS: &[u8] = b"QSPIN_PRELOAD_STATS";
+
+/// Where the C library says whether the process has one thread; a zero where it does not say.
+pub(crate) static ALONE: AtomicPtr<u8> = AtomicPtr::new((&raw const NOT_KNOWN).cast_mut());
+static NOT_KNOWN: u8 = 0;
+
+/// Tunables in force, written once by the constructor, before there is a second thread.
+struct Tuned(UnsafeCell<Tuning>);
+
+// SAFETY: written by the constructor only, before it is read.
+unsafe impl Sync for Tuned {}
+
+/// The tunables of programs that nobody has told that their locks spin: holders wait for disks and for each
+/// other, so who spins for long takes the time of those who would do the work. With the defaults of the locks
+/// rocksdb's `fillrandom` with 8 threads on 2 CPUs does 0.3 to 0.5 of the C library's work, with
+/// `awake_looks` alone 0.9 (docs/real-programs.md).
+const POLICY: Tuning =
+    Tuning { awake_looks: 64, head_looks: 16, cull_looks: 0, queue_looks: 1, ..Tuning::DEFAULT };
+
+static TUNED: Tuned = Tuned(UnsafeCell::new(POLICY));
+
+/// The value of a variable of the environment.
+///
+/// # Safety
+/// `environment` is null or ends with null, and its texts end with a zero.
+unsafe fn variable(environment: *const *const c_char, name: &[u8]) -> Option<&'static CStr> {
+    let mut place = environment;
+    // SAFETY: the caller's; texts of the environment that the process was started with stay.
+    unsafe {
+        while !place.is_null() && !(*place).is_null() {
+            let text = CStr::from_ptr(*place);
+            if let Some([b'=', ..]) = text.to_bytes().strip_prefix(name) {
+                return Some(CStr::from_ptr((*place).add(name.len() + 1)));
+            }
+            place = place.add(1);
+        }
+    }
+    None
+}
+
+/// Puts the policy in force, with the tunables of `text`, those that there are.
+fn tune(text: &[u8]) {
+    let mut tuning = POLICY;
+    for one in text.split(|byte| *byte == b',') {
+        let mut parts = one.splitn(2, |byte| *byte == b'=');
+        let (Some(name), Some(value)) = (parts.next(), parts.next()) else { continue };
+        let value = core::str::from_utf8(value).ok().and_then(|value| value.parse::<u32>().ok());
+        let known = Tuning::ALL.iter().find(|tunable| tunable.name.as_bytes() == name);
+        if let (Some(tunable), Some(value)) = (known, value)
+            && (tunable.least..=tunable.most).contains(&value)
+        {
+            (tunable.set)(&mut tuning, value);
+        }
+    }
+    // SAFETY: the constructor's one write; there is one thread, and nobody has a reference yet.
+    let tuned = unsafe {
+        *TUNED.0.get() = tuning;
+        &*TUNED.0.get()
+    };
+    qspin::tuning::set(tuned);
+}
+
+unsafe extern "C" fn at_load(_: c_int, _: *const *const c_char, environment: *const *const c_char) {
+    generation::begin();
+    libc_locks::prepare();
+    // SAFETY: a text that ends with a zero.
+    let alone = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__libc_single_threaded".as_ptr()) };
+    if !alone.is_null() {
+        ALONE.store(alone.cast(), Relaxed);
+    }
+    // SAFETY: the dynamic linker hands over the environment.
+    let (lock, tunables, report, counts) = unsafe {
+        (
+            variable(environment, LOCK),
+            variable(environment, TUNE),
+            variable(environment, REPORT),
+            variable(environment, STATISTICS),
+        )
+    };
+    if let Some(lock) = lock {
+        served::choose(lock.to_bytes());
+    }
+    tune(tunables.map_or(b"", CStr::to_bytes));
+    let counts = counts.is_some_and(|value| value.to_bytes() == b"1");
+    if counts {
+        served::be_special();
+    }
+    if report.is_some() || counts {
+        statistics::begin(report, counts);
+    }
+}
+
+extern "C" fn at_end() {
+    statistics::end();
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_LOAD: unsafe extern "C" fn(c_int, *const *const c_char, *const *const c_char) = at_load;
+
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static AT_END: extern "C" fn() = at_end;

@@ -1,0 +1,84 @@
+//! Who runs: the number of the thread, as the kernel has it and the C library writes it into locks.
+//!
+//! Asking the kernel takes longer than a lock. So each thread keeps its number, in a variable of its own
+//! that is found by one load relative to the thread pointer: the library is there when the program
+//! starts, so its share of the threads' memory has a fixed place (the initial-exec model), and no
+//! function has to be called that might allocate.
+//!
+//! The child of a `fork` has another number, so the number is kept with the process's generation.
+
+use core::arch::{asm, global_asm};
+
+use crate::generation;
+use crate::sleep::system_call;
+
+global_asm!(
+    ".pushsection .tbss.qspin_preload_thread, \"awT\", @nobits",
+    ".balign 8",
+    ".hidden qspin_preload_thread",
+    ".globl qspin_preload_thread",
+    ".type qspin_preload_thread, @object",
+    ".size qspin_preload_thread, 8",
+    "qspin_preload_thread:",
+    ".zero 8",
+    ".popsection",
+);
+
+/// The number of this thread.
+#[inline]
+pub(crate) fn number() -> u32 {
+    let kept: u64;
+    // SAFETY: loads this thread's eight bytes, which nobody else writes; a signal handler on this thread
+    // writes them whole.
+    unsafe {
+        asm!(
+            "mov {kept}, qword ptr [rip + qspin_preload_thread@GOTTPOFF]",
+            "mov {kept}, qword ptr fs:[{kept}]",
+            kept = out(reg) kept,
+            options(nostack, readonly, preserves_flags),
+        );
+    }
+    let number = kept as u32;
+    if number != 0 && (kept >> 32) as u32 == generation::current() { number } else { ask() }
+}
+
+#[cold]
+fn ask() -> u32 {
+    // SAFETY: a system call without arguments that touches no memory of ours.
+    let number = unsafe { system_call(libc::SYS_gettid, []) } as u32;
+    let kept = u64::from(number) | u64::from(generation::current()) << 32;
+    // SAFETY: stores to this thread's eight bytes, at once.
+    unsafe {
+        asm!(
+            "mov {place}, qword ptr [rip + qspin_preload_thread@GOTTPOFF]",
+            "mov qword ptr fs:[{place}], {kept}",
+            place = out(reg) _,
+            kept = in(reg) kept,
+            options(nostack, preserves_flags),
+        );
+    }
+    number
+}
+
+/// Whether this process has one thread: what the C library says, or no if it does not say.
+///
+/// Then an atomic operation is more than is needed: a signal handler that comes in between leaves a
+/// lock as it has found it.
+#[inline]
+pub(crate) fn is_alone() -> bool {
+    // SAFETY: `ALONE` points to a byte that lives as long as the process; the C library writes it before
+    // it starts a second thread.
+    unsafe { crate::start::ALONE.load(core::sync::atomic::Ordering::Relaxed).read_volatile() != 0 }
+}
+
+/// How many threads the process has; `None` where `/proc` is not there.
+#[cold]
+pub(crate) fn count() -> Option<u64> {
+    // SAFETY: a `stat` is numbers only; zeros are valid.
+    let mut about: libc::stat = unsafe { core::mem::zeroed() };
+    let arguments = [c"/proc/self/task".as_ptr() as u64, &raw mut about as u64];
+    // SAFETY: a path that ends with a zero, and a valid place.
+    let result = unsafe { system_call(libc::SYS_stat, arguments) };
+    // A directory has a link for its name, one for `.`, and one for `..` of each directory in it.
+    (result == 0).then(|| about.st_nlink.saturating_sub(2))
+}

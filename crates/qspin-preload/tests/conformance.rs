@@ -1,0 +1,227 @@
+//! Programs in C, with the library and without: what they print must be the same.
+//!
+//! An error of the library shows as a difference; an error in a program shows in both. Only of what a child of
+//! `fork` finds is more asked than the C library does, whose reader-writer locks do not survive one.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use tempfile::TempDir;
+
+const LOCKS: &[&str] = &[
+    "paravirt",
+    "paravirt-stealing",
+    "paravirt-queued",
+    "cna-paravirt",
+    "paravirt-ticket",
+    "yielding",
+];
+/// Locks whose waiters spin: more threads than CPUs wait for time slices on them.
+const SPINNING: &[&str] = &["native", "cna", "mcs", "ticket", "backoff", "tas"];
+
+/// The library, built in this profile.
+fn library() -> &'static Path {
+    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+    LIBRARY.get_or_init(|| {
+        let test = std::env::current_exe().unwrap();
+        let profile = test.parent().and_then(Path::parent).unwrap();
+        // For tests alone cargo builds no shared library in its place.
+        let name = profile.file_name().unwrap().to_str().unwrap();
+        let name = if name == "debug" { "dev" } else { name };
+        let built = Command::new(env!("CARGO"))
+            .args(["build", "--quiet", "--package", "qspin-preload", "--profile", name])
+            .arg("--target-dir")
+            .arg(profile.parent().unwrap())
+            .status()
+            .unwrap();
+        assert!(built.success());
+        let library = profile.join("libqspin_preload.so");
+        assert!(library.is_file(), "{}", library.display());
+        library
+    })
+}
+
+/// The compilers that there are.
+fn compilers() -> Vec<&'static str> {
+    let is_there = |name: &&str| Command::new(name).arg("--version").output().is_ok();
+    let found: Vec<_> = ["gcc", "clang"].into_iter().filter(is_there).collect();
+    if found.is_empty() {
+        println!("skipped: there is no C compiler");
+    }
+    found
+}
+
+fn compile(compiler: &str, name: &str, to: &TempDir, more: &[&str]) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c").join(format!("{name}.c"));
+    let program = to.path().join(format!("{name}-{compiler}"));
+    let compiled = Command::new(compiler)
+        .args(["-std=gnu11", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror"])
+        .args(more)
+        .arg(source)
+        .arg("-o")
+        .arg(&program)
+        .args(["-pthread", "-ldl"])
+        .output()
+        .unwrap();
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    program
+}
+
+/// Runs a program, for two minutes at most: a hang is an error.
+fn run(program: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Output {
+    let mut command = Command::new("timeout");
+    command.args(["120", "env"]);
+    for (name, value) in environment {
+        command.arg(format!("{name}={value}"));
+    }
+    let output = command.arg(program).args(arguments).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "{} {environment:?}: {}: {said}",
+        program.display(),
+        output.status
+    );
+    assert_eq!(said, "", "nothing is printed");
+    output
+}
+
+fn with_lock(lock: &str) -> [(&str, &str); 2] {
+    [("LD_PRELOAD", library().to_str().unwrap()), ("QSPIN_PRELOAD_LOCK", lock)]
+}
+
+#[track_caller]
+fn must_be_the_same(bare: &Output, interposed: &Output, about: &str) {
+    let [bare, interposed] =
+        [bare, interposed].map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    for (line, (bare, interposed)) in bare.lines().zip(interposed.lines()).enumerate() {
+        assert_eq!(bare, interposed, "{about}: line {}: without and with the library", line + 1);
+    }
+    assert_eq!(bare.lines().count(), interposed.lines().count(), "{about}");
+    assert!(!bare.is_empty());
+}
+
+fn compare(name: &str, arguments: &[&str], locks: &[&str]) {
+    let directory = tempfile::tempdir().unwrap();
+    for compiler in compilers() {
+        let program = compile(compiler, name, &directory, &[]);
+        let bare = run(&program, arguments, &[]);
+        for lock in locks {
+            let interposed = run(&program, arguments, &with_lock(lock));
+            must_be_the_same(&bare, &interposed, &format!("{name}, {compiler}, {lock}"));
+        }
+    }
+}
+
+#[test]
+fn every_function_returns_what_the_c_library_returns() {
+    let all: Vec<_> = [LOCKS, SPINNING].concat();
+    compare("outcomes", &[], &all);
+}
+
+#[test]
+fn nothing_is_lost_when_many_threads_lock_wait_and_give_up() {
+    compare("storm", &[], LOCKS);
+}
+
+#[test]
+fn a_cancelled_wait_has_the_mutex_and_takes_no_signal() {
+    compare("cancel", &[], &LOCKS[..2]);
+}
+
+#[test]
+fn constructors_plugins_dead_owners_and_signal_handlers() {
+    let directory = tempfile::tempdir().unwrap();
+    for compiler in compilers() {
+        let plugin = compile(compiler, "plugin", &directory, &["-shared", "-fPIC"]);
+        compare("load", &[plugin.to_str().unwrap()], &[LOCKS, SPINNING].concat());
+    }
+}
+
+#[test]
+fn a_child_can_use_what_threads_of_its_parent_waited_for() {
+    let directory = tempfile::tempdir().unwrap();
+    for compiler in compilers() {
+        let program = compile(compiler, "fork", &directory, &[]);
+        for lock in LOCKS {
+            let output = run(&program, &[], &with_lock(lock));
+            let said = String::from_utf8_lossy(&output.stdout);
+            assert_eq!(
+                said, "executed: 500\nvfork: 0\npopen: 0\nunlock: 0\n",
+                "{compiler}, {lock}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_lock_or_tunable_that_does_not_exist_counts_as_not_said() {
+    let environment = [
+        ("LD_PRELOAD", library().to_str().unwrap()),
+        ("QSPIN_PRELOAD_LOCK", "moon"),
+        ("QSPIN_PRELOAD_TUNE", "moon=full,,head_looks=,=,head_looks=0,queue_looks=99999999999"),
+        ("QSPIN_PRELOAD_REPORT", "/nowhere/at/all"),
+        ("QSPIN_PRELOAD_STATS", "yes"),
+    ];
+    run(Path::new("/bin/true"), &[], &environment);
+}
+
+#[test]
+fn no_function_is_called_for_a_variable_of_the_thread_where_locks_are_free() {
+    let output = Command::new("objdump").args(["-d", "--no-show-raw-insn"]).arg(library()).output();
+    let Ok(output) = output else {
+        println!("skipped: there is no objdump");
+        return;
+    };
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    // The exported names, and by their names in this crate the functions that they go on with.
+    let hot = [
+        "<pthread_mutex_lock>",
+        "<pthread_mutex_unlock>",
+        "<pthread_mutex_trylock>",
+        "<pthread_spin_lock>",
+        "entry10mutex_lock",
+        "mutex12lock_special",
+        "mutex14unlock_special",
+        "RwLock9try_write",
+    ];
+    let mut seen = 0;
+    let mut by_thread_pointer = 0;
+    for function in text.split("\n\n") {
+        by_thread_pointer += usize::from(function.contains("%fs:("));
+        let Some(name) = function.lines().find(|line| line.ends_with(">:")) else { continue };
+        if hot.iter().any(|hot| name.contains(hot)) {
+            seen += 1;
+            assert!(!function.contains("__tls_get_addr"), "{function}");
+        }
+    }
+    assert!(seen >= 5, "the names are there: {seen}");
+    assert!(by_thread_pointer > 0, "the owner's number is found by the thread pointer");
+}
+
+#[test]
+fn programs_of_the_system_do_what_they_do_without() {
+    let script = "import threading, queue, concurrent.futures as f\n\
+        q = queue.Queue()\n\
+        ts = [threading.Thread(target=lambda: [q.put(i) for i in range(200)]) for _ in range(4)]\n\
+        [t.start() for t in ts]; [t.join() for t in ts]\n\
+        with f.ThreadPoolExecutor(4) as e: n = sum(e.map(lambda i: i * i, range(500)))\n\
+        with f.ProcessPoolExecutor(2) as e: m = sum(e.map(abs, range(-50, 0)))\n\
+        print(q.qsize(), n, m)";
+    let programs: [(&str, &[&str]); 3] = [
+        ("/usr/bin/python3", &["-c", script]),
+        ("/bin/sh", &["-c", "echo a b | tr a-z A-Z; exit 0"]),
+        ("/usr/bin/xz", &["--version"]),
+    ];
+    for (program, arguments) in programs {
+        let program = Path::new(program);
+        if !program.is_file() {
+            println!("skipped: there is no {}", program.display());
+            continue;
+        }
+        let bare = run(program, arguments, &[]);
+        let interposed = run(program, arguments, &with_lock(LOCKS[0]));
+        must_be_the_same(&bare, &interposed, &program.display().to_string());
+    }
+}
