@@ -113,10 +113,10 @@ pub fn run(plan: &Plan, interrupt: &Interrupt) -> anyhow::Result<Found> {
             break;
         }
     }
-    if !found.partial {
-        if let Err(why) = fairness::run(plan, &mut found, &clock, interrupt, &mut around, &bar) {
-            found.stopped_by(why)?;
-        }
+    if !found.partial
+        && let Err(why) = fairness::run(plan, &mut found, &clock, interrupt, &mut around, &bar)
+    {
+        found.stopped_by(why)?;
     }
     if !found.partial && !plan.counting.is_zero() {
         around.clear()?;

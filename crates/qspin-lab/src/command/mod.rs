@@ -2,7 +2,7 @@
 //!
 //! A subcommand is `#[derive(clap::Args)] pub struct Args` and
 //! `pub fn run(args: &Args) -> Result<ExitCode, Failure>`; adding one is a `mod`, a variant of
-//! [`Command`] and an arm of [`run`].
+//! [`Command`] and an arm of [`run()`].
 
 pub mod advise;
 pub mod bench;

@@ -74,7 +74,7 @@ fn end_of(bucket: usize) -> u64 {
     match bucket {
         0 => 1,
         1 => 2,
-        _ => (2 + (bucket as u64 + 1) % 2) << ((bucket + 1) / 2 - 1),
+        _ => (2 + (bucket as u64 + 1) % 2) << (bucket.div_ceil(2) - 1),
     }
 }
 

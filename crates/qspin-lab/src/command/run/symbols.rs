@@ -28,10 +28,13 @@ impl Maps {
 /// The functions of a file, by where they begin.
 type Functions = BTreeMap<u64, (u64, String)>;
 
+/// The segments of a file: where in the file, how long, at which address.
+type Segments = Vec<(u64, u64, u64)>;
+
 /// Finds names in the files that a process had in its memory.
 pub(super) struct Names<'a> {
     map: &'a str,
-    files: BTreeMap<String, Option<(Functions, Vec<(u64, u64, u64)>)>>,
+    files: BTreeMap<String, Option<(Functions, Segments)>>,
 }
 
 impl<'a> Names<'a> {
@@ -78,8 +81,8 @@ impl<'a> Names<'a> {
     }
 }
 
-/// The functions of an ELF file, and its segments: where in the file, how long, at which address.
-fn functions(path: &Path) -> Option<(Functions, Vec<(u64, u64, u64)>)> {
+/// The functions of an ELF file, and its segments.
+fn functions(path: &Path) -> Option<(Functions, Segments)> {
     let bytes = fs::read(path).ok()?;
     let file = object::File::parse(&*bytes).ok()?;
     let mut functions = Functions::new();
