@@ -52,6 +52,11 @@ impl Progress {
         self.moved = self.moved.max(time);
     }
 
+    /// For that long, nobody was allowed to move.
+    pub(crate) fn stood(&mut self, time: Time) {
+        self.moved = self.moved.saturating_add(time);
+    }
+
     /// When the watchdog's patience is at its end.
     pub(crate) fn patience(&self) -> Time {
         self.moved.saturating_add(self.watchdog)

@@ -74,6 +74,8 @@ pub(crate) struct Schedule {
     pub(super) quota_turn: u32,
     /// CPUs that have run since then.
     pub(super) quota_running: Time,
+    /// When it was used up, if it is.
+    pub(super) quota_spent_at: Option<Time>,
     /// Who was favoured by the last pause-loop exit.
     pub(super) last_favoured: usize,
     pub(super) preemptions: u64,
@@ -118,6 +120,7 @@ impl Schedule {
             quota_seen: 0,
             quota_turn: 0,
             quota_running: 0,
+            quota_spent_at: None,
             last_favoured: 0,
             preemptions: 0,
         }
@@ -431,6 +434,25 @@ impl State {
                 self.end_slice_in_time(processor);
             }
         }
+    }
+
+    /// A task that the quota had stopped is ready where it was. It has slept no more than the others:
+    /// it keeps its place among them.
+    pub(super) fn line_up_again(&mut self, task: u32) {
+        let (now, credit) = (self.now, self.schedule.calls.latency / 2);
+        let processor = usize::from(self.schedule.tasks[task as usize].processor);
+        let least = self.schedule.processors[processor].least;
+        let it = &mut self.schedule.tasks[task as usize];
+        it.standing = Standing::Ready;
+        it.since = now;
+        it.had = it.had.max(least.saturating_sub(credit));
+        self.schedule.line_up(processor, task);
+    }
+
+    /// Somebody runs on a processor that has a queue, and not for longer than his slice.
+    pub(super) fn settle(&mut self, processor: usize) {
+        self.dispatch(processor, None);
+        self.end_slice_in_time(processor);
     }
 
     /// Where a waking task goes: where it was, if nobody is there; else where nobody is.
