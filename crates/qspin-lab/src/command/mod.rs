@@ -9,6 +9,7 @@ pub mod bench;
 pub mod hog;
 pub mod locks;
 pub mod report;
+pub mod simulate;
 pub mod stat;
 pub mod vm;
 
@@ -31,6 +32,8 @@ pub enum Command {
     Bench(Box<bench::Args>),
     /// Make a report from the rows of one or more runs.
     Report(report::Args),
+    /// Predict locks on a machine that a text file describes.
+    Simulate(simulate::Args),
     /// Show what the locks of a running process count.
     Stat(stat::Args),
     /// Measure locks in a guest, on virtual CPUs that the host takes away.
@@ -51,6 +54,7 @@ pub fn run(command: &Command) -> Result<ExitCode, Failure> {
         Command::Advise(args) => advise::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Report(args) => report::run(args),
+        Command::Simulate(args) => simulate::run(args),
         Command::Stat(args) => stat::run(args),
         Command::Vm(args) => vm::run(args),
         Command::Hog(args) => hog::run(args),

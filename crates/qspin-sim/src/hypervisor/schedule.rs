@@ -12,6 +12,7 @@
 use super::{Calls, Pinning};
 use crate::engine::{Happened, State, Time, Wait, What};
 use crate::scenario::Scenario;
+use crate::timeline::Step;
 
 /// Where a task is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -215,6 +216,7 @@ impl State {
         it.favoured = false;
         self.begin_slice(processor);
         self.digest.add(now, Happened::Ran, task as usize, processor as u32);
+        self.note(now, task, Step::Runs(processor as u16));
         if (task as usize) < self.schedule.cpus {
             self.put_on(task as usize, processor, now + cost);
             self.quota_changed();
@@ -356,6 +358,8 @@ impl State {
             self.schedule.line_up(processor, task);
         }
         self.digest.add(now, Happened::Left, task as usize, processor as u32);
+        let why = if to == Standing::Blocked { Step::Halts } else { Step::Stops };
+        self.note(now, task, why);
         if strand < self.schedule.cpus {
             self.quota_changed();
         }
@@ -423,6 +427,7 @@ impl State {
         // A sleeper's credit is bounded.
         it.had = it.had.max(least.saturating_sub(calls.latency / 2));
         let had = it.had;
+        self.note(now, task, Step::Wakes);
         self.schedule.line_up(processor, task);
         match self.schedule.processors[processor].running {
             None => self.dispatch(processor, None),
