@@ -74,7 +74,11 @@ impl<'de, T: Named> Deserialize<'de> for Described<T> {
         impl<'de, T: Named> Visitor<'de> for Either<T> {
             type Value = T;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "the name of a {0} that comes with qspin, or a table that describes a {0}", T::KIND)
+                write!(
+                    f,
+                    "the name of a {0} that comes with qspin, or a table that describes a {0}",
+                    T::KIND
+                )
             }
             fn visit_str<E: de::Error>(self, name: &str) -> Result<T, E> {
                 T::named(name).map_err(E::custom)

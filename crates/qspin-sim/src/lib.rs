@@ -16,7 +16,7 @@
 //! * [`plan`]: what a scenario file asks for; [`catalog`]: machines by name;
 //! * [`batch`]: many at once;
 //! * [`timeline`]: what everybody did when;
-//! * [`published`]: the documents' tables, to judge it by.
+//! * [`published`]: the documents' tables, to judge it by; [`reproduce`]: how it does.
 
 pub mod batch;
 pub mod catalog;
@@ -28,6 +28,7 @@ pub mod outcome;
 pub mod plan;
 pub mod platform;
 pub mod published;
+pub mod reproduce;
 pub mod scenario;
 mod simulate;
 pub mod timeline;

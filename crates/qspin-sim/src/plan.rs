@@ -111,7 +111,8 @@ impl Plan {
     /// Every scenario of it: all locks at the first number of CPUs, then at the next.
     #[must_use]
     pub fn scenarios(&self) -> Vec<Scenario> {
-        let cells = self.cpus.iter().flat_map(|&cpus| self.locks.iter().map(move |&lock| (lock, cpus)));
+        let cells =
+            self.cpus.iter().flat_map(|&cpus| self.locks.iter().map(move |&lock| (lock, cpus)));
         cells.map(|(lock, cpus)| Scenario { lock, cpus, ..self.base.clone() }).collect()
     }
 }

@@ -168,7 +168,8 @@ impl SimPlatform {
     /// at one time.
     pub fn load_together<'a>(&self, words: impl IntoIterator<Item = &'a SimWord>) {
         let memory = &self.world.memory;
-        self.world.load_together(words.into_iter().map(|word| (memory.place(word.address()), word.0)));
+        self.world
+            .load_together(words.into_iter().map(|word| (memory.place(word.address()), word.0)));
     }
 
     /// This CPU has done one more operation, of a workload that counts them itself.

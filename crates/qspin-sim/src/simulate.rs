@@ -157,11 +157,8 @@ where
 {
     let state = world.state.borrow();
     let counted = |lock| {
-        let word = if sections.beside {
-            station.beside(lock, 0)
-        } else {
-            station.word(lock as usize, 0)
-        };
+        let word =
+            if sections.beside { station.beside(lock, 0) } else { station.word(lock as usize, 0) };
         u64::from(state.values[world.memory.place(core::ptr::from_ref(word) as usize)])
     };
     let counted = (0..sections.locks).map(counted).sum::<u64>();

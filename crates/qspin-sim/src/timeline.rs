@@ -133,7 +133,13 @@ impl Open {
         }
     }
 
-    fn leave(&mut self, text: &mut String, (task, cpus): (u32, u32), time: Time, why: &'static str) {
+    fn leave(
+        &mut self,
+        text: &mut String,
+        (task, cpus): (u32, u32),
+        time: Time,
+        why: &'static str,
+    ) {
         if let Some((since, processor)) = self.runs.take() {
             let whom = if task < cpus { format!("CPU {task}") } else { "a hog".to_owned() };
             event(text, PROCESSORS, processor.into(), &whom, since, time);

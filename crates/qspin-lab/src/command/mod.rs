@@ -6,9 +6,11 @@
 
 pub mod advise;
 pub mod bench;
+pub mod calibrate;
 pub mod hog;
 pub mod locks;
 pub mod report;
+pub mod reproduce;
 pub mod simulate;
 pub mod stat;
 pub mod vm;
@@ -32,6 +34,10 @@ pub enum Command {
     Bench(Box<bench::Args>),
     /// Make a report from the rows of one or more runs.
     Report(report::Args),
+    /// Simulate the published tables, and say how far off that is.
+    Reproduce(reproduce::Args),
+    /// Fit the constants of the simulated machines to some rows of the published tables.
+    Calibrate(calibrate::Args),
     /// Predict locks on a machine that a text file describes.
     Simulate(simulate::Args),
     /// Show what the locks of a running process count.
@@ -54,6 +60,8 @@ pub fn run(command: &Command) -> Result<ExitCode, Failure> {
         Command::Advise(args) => advise::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Report(args) => report::run(args),
+        Command::Reproduce(args) => reproduce::run(args),
+        Command::Calibrate(args) => calibrate::run(args),
         Command::Simulate(args) => simulate::run(args),
         Command::Stat(args) => stat::run(args),
         Command::Vm(args) => vm::run(args),

@@ -222,9 +222,8 @@ fn describe(args: &Args, plan: &Plan) -> Machine {
     if plan.base.hypervisor.is_some() {
         machine.hypervisor = "SIMULATED".to_owned();
     }
-    machine.quota_cpus = plan.base.hypervisor.as_ref().and_then(|it| {
-        (it.quota > 0.0).then(|| it.quota / it.period)
-    });
+    machine.quota_cpus =
+        plan.base.hypervisor.as_ref().and_then(|it| (it.quota > 0.0).then(|| it.quota / it.period));
     machine.kernel = "SIMULATED".to_owned();
     machine.governor = None;
     machine.load = 0.0;
