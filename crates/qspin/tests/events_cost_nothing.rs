@@ -4,8 +4,8 @@
 //! source. The lock with `NoEvents` must come out as the same instructions; the lock that
 //! counts must not, or this test would compare nothing.
 //!
-//! And a lock that is chosen when the program starts has one load and at most two branches that go
-//! the same way every time, before it does what the lock that was chosen does.
+//! And a lock that is chosen when the program starts has one load and one branch that goes the same
+//! way every time, before it does what the lock that was chosen does.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -162,17 +162,19 @@ fn ways_to_the_lock(assembly: &str, function: &str) -> Vec<Way> {
 }
 
 #[test]
-fn a_lock_that_is_chosen_costs_a_load_and_a_branch_or_two() {
+fn a_lock_that_is_chosen_costs_a_load_and_a_branch() {
     let code = plain_assembly();
-    for what in ["acquire", "release"] {
+    // (the ways there are: a release subtracts for native, and compares for all others)
+    for (what, ways) in [("acquire", 1), ("release", 2)] {
         let chosen = ways_to_the_lock(code, &format!("probe_select_{what}"));
         let plain = ways_to_the_lock(code, &format!("probe_native_{what}"));
         println!("{what}: {chosen:?}, alone {plain:?}");
         let alone = plain.first().expect("a lock has a locked instruction");
         assert_eq!(alone.branches, 0, "{plain:?}");
-        // Of native and paravirt one is found by one branch, and the other by two.
-        assert_eq!(chosen.iter().map(|way| way.branches).collect::<Vec<_>>(), [1, 2], "{what}");
-        // The load, its address, and a comparison each.
+        assert_eq!(chosen.len(), ways, "{chosen:?}");
+        assert!(chosen.iter().all(|way| way.branches == 1), "{what}: {chosen:?}");
+        // The load, its address, a comparison, the frame for the call that is not made; and what a
+        // compare-exchange needs in registers, where a subtraction needs nothing.
         let most = alone.instructions + 8;
         assert!(chosen.iter().all(|way| way.instructions <= most), "{chosen:?}, alone {alone:?}");
     }

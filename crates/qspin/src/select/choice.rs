@@ -11,83 +11,54 @@
 //! * **K2** All operations on all words of the process go to the same candidate: [`decided`] says
 //!   which, and never changes what it has once said. (Whether a lock is held says the same bit in
 //!   each; that look fixes no choice.)
-//! * **K3** A guard of any candidate may be sent to another thread: `Guard` is `GuardSend`.
+//! * **K3** A free lock is taken by 0 → LOCKED in each, and one for which nobody waits is released by
+//!   LOCKED → 0. So these two steps are the same for all, and only what they do not settle is the
+//!   chosen lock's business. But native is released by a subtraction, waiters or not: that is one
+//!   compare-exchange less, where there are some.
+//! * **K4** A guard of any candidate may be sent to another thread: `Guard` is `GuardSend`.
 //!
 //! # Limits
 //! The choice is one for the process: words that processes share need a lock of their own kind.
 
 use core::fmt;
 use core::mem::ManuallyDrop;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use qspin_core::backoff::BackoffLock;
 use qspin_core::lock::{ConstLock, RawLock};
-use qspin_core::platform::{ConstWord, Platform};
+use qspin_core::platform::{AtomicWord, ConstWord, Platform};
 use qspin_core::queued::{CnaLock, CnaParavirtLock, NativeLock, ParavirtLock};
+use qspin_core::site::Site;
+use qspin_core::word::LOCKED;
 
-use super::decided::{decided, glance};
-
-/// The candidates, as input of the macro `$make`. Those of most machines stand *here*, where the lock is
-/// used, the others *behind a call*: a table to jump through at each use would be slower for all.
-macro_rules! candidates {
-    ($make:ident $($what:tt)*) => {
-        $make! {
-            $($what)*
-            here {
-                /// Spins on its own cache line, first come, first served: every thread has a CPU.
-                Native native "native": NativeLock;
-                /// Spins, then halts: threads do not always run.
-                Paravirt paravirt "paravirt": ParavirtLock;
-            }
-            behind a call {
-                /// Test-and-set, pausing ever longer: threads do not always run, and cannot halt.
-                Backoff backoff "backoff": BackoffLock;
-                /// As native, preferring waiters that are near the holder: every thread has a CPU, on
-                /// several nodes.
-                Cna cna "cna": CnaLock;
-                /// As paravirt, preferring waiters that are near the holder: threads on several nodes that
-                /// do not always run.
-                CnaParavirt cna_paravirt "cna-paravirt": CnaParavirtLock;
-            }
-        }
-    };
-}
+use super::decided::{decided, glance, is_open};
 
 macro_rules! choices {
-    (
-        here { $($(#[$near_doc:meta])* $near:ident $near_field:ident $near_name:literal: $near_lock:ident;)* }
-        behind a call {
-            $($(#[$far_doc:meta])* $far:ident $far_field:ident $far_name:literal: $far_lock:ident;)*
-        }
-    ) => {
+    ($($(#[$doc:meta])* $choice:ident $field:ident $name:literal: $lock:ident;)*) => {
         /// What can be chosen.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[repr(u8)]
         pub enum Choice {
-            $($(#[$near_doc])* $near,)*
-            $($(#[$far_doc])* $far,)*
+            $($(#[$doc])* $choice,)*
         }
 
         impl Choice {
             /// All of them.
-            pub const ALL: &'static [Self] = &[$(Self::$near,)* $(Self::$far,)*];
+            pub const ALL: &'static [Self] = &[$(Self::$choice,)*];
 
             /// The name, as `QSPIN_LOCK` has it.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
-                    $(Self::$near => $near_name,)*
-                    $(Self::$far => $far_name,)*
+                    $(Self::$choice => $name,)*
                 }
             }
 
             /// The choice of this number.
             #[inline]
             pub(super) const fn numbered(number: u8) -> Option<Self> {
-                $(if number == Self::$near as u8 {
-                    return Some(Self::$near);
-                })*
-                $(if number == Self::$far as u8 {
-                    return Some(Self::$far);
+                $(if number == Self::$choice as u8 {
+                    return Some(Self::$choice);
                 })*
                 None
             }
@@ -96,76 +67,49 @@ macro_rules! choices {
         /// The lock that was chosen: see [`select`](crate::select).
         #[repr(C)]
         pub union SelectedLock<W> {
-            $($near_field: ManuallyDrop<$near_lock<W>>,)*
-            $($far_field: ManuallyDrop<$far_lock<W>>,)*
+            word: ManuallyDrop<W>,
+            $($field: ManuallyDrop<$lock<W>>,)*
         }
 
-        $(const _: () = assert!(size_of::<$near_lock<core::sync::atomic::AtomicU32>>() == 4);)*
-        $(const _: () = assert!(size_of::<$far_lock<core::sync::atomic::AtomicU32>>() == 4);)*
-    };
-}
+        $(const _: () = assert!(size_of::<$lock<core::sync::atomic::AtomicU32>>() == 4);)*
 
-/// An operation on the lock that is chosen, in three steps: the likely choices, the others, and
-/// whatever it is for the operation that fixes it.
-macro_rules! operation {
-    (
-        $name:ident, $chosen:ident, $other:ident, $first:ident, $result:ty;
-        here { $($(#[$near_doc:meta])* $near:ident $near_field:ident $near_name:literal: $near_lock:ident;)* }
-        behind a call {
-            $($(#[$far_doc:meta])* $far:ident $far_field:ident $far_name:literal: $far_lock:ident;)*
-        }
-    ) => {
+        /// What a look at the word does not settle, by the lock that is chosen; whatever comes first
+        /// fixes which one that is.
         impl<W> SelectedLock<W> {
-            /// # Safety
-            /// As the operation.
-            #[inline]
-            unsafe fn $chosen<P: Platform<Word = W>>(&self, p: &P) -> $result {
-                let choice = glance();
-                $(if choice == Choice::$near as u8 {
-                    // SAFETY: K1; by K2 it is the view that all others use, too. The caller's
-                    // promise is the operation's.
-                    return unsafe { RawLock::<P>::$name(&*self.$near_field, p) };
-                })*
-                // SAFETY: the caller's promise.
-                unsafe { self.$other(p, choice) }
-            }
-
-            /// # Safety
-            /// As the operation.
             #[inline(never)]
-            unsafe fn $other<P: Platform<Word = W>>(&self, p: &P, choice: u8) -> $result {
-                $(if choice == Choice::$far as u8 {
-                    // SAFETY: as above.
-                    return unsafe { RawLock::<P>::$name(&*self.$far_field, p) };
-                })*
-                // SAFETY: the caller's promise.
-                unsafe { self.$first(p) }
-            }
-
-            /// # Safety
-            /// As the operation.
-            #[cold]
-            #[inline(never)]
-            unsafe fn $first<P: Platform<Word = W>>(&self, p: &P) -> $result {
+            fn acquire_chosen<P: Platform<Word = W>>(&self, p: &P) {
                 match decided() {
-                    // SAFETY: as above.
-                    $(Choice::$near => unsafe {
-                        RawLock::<P>::$name(&*self.$near_field, p)
-                    },)*
-                    // SAFETY: as above.
-                    $(Choice::$far => unsafe {
-                        RawLock::<P>::$name(&*self.$far_field, p)
-                    },)*
+                    // SAFETY: K1; by K2 it is the view that all others use, too.
+                    $(Choice::$choice => unsafe { RawLock::<P>::acquire(&*self.$field, p) },)*
+                }
+            }
+
+            /// # Safety
+            /// As [`RawLock::release`].
+            #[inline(never)]
+            unsafe fn release_chosen<P: Platform<Word = W>>(&self, p: &P) {
+                match decided() {
+                    // SAFETY: as above, and the caller holds the lock.
+                    $(Choice::$choice => unsafe { RawLock::<P>::release(&*self.$field, p) },)*
                 }
             }
         }
     };
 }
 
-candidates!(choices);
-candidates!(operation acquire, acquire_chosen, acquire_other, acquire_first, (););
-candidates!(operation try_acquire, try_acquire_chosen, try_acquire_other, try_acquire_first, bool;);
-candidates!(operation release, release_chosen, release_other, release_first, (););
+choices! {
+    /// Spins on its own cache line, first come, first served: every thread has a CPU.
+    Native native "native": NativeLock;
+    /// Spins, then halts: threads do not always run.
+    Paravirt paravirt "paravirt": ParavirtLock;
+    /// Test-and-set, pausing ever longer: threads do not always run, and cannot halt.
+    Backoff backoff "backoff": BackoffLock;
+    /// As native, preferring waiters that are near the holder: every thread has a CPU, on several nodes.
+    Cna cna "cna": CnaLock;
+    /// As paravirt, preferring waiters that are near the holder: threads on several nodes that do not
+    /// always run.
+    CnaParavirt cna_paravirt "cna-paravirt": CnaParavirtLock;
+}
 
 impl Choice {
     /// The choice of this name.
@@ -195,6 +139,22 @@ impl<W> fmt::Debug for SelectedLock<W> {
     }
 }
 
+impl<W: AtomicWord> SelectedLock<W> {
+    #[inline]
+    fn word(&self) -> &W {
+        // SAFETY: K1.
+        unsafe { &self.word }
+    }
+
+    /// Takes the lock if it is free (K3).
+    #[inline]
+    fn take<P: Platform<Word = W>>(&self, p: &P) -> bool {
+        // ORDERING: Acquire pairs with the owner's Release, in each of the candidates.
+        let order = p.ordering(Site::QueueTry, Acquire);
+        self.word().compare_exchange(0, LOCKED, order).is_ok()
+    }
+}
+
 // SAFETY: by K2 it is one lock of the candidates, all the time; each of them excludes.
 unsafe impl<P: Platform> RawLock<P> for SelectedLock<P::Word> {
     #[inline]
@@ -204,20 +164,35 @@ unsafe impl<P: Platform> RawLock<P> for SelectedLock<P::Word> {
 
     #[inline]
     fn acquire(&self, p: &P) {
-        // SAFETY: this operation asks for nothing.
-        unsafe { self.acquire_chosen(p) };
+        if is_open() || !self.take(p) {
+            self.acquire_chosen(p);
+        }
     }
 
     #[inline]
     fn try_acquire(&self, p: &P) -> bool {
-        // SAFETY: this operation asks for nothing.
-        unsafe { self.try_acquire_chosen(p) }
+        if is_open() {
+            // K2: what is held must not be released by another lock than took it.
+            let _ = decided();
+        }
+        // A look first: a failing compare-exchange would still take the line away from the owner.
+        self.word().load(Relaxed) == 0 && self.take(p)
     }
 
     #[inline]
     unsafe fn release(&self, p: &P) {
-        // SAFETY: the caller holds the lock.
-        unsafe { self.release_chosen(p) };
+        if glance() == Choice::Native as u8 {
+            // SAFETY: K1, K2; the caller holds the lock.
+            unsafe { RawLock::<P>::release(&*self.native, p) };
+        // ORDERING: Release pairs with the Acquire of whoever takes the lock next.
+        } else if self
+            .word()
+            .compare_exchange(LOCKED, 0, p.ordering(Site::QueueRelease, Release))
+            .is_err()
+        {
+            // SAFETY: the caller's promise.
+            unsafe { self.release_chosen(p) };
+        }
     }
 
     #[inline]
@@ -230,13 +205,42 @@ unsafe impl<P: Platform> RawLock<P> for SelectedLock<P::Word> {
 impl<W: ConstWord> ConstLock for SelectedLock<W> {
     #[allow(clippy::declare_interior_mutable_const)]
     const UNLOCKED: Self = Self { native: ManuallyDrop::new(NativeLock::UNLOCKED) };
-    // K3.
+    // K4.
     type Guard = lock_api::GuardSend;
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lock_for_which_nobody_waits_goes_from_0_to_locked_and_back_in_each() {
+        use crate::events::NoEvents;
+        use crate::platform::Threads;
+        use core::sync::atomic::AtomicU32;
+
+        fn check<L: RawLock<Threads<NoEvents>>>(view: fn(&SelectedLock<AtomicU32>) -> &L) {
+            let p = Threads::<NoEvents>::NEW;
+            let lock = SelectedLock::<AtomicU32>::UNLOCKED;
+            view(&lock).acquire(&p);
+            assert_eq!(lock.word().load(Relaxed), LOCKED);
+            // SAFETY: acquired above.
+            unsafe { view(&lock).release(&p) };
+            assert_eq!(lock.word().load(Relaxed), 0);
+            assert!(view(&lock).try_acquire(&p));
+            assert_eq!(lock.word().load(Relaxed), LOCKED);
+        }
+        // SAFETY: K1.
+        check(|lock| unsafe { &*lock.native });
+        // SAFETY: K1.
+        check(|lock| unsafe { &*lock.paravirt });
+        // SAFETY: K1.
+        check(|lock| unsafe { &*lock.backoff });
+        // SAFETY: K1.
+        check(|lock| unsafe { &*lock.cna });
+        // SAFETY: K1.
+        check(|lock| unsafe { &*lock.cna_paravirt });
+    }
 
     #[test]
     fn the_same_bit_says_that_a_lock_is_held_in_each() {

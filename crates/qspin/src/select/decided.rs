@@ -69,6 +69,12 @@ pub(super) fn glance() -> u8 {
     STATE.0.load(Relaxed)
 }
 
+/// Whether no lock operation has fixed the choice yet.
+#[inline]
+pub(super) fn is_open() -> bool {
+    glance() & OPEN != 0
+}
+
 /// What all locks are, from now on at the latest.
 pub(super) fn decided() -> Choice {
     Choice::numbered(glance()).unwrap_or_else(fix)

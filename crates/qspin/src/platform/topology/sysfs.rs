@@ -196,7 +196,8 @@ fn sharing_last_cache(folder: &Path) -> io::Result<Vec<u32>> {
 }
 
 /// Ranks of distance among `wanted`, indices into `rows`: 0 for a node itself, from [`NEXT_NODE`] on
-/// one more for each distance that two different nodes have.
+/// one more for each distance that two different nodes have. A row that is missing makes all of them
+/// worthless, since the rows that are there are on another scale: then one node is as far as another.
 fn ranks(rows: &[(u32, &Path)], wanted: &[u32]) -> io::Result<Vec<u32>> {
     let mut table = Vec::new();
     for &from in wanted {
@@ -204,8 +205,8 @@ fn ranks(rows: &[(u32, &Path)], wanted: &[u32]) -> io::Result<Vec<u32>> {
         let file = rows.get(from as usize).map(|(_, list)| list.with_file_name("distance"));
         let found = file.map(|file| optional(&file)).transpose()?.flatten();
         let Some((path, text)) = found else {
-            table.extend(wanted.iter().map(|&to| u32::from(from != to)));
-            continue;
+            let each = wanted.iter().flat_map(|from| wanted.iter().map(move |to| (from, to)));
+            return Ok(each.map(|(from, to)| if from == to { 0 } else { NEXT_NODE }).collect());
         };
         let row: Option<Vec<u32>> = text.split_whitespace().map(|n| n.parse().ok()).collect();
         let row = row
@@ -389,6 +390,22 @@ mod tests {
         let from = |cpu| (0..4).map(|to| topology.distance_of_cpus(cpu, to)).collect::<Vec<_>>();
         assert_eq!(from(0), [0, 2, 3, 2]);
         assert_eq!(from(2), [3, 2, 0, 2]);
+    }
+
+    #[test]
+    fn a_table_with_a_row_missing_is_none() {
+        let topology = read(&[
+            ("node/node0/cpulist", "0"),
+            ("node/node0/distance", "10 20 30"),
+            ("node/node1/cpulist", "1"),
+            ("node/node2/cpulist", "2"),
+            ("node/node2/distance", "30 20 10"),
+        ]);
+        for cpu in 0..3 {
+            let to = |other| if other == cpu { 0 } else { 2 };
+            let found: Vec<_> = (0..3).map(|other| topology.distance_of_cpus(cpu, other)).collect();
+            assert_eq!(found, (0..3).map(to).collect::<Vec<_>>());
+        }
     }
 
     #[test]
