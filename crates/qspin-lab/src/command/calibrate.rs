@@ -16,7 +16,7 @@ use crate::quantity::parse_seed;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Studies [default: all]. The others' constants stay what they are.
-    #[arg(value_name = "STUDY", allow_hyphen_values = true, value_parser = parse_study)]
+    #[arg(value_name = "STUDY", value_parser = parse_study)]
     studies: Vec<&'static Study>,
     /// Points that each search tries.
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "120",

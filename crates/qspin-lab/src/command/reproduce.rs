@@ -26,7 +26,7 @@ use crate::row::SCHEMA;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Tables, by name; `qspin reproduce` alone lists them.
-    #[arg(value_name = "TABLE", allow_hyphen_values = true, value_parser = parse_table)]
+    #[arg(value_name = "TABLE", value_parser = parse_table)]
     tables: Vec<&'static str>,
     /// All of them.
     #[arg(long, conflicts_with = "tables")]
