@@ -29,6 +29,7 @@ pub struct Cell {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
     /// Cells that were simulated.
+    #[serde(rename = "simulated_cells")]
     pub cells: usize,
     /// Mean error of the ratios of new to old; none where the table compares nothing.
     pub ratio_mae: Option<f64>,
