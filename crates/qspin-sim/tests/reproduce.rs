@@ -30,7 +30,7 @@ fn every_table_has_a_study_and_cells_that_are_possible() {
 fn the_frozen_constants_were_fitted_to_calibrated_cells_and_nothing_else() {
     let constants = constants();
     for study in STUDIES {
-        let mut of_role = |role| {
+        let of_role = |role| {
             let mut names = BTreeSet::new();
             for name in study.tables {
                 let table = published::table(name).unwrap();
