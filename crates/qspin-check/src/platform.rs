@@ -1,5 +1,7 @@
 //! The platform of the checkers: a context, its CPU number, and the nodes of all CPUs.
 
+mod sleep;
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -14,7 +16,10 @@ use crate::failure::{Failure, Kind};
 use crate::ledger::{self, NodeWords, Role};
 use crate::machine::{Loom, Machine, Shuttle};
 use crate::scenario::Scenario;
+use crate::subject::Traits;
 use crate::word::{Word, judge};
+
+use self::sleep::Sleepers;
 
 /// The state of a node's `kick` while nobody has kicked it since its last halt.
 const NOT_KICKED: u32 = 0;
@@ -32,7 +37,13 @@ pub struct Address<M: Machine>(Word<M>);
 
 impl<M: Machine> AtomicAddress for Address<M> {
     fn new(address: usize) -> Self {
-        Self(ledger::making(Role::Entry, || Word::new(address as u32)))
+        // What a sleeper sleeps on is left where it was; an entry of the table is not.
+        // So is what a lock keeps of another.
+        let role = match ledger::role() {
+            role @ (Role::Sleeper | Role::Lock { .. }) => role,
+            _ => Role::Entry,
+        };
+        Self(ledger::making(role, || Word::new(address as u32)))
     }
     fn load(&self, order: Ordering) -> usize {
         self.0.load(order) as usize
@@ -60,28 +71,35 @@ pub struct Domain<M: Machine> {
     places: u32,
     nodes: Vec<Node<Word<M>>>,
     table: Table<M>,
+    sleepers: Sleepers<M>,
 }
 
 impl<M: Machine> Domain<M> {
     /// The nodes of the CPUs of `scenario`, and a table with as few entries as its contract allows.
     #[must_use]
-    pub fn new(scenario: &Scenario, tuning: Tuning, halts: bool) -> Self {
+    pub fn new(scenario: &Scenario, tuning: Tuning, traits: Traits) -> Self {
+        let halts = traits.halts;
         let levels = scenario.levels();
         let count = scenario.nesting.len() * levels as usize;
         let nodes = (0..count as u32).map(|place| make_node(place / levels, place % levels));
         let nodes = nodes.collect();
-        let entries = if halts { count } else { 0 };
+        let entries = if halts && !traits.sleeps { count } else { 0 };
         let buckets = entries.div_ceil(Bucket::<Word<M>, Address<M>>::ENTRIES);
-        let buckets = if halts { buckets.next_power_of_two() } else { 0 };
+        let buckets = if entries > 0 { buckets.next_power_of_two() } else { 0 };
         let looks = tuning.queue_looks.max(tuning.head_looks).max(tuning.awake_looks);
         let table = (0..buckets).map(|_| Bucket::new()).collect();
-        Self { tuning, halts, looks, levels, places: scenario.places, nodes, table }
+        let sleepers = Sleepers::new(traits, count);
+        Self { tuning, halts, looks, levels, places: scenario.places, nodes, table, sleepers }
+    }
+
+    /// Where the node of this number stands.
+    fn place(&self, id: NodeId) -> usize {
+        (id.cpu().number() * self.levels + id.level()) as usize
     }
 
     /// The node that a number names, if there is one.
     fn find(&self, id: NodeId) -> Option<&Node<Word<M>>> {
-        let place = id.cpu().number() * self.levels + id.level();
-        self.nodes.get(place as usize).filter(|_| id.level() < self.levels)
+        self.nodes.get(self.place(id)).filter(|_| id.level() < self.levels)
     }
 
     /// The node that a number names.

@@ -102,6 +102,12 @@ impl<M: Machine> AtomicWord for Word<M> {
         self.modify(|atomic| atomic.fetch_and(value, order), |from| from & value)
     }
 
+    fn overwrite(&self, value: u32, order: Ordering) {
+        // Loom may put a store before a read-modify-write that has not read it, and let another read what
+        // was before both.
+        self.swap(value, order);
+    }
+
     fn peek(&self) -> u32 {
         // Not an access within a life.
         self.prepare();

@@ -31,6 +31,7 @@ pub(crate) fn execute<F: Family, M: Machine>(scenario: &Arc<Scenario>, weak: Opt
     let world = Arc::new(World::<F, M>::new(Arc::clone(scenario)));
     world.set_nesting();
     let first = world.context(0);
+    first.settle();
     world.perform_all(&first, &scenario.before);
     let handles: Vec<_> = (1..slots)
         .map(|slot| {
@@ -59,7 +60,7 @@ impl<F: Family, M: Machine> World<F, M> {
     fn new(scenario: Arc<Scenario>) -> Self {
         let lock = |lock| ledger::making(Role::Lock { lock, index: 0 }, F::On::<M>::new);
         Self {
-            domain: Arc::new(Domain::new(&scenario, F::TUNING, F::TRAITS.halts)),
+            domain: Arc::new(Domain::new(&scenario, F::TUNING, F::TRAITS)),
             locks: (0..scenario.locks).map(lock).collect(),
             data: (0..scenario.locks).map(|_| M::Data::new()).collect(),
             together: Word::new(0),

@@ -93,6 +93,18 @@ events! {
     HashCount = "hash_count";
     /// Entries looked at to find a free one.
     HashHopsCount = "hash_hops_count", "pv_hash_hops";
+    /// An acquisition left the fast path of the mutex.
+    MutexSlowpath = "mutex_slowpath";
+    /// A waiter of the mutex forbade others to take it past it.
+    MutexHeir = "mutex_heir";
+    /// A thread joined those who sleep for a lock by its address.
+    SleepCount = "sleep_count";
+    /// It had to pass the heavy barrier before.
+    SleepBarrier = "sleep_barrier";
+    /// One of them was woken.
+    SleepKick = "sleep_kick";
+    /// One of them was moved to another address.
+    SleepRequeue = "sleep_requeue";
 }
 
 /// Averages that the counts give, by the formulas of document 000; `None` where nothing was

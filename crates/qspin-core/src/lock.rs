@@ -79,6 +79,66 @@ pub unsafe trait RawSharedLock<P: Platform> {
     fn is_locked_exclusive(&self, p: &P) -> bool;
 }
 
+/// A lock that excludes, and whose waiters may give up.
+pub trait RawTimedLock<P: Platform>: RawLock<P> {
+    /// Acquires the lock, or gives up when [`Platform::now_ns`] has come to `deadline`. A deadline that has
+    /// passed allows one attempt. Returns whether the lock was acquired.
+    fn acquire_until(&self, p: &P, deadline: u64) -> bool;
+}
+
+/// A lock that readers share, and whose waiters may give up.
+pub trait RawTimedSharedLock<P: Platform>: RawSharedLock<P> {
+    /// As [`RawTimedLock::acquire_until`], for reading.
+    fn acquire_shared_until(&self, p: &P, deadline: u64) -> bool;
+
+    /// As [`RawTimedLock::acquire_until`], for writing.
+    fn acquire_exclusive_until(&self, p: &P, deadline: u64) -> bool;
+}
+
+/// A lock that readers share, one of whom may become the writer.
+///
+/// # Safety
+///
+/// As [`RawSharedLock`]. At most one context reads *upgradably*; it shares the lock with other readers. While
+/// it becomes the writer, and while a writer becomes a reader, no other writer holds the lock in between.
+pub unsafe trait RawUpgradableLock<P: Platform>: RawSharedLock<P> {
+    /// Acquires the lock for reading upgradably, as [`RawTimedLock::acquire_until`].
+    fn acquire_upgradable_until(&self, p: &P, deadline: u64) -> bool;
+
+    /// Acquires the lock for reading upgradably if that takes no waiting.
+    fn try_acquire_upgradable(&self, p: &P) -> bool;
+
+    /// Ends an upgradable acquisition. Release ordering.
+    ///
+    /// # Safety
+    /// This context reads upgradably.
+    unsafe fn release_upgradable(&self, p: &P);
+
+    /// Becomes the writer, or gives up at `deadline` and goes on reading upgradably.
+    ///
+    /// # Safety
+    /// This context reads upgradably.
+    unsafe fn upgrade_until(&self, p: &P, deadline: u64) -> bool;
+
+    /// Becomes the writer if that takes no waiting.
+    ///
+    /// # Safety
+    /// This context reads upgradably.
+    unsafe fn try_upgrade(&self, p: &P) -> bool;
+
+    /// From upgradable to simple reading.
+    ///
+    /// # Safety
+    /// This context reads upgradably.
+    unsafe fn downgrade_upgradable(&self, p: &P);
+
+    /// From writing to reading.
+    ///
+    /// # Safety
+    /// This context holds the lock for writing.
+    unsafe fn downgrade(&self, p: &P);
+}
+
 /// A lock that can stand in a `static`.
 pub trait ConstLock {
     /// A free lock.

@@ -22,6 +22,7 @@
 //!   return for no reason. A kick is a release, and the return that it causes an acquire.
 
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use core::time::Duration;
 
 use crate::events::Events;
 use crate::node::{Node, NodeId};
@@ -59,6 +60,16 @@ pub trait AtomicWord: Sized {
     #[inline]
     fn peek(&self) -> u32 {
         self.load(Ordering::Relaxed)
+    }
+
+    /// Stores a value over one that this CPU has written by a read-modify-write, and that others have since
+    /// changed by nothing else: such a store comes after all of them.
+    ///
+    /// Natively a store. A model checker to which two stores may be in either order, whatever was made of
+    /// them, makes it an exchange.
+    #[inline]
+    fn overwrite(&self, value: u32, order: Ordering) {
+        self.store(value, order);
     }
 
     /// Begins a new life of a word that no other CPU may access at this moment.
@@ -380,4 +391,24 @@ pub trait Platform {
 pub trait StaticPlatform: Platform + 'static {
     /// The platform.
     const PLATFORM: Self;
+}
+
+/// A platform whose programs say in times of their own how long they will wait.
+pub trait TimedPlatform: StaticPlatform {
+    /// A point in time.
+    type Instant: Copy;
+
+    /// How long it is until `instant`; nothing if it has passed.
+    fn until(instant: Self::Instant) -> Duration;
+
+    /// The point in time that is `duration` from now; `None` if there is none.
+    fn after(duration: Duration) -> Option<Self::Instant>;
+}
+
+/// The time of [`Platform::now_ns`] after `duration`; `u64::MAX`, which never comes, if that is beyond it.
+#[inline]
+#[must_use]
+pub fn deadline_after<P: Platform>(p: &P, duration: Duration) -> u64 {
+    let nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+    p.now_ns().saturating_add(nanoseconds)
 }

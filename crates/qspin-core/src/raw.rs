@@ -1,10 +1,16 @@
 //! The locks as `lock_api` knows them, on a platform that is known at compile time.
 
+mod condvar;
+mod shared;
+
 use core::fmt;
 use core::marker::PhantomData;
+use core::time::Duration;
 
-use crate::lock::{ConstLock, Guard, RawLock, RawSharedLock};
-use crate::platform::StaticPlatform;
+pub use condvar::RawCondvar;
+
+use crate::lock::{ConstLock, Guard, RawLock, RawSharedLock, RawTimedLock};
+use crate::platform::{StaticPlatform, TimedPlatform, deadline_after};
 
 /// Lock `L` on platform `P`: [`lock_api::RawMutex`] for a lock that excludes,
 /// [`lock_api::RawRwLock`] for one that admits readers.
@@ -85,6 +91,25 @@ unsafe impl<L: RawLock<P> + ConstLock, P: StaticPlatform> lock_api::RawMutex for
     #[inline]
     fn is_locked(&self) -> bool {
         self.lock.is_locked(&P::PLATFORM)
+    }
+}
+
+// SAFETY: as above; who gives up has acquired nothing.
+unsafe impl<L: RawTimedLock<P> + ConstLock, P: TimedPlatform> lock_api::RawMutexTimed
+    for Raw<L, P>
+{
+    type Duration = Duration;
+    type Instant = P::Instant;
+
+    #[inline]
+    fn try_lock_for(&self, timeout: Duration) -> Option<L::Guard> {
+        let deadline = deadline_after(&P::PLATFORM, timeout);
+        self.lock.acquire_until(&P::PLATFORM, deadline).then(Self::held)
+    }
+
+    #[inline]
+    fn try_lock_until(&self, timeout: P::Instant) -> Option<L::Guard> {
+        lock_api::RawMutexTimed::try_lock_for(self, P::until(timeout))
     }
 }
 

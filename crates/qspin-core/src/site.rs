@@ -133,6 +133,58 @@ sites! {
     RwWriteTake = "rw.write-take",
     /// Reader-writer lock: a writer leaves.
     RwWriteRelease = "rw.write-release",
+    /// Mutex: acquisition of a lock without marks.
+    MutexTry = "mutex.try",
+    /// Mutex: a waiter, or whoever finds marks, takes the lock.
+    MutexTake = "mutex.take",
+    /// Mutex: release by a plain store.
+    MutexStore = "mutex.store",
+    /// Mutex: release by a read-modify-write.
+    MutexRelease = "mutex.release",
+    /// Sleepers: a bucket is locked.
+    SleepBucketLock = "sleep.bucket-lock",
+    /// Sleepers: a bucket is unlocked.
+    SleepBucketUnlock = "sleep.bucket-unlock",
+    /// Sleepers: full fence between the unlocking of a bucket and the look whether to rescan it.
+    SleepUnlockFence = "sleep.unlock-fence",
+    /// Sleepers: a bucket is marked to be rescanned.
+    SleepRescanMark = "sleep.rescan-mark",
+    /// Sleepers: that mark is taken away.
+    SleepRescanTake = "sleep.rescan-take",
+    /// Sleepers: full fence between the mark to rescan and the attempt to lock the bucket.
+    SleepRescanFence = "sleep.rescan-fence",
+    /// Sleepers: light barrier between a release by a plain store and the look at the hint.
+    SleepLight = "sleep.light",
+    /// Sleepers: heavy barrier between the place in the queue, or a move to another, and the last look.
+    SleepHeavy = "sleep.heavy",
+    /// Sleepers: full fence in its stead, once the hint is settled.
+    SleepFence = "sleep.fence",
+    /// Sleepers: the hint is settled.
+    SleepSettle = "sleep.settle",
+    /// Sleepers: a newcomer sees that it is.
+    SleepSettled = "sleep.settled",
+    /// Sleepers: full fence between a release and the look for sleepers.
+    SleepReleaseFence = "sleep.release-fence",
+    /// Sleepers: a sleeper is woken.
+    SleepWake = "sleep.wake",
+    /// Sleepers: it sees that it is.
+    SleepWoken = "sleep.woken",
+    /// Default reader-writer lock: a reader comes in.
+    RwTakeShared = "default-rw.take-shared",
+    /// Default reader-writer lock: a writer takes it.
+    RwTakeExclusive = "default-rw.take-exclusive",
+    /// Default reader-writer lock: whoever has the gate takes it.
+    RwGateTake = "default-rw.gate-take",
+    /// Default reader-writer lock: a reader leaves.
+    RwLeaveShared = "default-rw.leave-shared",
+    /// Default reader-writer lock: a writer releases it.
+    RwLeaveExclusive = "default-rw.leave-exclusive",
+    /// Once: a look whether it was done.
+    OnceLook = "once.look",
+    /// Once: somebody begins to do it.
+    OnceBegin = "once.begin",
+    /// Once: it is done, or was left undone.
+    OnceEnd = "once.end",
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
 use qspin_core::events::Event;
 use qspin_core::lock::RawLock;
+use qspin_core::platform::Platform;
 
 use crate::hardware::clock::now_ns;
 use crate::hardware::cpu::{self, MOST};
@@ -17,7 +18,7 @@ use crate::hardware::serial;
 use crate::histogram::{BUCKETS, bucket, percentile};
 use crate::locks::{Lock, Place};
 use crate::options::{LOCKS, Options};
-use crate::platform::{Counts, Guest, GuestEvents, events, sum};
+use crate::platform::{BOARD, Counts, Guest, GuestEvents, events, ring, settings, stolen, sum};
 use crate::{team, watch};
 
 static PLACE: Place = Place::EMPTY;
@@ -32,8 +33,11 @@ static LENGTH_NS: AtomicU64 = AtomicU64::new(0);
 static CAME: AtomicU32 = AtomicU32::new(0);
 /// When all had come; 0 before.
 static BEGAN: AtomicU64 = AtomicU64::new(0);
-/// What a critical section writes.
+/// What a critical section writes: how many there were before it.
 static SHARED: AtomicU64 = AtomicU64::new(0);
+
+/// How often the host was asked to stop a CPU.
+static STRUCK: AtomicU64 = AtomicU64::new(0);
 
 /// What one CPU has measured.
 #[repr(align(128))]
@@ -114,6 +118,7 @@ pub fn contend<L: RawLock<Guest<E>>, E: GuestEvents>(lock: &L, cpu: u32) {
     let waits = LOCK.load(Relaxed) + 1;
     let (inside, outside) = (INSIDE.load(Relaxed), OUTSIDE.load(Relaxed));
     let length = LENGTH_NS.load(Relaxed);
+    let plan = settings().preempt;
     let all = cpu::online().count() as u32;
     // ORDERING: AcqRel: the last to come has seen all others come.
     if CAME.fetch_add(1, AcqRel) + 1 == all {
@@ -123,15 +128,33 @@ pub fn contend<L: RawLock<Guest<E>>, E: GuestEvents>(lock: &L, cpu: u32) {
         work(outside);
         let asked = now_ns();
         state.store(waits, Relaxed);
+        if plan.is_some() {
+            BOARD.waits(cpu, asked);
+        }
         lock.acquire(&platform);
         state.store(waits | cpu::HOLDS, Relaxed);
         let got = now_ns();
         // What the lock protects: changed by a load and a store.
-        SHARED.store(SHARED.load(Relaxed).wrapping_add(1), Relaxed);
+        let number = SHARED.load(Relaxed);
+        SHARED.store(number + 1, Relaxed);
+        if let Some(plan) = plan {
+            platform.holder_enter();
+            BOARD.holds(cpu);
+            if plan.strikes(number) {
+                STRUCK.store(STRUCK.load(Relaxed) + 1, Relaxed);
+                BOARD.ask(ring);
+            }
+        }
         work(inside);
+        if plan.is_some() {
+            BOARD.releases();
+        }
         // SAFETY: acquired above.
         unsafe { lock.release(&platform) };
         state.store(0, Relaxed);
+        if plan.is_some() {
+            platform.holder_exit();
+        }
         let began = BEGAN.load(Acquire);
         if began == 0 {
             continue;
@@ -165,6 +188,8 @@ fn phase(number: u32, counting: bool, ns: u64) {
     LENGTH_NS.store(ns, Relaxed);
     CAME.store(0, Relaxed);
     BEGAN.store(0, Relaxed);
+    SHARED.store(0, Relaxed);
+    STRUCK.store(0, Relaxed);
     MEASURED.iter().for_each(Measured::forget);
     // All that wait at the end still have to get the lock, one after the other.
     watch::limit(ns / 1_000_000 + 60_000, 0);
@@ -173,7 +198,7 @@ fn phase(number: u32, counting: bool, ns: u64) {
 }
 
 /// The figures of the platform that a row has, by name.
-fn counts() -> [(&'static str, u64); 7] {
+fn counts() -> [(&'static str, u64); 12] {
     let of = |of: fn(&Counts) -> &AtomicU64| sum(of);
     [
         ("halts_on", of(|counts| &counts.halts_on)),
@@ -183,6 +208,11 @@ fn counts() -> [(&'static str, u64); 7] {
         ("kicks_vector", of(|counts| &counts.kicks_vector)),
         ("kicks_nmi", of(|counts| &counts.kicks_nmi)),
         ("kicks_hypercall", of(|counts| &counts.kicks_hypercall)),
+        ("yields", of(|counts| &counts.yields)),
+        ("yields_hypercall", of(|counts| &counts.yields_hypercall)),
+        ("seen_preempted", of(|counts| &counts.seen_preempted)),
+        ("seen_stopped", of(|counts| &counts.seen_stopped)),
+        ("stolen_ns", stolen()),
     ]
 }
 
@@ -212,7 +242,7 @@ pub fn run(options: &Options) -> u32 {
     0
 }
 
-fn say_phase(number: u32, round: u32, ns: u64, before: [(&'static str, u64); 7]) {
+fn say_phase(number: u32, round: u32, ns: u64, before: [(&'static str, u64); 12]) {
     let team = || MEASURED.iter().take(cpu::online().count());
     let sum =
         |of: fn(&Measured) -> &AtomicU64| team().map(|cpu| of(cpu).load(Relaxed)).sum::<u64>();
@@ -223,12 +253,15 @@ fn say_phase(number: u32, round: u32, ns: u64, before: [(&'static str, u64); 7])
         (count > 0).then_some((bucket as u64, count))
     });
     let now = counts();
-    let platform = (0..now.len()).map(|index| (now[index].0, now[index].1 - before[index].1));
+    let platform =
+        (0..now.len()).map(|index| (now[index].0, now[index].1.saturating_sub(before[index].1)));
     serial::line("phase", |line| {
         line.text("lock", LOCKS[number as usize])
             .number("round", round)
             .number("ns", ns)
             .list("operations", team().map(|cpu| cpu.operations.load(Relaxed)))
+            .number("acquisitions", SHARED.load(Relaxed))
+            .number("struck", STRUCK.load(Relaxed))
             .number("unfinished", sum(|cpu| &cpu.unfinished))
             .number("longest_ns", longest)
             .number("worst_cpu_p999", worst as u64)

@@ -13,6 +13,7 @@ use crate::hardware::{clock, exit, serial, tables};
 use crate::kvm::{self, Features};
 use crate::locks::{Lock, Place};
 use crate::options::{self, Apic, Mode, Options};
+use crate::watch::Patience;
 use crate::{bench, platform, suite, team, watch};
 
 /// Bytes of a CPU's stack. Handlers run on it, too.
@@ -133,7 +134,7 @@ pub unsafe fn first(info: usize, start: Start) -> ! {
     entry::set_handler(TIMER, watch::tick);
     entry::set_nmi_handler(suite::on_nmi);
     enable_interrupts();
-    apic::timer_every(TIMER, 10_000_000);
+    watch::begin();
     start_others(&options, start);
     let settings = platform::settings();
     let first_lock = first_acquisition();
@@ -152,6 +153,7 @@ pub unsafe fn first(info: usize, start: Start) -> ! {
             .flag("sched_yield", settings.features.sched_yield)
             .flag("realtime", settings.features.realtime)
             .number("counter_khz", clock::counter_khz())
+            .number("board", &raw const platform::BOARD as u64)
             .number("first_lock_us", first_lock / 1000)
             .end();
     });
@@ -264,9 +266,9 @@ fn pause(ns: u64) {
 
 /// Waits until `holds`, at most so long; returns whether it does.
 pub fn within(ms: u64, mut holds: impl FnMut() -> bool) -> bool {
-    let end = clock::now_ns() + ms * 1_000_000;
+    let mut patience = Patience::new(ms * 1_000_000);
     while !holds() {
-        if clock::now_ns() > end {
+        if patience.is_over() {
             return holds();
         }
         core::hint::spin_loop();

@@ -3,6 +3,9 @@
 //! The source is the kernel's documentation of the interface, `Documentation/virt/kvm/x86/` (`cpuid`,
 //! `hypercalls`, `msr`), and its header `uapi/asm/kvm_para.h`.
 
+use core::sync::atomic::AtomicU32;
+use core::sync::atomic::Ordering::Acquire;
+
 /// The leaf of CPUID at which hypervisors introduce themselves.
 pub const FIRST_LEAF: u32 = 0x4000_0000;
 /// KVM's signature: `ebx`, `ecx`, `edx` of that leaf.
@@ -35,6 +38,17 @@ pub struct StealTime<W> {
     pub preempted: W,
     /// Padding.
     pub padding: [W; 11],
+}
+
+impl StealTime<AtomicU32> {
+    /// Nanoseconds that others ran while this CPU would have; `None` while the hypervisor writes them.
+    #[must_use]
+    pub fn stolen(&self) -> Option<u64> {
+        let before = self.version.load(Acquire);
+        let [low, high] = [0, 1].map(|half| u64::from(self.steal[half].load(Acquire)));
+        let after = self.version.load(Acquire);
+        (before == after && before.is_multiple_of(2)).then_some(high << 32 | low)
+    }
 }
 
 /// The features of leaf 0x40000001, as far as they are used here.
@@ -83,6 +97,22 @@ mod tests {
         assert_eq!(offset_of!(Page, version), 8);
         assert_eq!(offset_of!(Page, flags), 12);
         assert_eq!(offset_of!(Page, preempted), 16);
+    }
+
+    #[test]
+    fn stolen_time_is_read_when_nobody_writes_it() {
+        #[allow(clippy::declare_interior_mutable_const)]
+        const ZERO: AtomicU32 = AtomicU32::new(0);
+        let mut page = StealTime {
+            steal: [AtomicU32::new(5), AtomicU32::new(2)],
+            version: AtomicU32::new(4),
+            flags: ZERO,
+            preempted: ZERO,
+            padding: [ZERO; 11],
+        };
+        assert_eq!(page.stolen(), Some(2 << 32 | 5));
+        *page.version.get_mut() = 5;
+        assert_eq!(page.stolen(), None);
     }
 
     #[test]

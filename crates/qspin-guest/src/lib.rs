@@ -13,7 +13,8 @@
 //! | suite | [`suite`], [`mod@bench`] | what is run: tests with exact counts, and measurements |
 //!
 //! What needs no hardware is here as well, for the host's side and for tests: [`options`],
-//! [`histogram`], [`json`], [`kvm`] (the ABI), [`kick`] (who is woken how).
+//! [`histogram`], [`json`], [`kvm`] (the ABI), [`kick`] (who is woken how), [`mod@board`] and [`preempt`]
+//! (whom the host is to stop on purpose).
 //!
 //! The library is an ordinary member of the workspace. [`IMAGE`] is what its build script has made of
 //! it: the bootable ELF file.
@@ -24,11 +25,13 @@
 #[cfg(test)]
 extern crate std;
 
+pub mod board;
 pub mod histogram;
 pub mod json;
 pub mod kick;
 pub mod kvm;
 pub mod options;
+pub mod preempt;
 
 #[cfg(target_arch = "x86_64")]
 pub mod bench;

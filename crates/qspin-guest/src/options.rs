@@ -4,6 +4,8 @@ use core::fmt;
 
 use qspin_core::tuning::Tuning;
 
+use crate::preempt::{CERTAIN, Plan, Victim};
+
 /// The locks, in the order in which they are run.
 pub const LOCKS: [&str; 14] = [
     "native",
@@ -27,6 +29,9 @@ pub const TESTS: [&str; 6] = ["exclusion", "nesting", "halts", "storm", "rwlock"
 
 /// Where the guest expects the device `isa-debug-exit`, by which it ends.
 pub const EXIT_PORT: u16 = 0xf4;
+
+/// Where the guest rings for the host: any byte, see [`crate::board`]. QEMU's `isa-debugcon` listens there.
+pub const BELL_PORT: u16 = 0xe9;
 
 /// Most CPUs that the guest uses.
 pub const MOST_CPUS: u32 = 64;
@@ -92,6 +97,8 @@ pub struct Options {
     /// A test hangs on purpose, since what is said then is tested, too: 1 with the interrupts of the
     /// first CPU on, 2 with them off.
     pub hang: u32,
+    /// At which acquisitions of a measurement the host is asked to stop a CPU.
+    pub preempt: Option<Plan>,
     /// The tunables.
     pub tuning: Tuning,
 }
@@ -111,6 +118,7 @@ impl Options {
         apic: Apic::Auto,
         kick: Kick::Auto,
         hang: 0,
+        preempt: None,
         tuning: Tuning::DEFAULT,
     };
 }
@@ -150,6 +158,15 @@ fn tune(text: &str, tuning: &mut Tuning) -> Option<()> {
     Some(())
 }
 
+/// `holder:SEED:CHANCE`.
+fn plan(text: &str) -> Option<Plan> {
+    let mut parts = text.split(':');
+    let victim = choice(parts.next()?, &Victim::NAMES)?;
+    let seed = parts.next()?.parse().ok()?;
+    let chance = number(parts.next()?, 0, CERTAIN)?;
+    parts.next().is_none().then_some(Plan { victim, seed, chance })
+}
+
 /// Reads a command line. Words without a `=` are the loader's (the name of a kernel).
 ///
 /// # Errors
@@ -187,6 +204,7 @@ fn apply(options: &mut Options, name: &str, value: &str) -> Option<()> {
             options.kick = choice(value, &choices)?;
         }
         "hang" => options.hang = number(value, 0, 2)?,
+        "preempt" => options.preempt = Some(plan(value)?),
         "tune" => tune(value, &mut options.tuning)?,
         _ => return None,
     }
@@ -200,13 +218,15 @@ mod tests {
     #[test]
     fn what_is_said_is_understood_and_the_rest_stays() {
         let line = "/guest mode=bench vcpus=16 locks=native,paravirt ms=5000 critical=0 apic=x2 \
-                    tune=awake_looks:64,head_looks:128";
+                    tune=awake_looks:64,head_looks:128 preempt=next:18446744073709551615:5";
         let options = parse(line).unwrap();
         assert_eq!((options.mode, options.vcpus, options.phase_ms), (Mode::Bench, 16, 5000));
         assert_eq!(options.locks, 1 | 1 << 7);
         assert_eq!((options.critical_ns, options.outside_ns), (0, 1000));
         assert_eq!((options.apic, options.kick), (Apic::X2, Kick::Auto));
         assert_eq!((options.tuning.awake_looks, options.tuning.head_looks), (64, 128));
+        let plan = Plan { victim: Victim::Next, seed: u64::MAX, chance: 5 };
+        assert_eq!(options.preempt, Some(plan));
         assert_eq!(parse(""), Ok(Options::DEFAULT));
     }
 
@@ -223,6 +243,10 @@ mod tests {
             "tune=awake_looks",
             "tune=awake_looks:0",
             "tests=none",
+            "preempt=holder:1",
+            "preempt=nobody:1:5",
+            "preempt=holder:1:1000000001",
+            "preempt=holder:1:5:5",
         ] {
             assert_eq!(parse(word), Err(Unknown(word)));
         }

@@ -20,14 +20,16 @@ use qspin_core::platform::{Budget, CpuId, Platform, StaticPlatform, Until};
 use qspin_core::tuning::Tuning;
 use qspin_core::waiting::Bucket;
 
+use crate::board::Board;
 use crate::hardware::apic::{self, Message};
 use crate::hardware::clock;
 use crate::hardware::cpu::{self, CPUS, MOST};
-use crate::hardware::entry::KICK;
-use crate::hardware::instruction::{halt_while, interrupts_on, write_msr};
+use crate::hardware::entry::{KICK, TIMER};
+use crate::hardware::instruction::{halt_while, interrupts_on, out8, write_msr};
 use crate::kick::{self, Means};
 use crate::kvm::{self, Features, StealTime};
-use crate::options::{Kick, Options};
+use crate::options::{BELL_PORT, Kick, Options};
+use crate::preempt::Plan;
 
 /// Four nodes a CPU, and the numbers of nobody before them; a power of two.
 const NODES: usize = ((MOST + 1) * 4).next_power_of_two();
@@ -42,6 +44,18 @@ static STEAL: [StealTime<AtomicU32>; MOST] = [const {
     StealTime { steal: [ZERO; 2], version: ZERO, flags: ZERO, preempted: ZERO, padding: [ZERO; 11] }
 }; MOST];
 
+/// What guest and host tell each other.
+pub static BOARD: Board = Board::EMPTY;
+
+/// Rings for the host.
+pub fn ring() {
+    // SAFETY: a port that somebody listens at, or nobody.
+    unsafe { out8(BELL_PORT, 0) };
+}
+
+/// How long a CPU halts that yields: as long as it takes a host to run another.
+const DOZE_NS: u32 = 20_000;
+
 /// What was found out about the machine, and asked for.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
@@ -55,6 +69,8 @@ pub struct Settings {
     pub amd: bool,
     /// Places for the NUMA-aware locks.
     pub places: u32,
+    /// At which acquisitions the host is asked to stop a CPU.
+    pub preempt: Option<Plan>,
     /// The tunables.
     pub tuning: Tuning,
 }
@@ -70,6 +86,7 @@ static SETTINGS: Global = Global(UnsafeCell::new(Settings {
     nmi_only: false,
     amd: false,
     places: 1,
+    preempt: None,
     tuning: Tuning::DEFAULT,
 }));
 
@@ -98,14 +115,17 @@ pub unsafe fn configure(options: &Options, features: Features, amd: bool) {
         nmi_only: options.kick == Kick::Nmi,
         amd,
         places: options.places,
+        preempt: options.preempt,
         tuning: options.tuning,
     };
     // SAFETY: G3.
     unsafe { *SETTINGS.0.get() = settings };
 }
 
-/// Tells KVM where to write whether this CPU runs.
+/// Tells the host how this CPU is called, and KVM where to write whether it runs.
 pub fn begin() {
+    let me = cpu::this();
+    BOARD.seats[me.number() as usize].apic_id.store(me.apic_id.load(Relaxed) + 1, Relaxed);
     if settings().features.steal_time {
         let page = &raw const STEAL[cpu::this().number() as usize] as u64;
         // SAFETY: the feature says that the register is there; the page is KVM's from here on.
@@ -142,7 +162,7 @@ const ZERO_64: AtomicU64 = AtomicU64::new(0);
 
 /// What a CPU's halts and kicks were, so far.
 #[repr(C, align(128))]
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Counts {
     /// Halts with interrupts on.
     pub halts_on: AtomicU64,
@@ -158,6 +178,14 @@ pub struct Counts {
     pub kicks_nmi: AtomicU64,
     /// Kicks by hypercall.
     pub kicks_hypercall: AtomicU64,
+    /// Undirected yields.
+    pub yields: AtomicU64,
+    /// Directed yields by hypercall.
+    pub yields_hypercall: AtomicU64,
+    /// Times that KVM said that somebody does not run, when asked.
+    pub seen_preempted: AtomicU64,
+    /// The same of the board.
+    pub seen_stopped: AtomicU64,
     /// Events of the locks.
     events: [AtomicU64; Event::ALL.len()],
 }
@@ -171,6 +199,10 @@ static COUNTS: [Counts; MOST] = [const {
         kicks_vector: ZERO_64,
         kicks_nmi: ZERO_64,
         kicks_hypercall: ZERO_64,
+        yields: ZERO_64,
+        yields_hypercall: ZERO_64,
+        seen_preempted: ZERO_64,
+        seen_stopped: ZERO_64,
         events: [ZERO_64; Event::ALL.len()],
     }
 }; MOST];
@@ -178,6 +210,11 @@ static COUNTS: [Counts; MOST] = [const {
 /// A count of all CPUs together.
 pub fn sum(of: impl Fn(&Counts) -> &AtomicU64) -> u64 {
     COUNTS.iter().map(|counts| of(counts).load(Relaxed)).sum()
+}
+
+/// Nanoseconds that the host has kept from all CPUs together; 0 where it does not say.
+pub fn stolen() -> u64 {
+    STEAL.iter().map(|page| page.stolen().unwrap_or(0)).sum()
 }
 
 /// How often `event` was counted.
@@ -340,8 +377,31 @@ impl<E: GuestEvents> Platform for Guest<E> {
 
     #[inline]
     fn is_preempted(&self, cpu: CpuId) -> bool {
-        let page = STEAL.get(cpu.number() as usize);
-        page.is_some_and(|page| page.preempted.load(Relaxed) & kvm::PREEMPTED != 0)
+        let cpu = cpu.number() as usize % MOST;
+        let counts = mine();
+        let says = if STEAL[cpu].preempted.load(Relaxed) & kvm::PREEMPTED != 0 {
+            &counts.seen_preempted
+        } else if BOARD.seats[cpu].stopped.load(Relaxed) != 0 {
+            &counts.seen_stopped
+        } else {
+            return false;
+        };
+        says.fetch_add(1, Relaxed);
+        true
+    }
+
+    /// Halts for a moment. No hypervisor has a call for "whoever can use it", and pause instructions do not
+    /// leave the CPU: a waiter that was woken would stand in line behind this very one until its slice ends.
+    fn yield_cpu(&self) {
+        let me = cpu::this();
+        if me.level() > 0 || !interrupts_on() {
+            return self.relax(1);
+        }
+        mine().yields.fetch_add(1, Relaxed);
+        me.dozes.store(1, Relaxed);
+        apic::timer_once(TIMER, DOZE_NS);
+        // SAFETY: in ring 0; the word is static. The timer changes it, or any interrupt ends this.
+        unsafe { halt_while(me.dozes.as_ptr(), 1) };
     }
 
     #[inline]
@@ -349,9 +409,20 @@ impl<E: GuestEvents> Platform for Guest<E> {
         if settings().features.sched_yield {
             let name = CPUS[holder.number() as usize % MOST].apic_id.load(Relaxed);
             hypercall(kvm::SCHED_YIELD, name.into(), 0);
+            mine().yields_hypercall.fetch_add(1, Relaxed);
         } else {
             self.yield_cpu();
         }
+    }
+
+    #[inline]
+    fn holder_enter(&self) {
+        BOARD.keep(cpu::this().number());
+    }
+
+    #[inline]
+    fn holder_exit(&self) {
+        BOARD.give_up(cpu::this().number(), ring);
     }
 
     #[inline]

@@ -5,7 +5,8 @@ use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 use crate::hardware::cpu::{self, Cpu, HOLDS};
-use crate::hardware::{clock, exit, serial};
+use crate::hardware::entry::TIMER;
+use crate::hardware::{apic, clock, exit, serial};
 use crate::options::{LOCKS, TESTS};
 
 /// When; 0 for never.
@@ -25,6 +26,36 @@ pub fn end() {
     DEADLINE.store(0, Relaxed);
 }
 
+/// Time that somebody is willing to wait, in which the machine runs: a standstill does not count.
+#[derive(Debug)]
+pub struct Patience {
+    end: u64,
+    last: u64,
+}
+
+impl Patience {
+    /// From now on.
+    #[must_use]
+    pub fn new(ns: u64) -> Self {
+        let now = clock::now_ns();
+        Self { end: now + ns, last: now }
+    }
+
+    /// Whether it has ended. To be asked again and again.
+    pub fn is_over(&mut self) -> bool {
+        self.is_over_at(clock::now_ns())
+    }
+
+    fn is_over_at(&mut self, now: u64) -> bool {
+        let gap = now.saturating_sub(self.last);
+        if gap > STANDSTILL_NS {
+            self.end += gap;
+        }
+        self.last = now;
+        now > self.end
+    }
+}
+
 /// A gap between two ticks in which nobody can have done anything: the whole machine stood still.
 const STANDSTILL_NS: u64 = 1_000_000_000;
 /// Time of the last tick.
@@ -32,9 +63,23 @@ static TICKED: AtomicU64 = AtomicU64::new(0);
 /// When an NMI found the deadline passed, and nobody had moved it; 0 if none has.
 static SUSPECTED: AtomicU64 = AtomicU64::new(0);
 
-/// The first CPU's timer: ends the guest where the time has passed. Time in which the host ran none of
-/// this does not count.
+/// Nanoseconds between two looks of the first CPU.
+const TICK_NS: u32 = 10_000_000;
+
+/// Lets the timer of the first CPU tick, from now on.
+pub fn begin() {
+    apic::timer_once(TIMER, TICK_NS);
+}
+
+/// Everybody's timer. The first CPU's ends the guest where the time has passed. Time in which the host ran
+/// none of this does not count.
 pub fn tick() {
+    let me = cpu::this();
+    me.dozes.store(0, Relaxed);
+    if me.number() != 0 {
+        return;
+    }
+    begin();
     let now = clock::now_ns();
     let gap = now - TICKED.swap(now, Relaxed).min(now);
     if gap > STANDSTILL_NS && DEADLINE.load(Relaxed) != 0 {
@@ -95,3 +140,18 @@ fn say() {
 }
 
 const LEVELS: [&str; 4] = ["task", "interrupt", "nested interrupt", "NMI"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_standstill_does_not_end_patience_and_time_does() {
+        let mut patience = Patience { end: 3 * STANDSTILL_NS, last: 0 };
+        assert!(!patience.is_over_at(STANDSTILL_NS));
+        assert!(!patience.is_over_at(100 * STANDSTILL_NS), "nobody ran");
+        assert!(!patience.is_over_at(101 * STANDSTILL_NS));
+        assert!(!patience.is_over_at(102 * STANDSTILL_NS));
+        assert!(patience.is_over_at(102 * STANDSTILL_NS + 1));
+    }
+}

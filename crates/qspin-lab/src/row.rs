@@ -111,6 +111,10 @@ pub struct Row {
     pub partial: bool,
     /// How evenly the lock was shared.
     pub fairness: Fairness,
+    /// Length of the run of its own from which fairness and waits are; absent where they are the
+    /// rounds'.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fairness_s: Option<f64>,
     /// CPU time of all threads an operation, ns.
     pub cpu_ns_per_op: Option<f64>,
     /// Time an operation beyond the work itself (critical and outside), ns.

@@ -249,3 +249,16 @@ fn unknown_words_are_one_line_too() {
     assert_said(&["bench", "--thread", "2"], &["--threads"]);
     assert_said(&["bench", "extra"], &["extra", "Usage: qspin bench"]);
 }
+
+#[test]
+fn a_grid_decides_for_itself() {
+    assert_said(&["bench", "--grid", "all"], &["default", "quick", "disturbed", "rwlock"]);
+    assert_said(&["bench", "--grid", "default", "--quick"], &["--grid quick"]);
+    assert_said(&["bench", "--grid", "default", "--hogs", "2"], &["leave out --hogs"]);
+    assert_said(&["bench", "--grid", "rwlock", "--workload", "rw"], &["leave out --workload"]);
+    assert_said(&["bench", "--grid", "quick", "--locks", "mutex,tas"], &["std", "parking_lot"]);
+    assert_said(&["bench", "--grid", "quick", "--locks", "std-rw"], &["--grid rwlock"]);
+    assert_said(&["bench", "--grid", "quick", "--locks", "floor,std"], &["one thread only"]);
+    assert_said(&["bench", "--table", "/tmp/grid.md"], &["--grid default"]);
+    assert_said(&["bench", "--grid", "quick", "--table", "/no/such/file.md"], &["/no/such"]);
+}

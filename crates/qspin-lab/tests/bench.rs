@@ -195,6 +195,56 @@ fn pins_and_overcommitment_are_in_the_rows() {
     assert_eq!(rows[1]["params"]["overcommit"], 2);
 }
 
+/// A grid of one cell.
+const ONE_CELL: [&str; 10] =
+    ["--threads", "2", "--critical", "0", "--outside", "0", "--rounds", "2", "--seconds", "0.005"];
+
+#[test]
+fn a_grid_judges_its_first_lock_and_writes_what_it_prints() {
+    let directory = tempfile::tempdir().unwrap();
+    let (out, table) = (directory.path().join("rows.jsonl"), directory.path().join("grid.md"));
+    let files = ["--out", out.to_str().unwrap(), "--table", table.to_str().unwrap()];
+    let locks = ["bench", "--grid", "quick", "--locks", "yield,std,tas"];
+    let printed = qspin(&[&locks[..], &ONE_CELL, &files].concat()).assert().success();
+    let printed = String::from_utf8(printed.get_output().stdout.clone()).unwrap();
+    assert_eq!(fs::read_to_string(&table).unwrap().trim(), printed.trim());
+    assert!(printed.contains("`yield` against the best of `std`"), "{printed}");
+    assert!(printed.contains("1 cell: ") && printed.contains("0, 0; 2 threads"), "{printed}");
+    assert!(printed.contains("too few for an interval"), "{printed}");
+    let rows = read(&out);
+    assert_eq!(locks_at(&rows[1..], 2), ["yield", "std", "tas"]);
+    for row in &rows[1..] {
+        assert_eq!(row["fairness_s"], 0.05);
+        assert!(row["wait_ns"]["samples"].as_u64().unwrap() > 0, "{row}");
+    }
+}
+
+#[test]
+fn a_disturbed_grid_arranges_its_disturbances_or_says_why_not() {
+    let locks = ["bench", "--grid", "disturbed", "--locks", "yield,std"];
+    let found = rows_of("0.005", &[&locks[1..], &ONE_CELL[..6]].concat());
+    let with =
+        |name: &str| found[1..].iter().filter(|row| row["params"].get(name).is_some()).count();
+    // Two and four hogs inside, sleepers and yielders, for two locks; two quotas where they can be made.
+    assert_eq!((with("hogs_inside"), with("holder")), (4, 4));
+    let skipped = found[0]["warnings"].to_string().contains("Skipped: the cells with a quota");
+    assert_eq!(with("quota"), if skipped { 0 } else { 4 });
+    let hogs = found[1..].iter().filter(|row| row["hogs"].as_u64().unwrap() > 0).count();
+    assert_eq!(hogs, 4);
+}
+
+#[test]
+fn a_grid_of_reader_writer_locks_has_their_mixes() {
+    let locks = ["--grid", "rwlock", "--locks", "default-rw,std-rw"];
+    let found = rows_of("0.005", &[&locks[..], &ONE_CELL[..6]].concat());
+    let mixes: Vec<_> = found[1..]
+        .iter()
+        .map(|row| (&row["params"]["readers"], &row["params"]["writers"]))
+        .collect();
+    assert_eq!(mixes.len(), 10);
+    assert!(mixes.iter().any(|(readers, writers)| **readers == 99 && **writers == 1));
+}
+
 #[test]
 fn locktorture_prints_its_line() {
     let output = qspin(&["bench", "--workload", "locktorture", "--seconds", "0.01"])

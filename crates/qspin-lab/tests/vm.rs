@@ -42,8 +42,25 @@ fn wrong_input_is_answered_with_what_would_be_right() {
         (["--qemu", "no-such-qemu"], "apt-get install qemu-system-x86"),
         (["--qemu", "/etc/passwd"], "apt-get install qemu-system-x86"),
         (["--out", "/no/such/directory/x"], "does not exist"),
+        (["--preempt", "holder"], "holder:5ms:p=0.01"),
+        (["--preempt", "owner:5ms:p=0.01"], "holder:5ms:p=0.01"),
+        (["--preempt", "holder:5:p=0.01"], "no unit"),
+        (["--preempt", "holder:5ms:p=2"], "at most 1"),
+        (["--preempt", "next:2s:p=1"], "too long"),
+        (["--seed", "5"], "--preempt"),
+        (["--apic", "x3"], "auto, x, x2"),
     ] {
         let said = complaint(&args);
+        assert!(said.contains(right), "{args:?}: {said}");
+    }
+    for (args, right) in [
+        (&["--honour-hints"][..], "--preempt"),
+        (&["--preempt", "holder:5ms:p=1", "--seed", "-1"], "0 to 18446744073709551615"),
+        (&["--preempt", "holder:5ms:p=1", "--suite"], "cannot be used with"),
+        (&["--accel", "vmm", "--machine", "pc"], "about QEMU"),
+        (&["--accel", "vmm", "--qemu", "/bin/sh"], "about QEMU"),
+    ] {
+        let said = complaint(args);
         assert!(said.contains(right), "{args:?}: {said}");
     }
 }
@@ -169,6 +186,79 @@ fn a_hang_says_who_waits_for_what() {
     for said in ["CPU 0 holds ticket (task)", "CPU 1 waits for ticket", "CPU 2 waits for ticket"] {
         assert!(stderr.contains(said), "{stderr}");
     }
+}
+
+/// Two locks, whose holder or next waiter is stopped; `None`, with a line, where that is not possible.
+fn preempted(args: &[&str]) -> Option<(String, Vec<Row>)> {
+    let directory = tempfile::tempdir().unwrap();
+    let mut vm = qspin();
+    vm.args(["vm", "--locks", "paravirt,ticket", "--seconds", "0.2", "--out", "rows.jsonl"]);
+    let output = vm.args(args).current_dir(&directory).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    if output.status.code() == Some(2) && (stderr.contains("ptrace") || stderr.contains("KVM")) {
+        println!("skipped: {args:?} ({stderr})");
+        return None;
+    }
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    let text = fs::read_to_string(directory.path().join("rows.jsonl")).unwrap();
+    let rows: Vec<Row> =
+        text.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(rows.len(), 2);
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    let said = stdout.lines().find(|line| line.starts_with("preempted ")).unwrap().to_owned();
+    Some((said, rows))
+}
+
+/// The numbers of a text.
+fn numbers(text: &str) -> Vec<f64> {
+    let words = text.split(|other: char| !other.is_ascii_digit() && other != '.');
+    words.filter_map(|word| word.parse().ok()).collect()
+}
+
+#[test]
+fn the_holder_is_stopped_on_purpose() {
+    if !has_qemu() {
+        return;
+    }
+    let args = ["--accel", "tcg", "--vcpus", "3", "--preempt", "holder:2ms:p=0.1", "--seed", "9"];
+    let Some((said, rows)) = preempted(&args) else { return };
+    for row in &rows {
+        assert_eq!(row.params["preempt"], "holder:2ms:p=0.1");
+        assert_eq!((&row.params["seed"], &row.params["hints"]), (&9.into(), &"ignored".into()));
+    }
+    assert!(rows.iter().any(|row| row.platform["struck"] > 0), "{rows:?}");
+    // "preempted 12 of 12 times, for 2.1 ms each (2.0 to 3.0); 12 of them while it held the lock"
+    let found = numbers(&said);
+    assert!(found[0] > 0.0 && found[0] == found[1], "{said}");
+    assert!(found[3] >= 2.0, "none is let go on before its time: {said}");
+    assert_eq!(found[5], found[0], "all held the lock: {said}");
+}
+
+#[test]
+fn a_hint_keeps_the_holder_running_and_the_next_waiter_can_be_stopped() {
+    if !has_qemu() {
+        return;
+    }
+    let tcg = ["--accel", "tcg", "--vcpus", "3", "--preempt"];
+    let hinted = [&tcg[..], &["holder:2ms:p=0.1", "--honour-hints"]].concat();
+    let Some((said, rows)) = preempted(&hinted) else { return };
+    assert_eq!(rows[0].params["hints"], "honoured");
+    assert!(said.contains("; 0 of them while it held the lock; a hint put off "), "{said}");
+    let next = [&tcg[..], &["next:2ms:p=0.1"]].concat();
+    let Some((said, _)) = preempted(&next) else { return };
+    assert!(numbers(&said)[0] > 0.0 && said.contains("while it waited"), "{said}");
+}
+
+#[test]
+fn our_own_monitor_stops_its_cpus() {
+    let args = ["--accel", "vmm", "--vcpus", "2", "--preempt", "holder:2ms:p=1"];
+    let Some((said, rows)) = preempted(&args) else { return };
+    assert_eq!(
+        (&rows[0].params["accel"], &rows[0].params["machine"]),
+        (&"vmm".into(), &"vmm".into())
+    );
+    let found = numbers(&said);
+    assert!(found[0] > 0.0 && found[0] == found[1] && found[5] == found[0], "{said}");
 }
 
 #[test]

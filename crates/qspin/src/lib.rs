@@ -5,6 +5,7 @@
 //!
 //! | module | the lock | bytes | fair | waits |
 //! |---|---|---|---|---|
+//! | [`mutex`] | **the default mutex**, [`Mutex`] | 4 | nobody is forgotten | looks, yields, then sleeps |
 //! | [`native`] | queued spinlock | 4 | first come, first served | spins on its own cache line |
 //! | [`mcs`] | MCS lock | 8 | first come, first served | spins on its own cache line |
 //! | [`paravirt`] | queued spinlock, culled | 4 | nobody is forgotten | spins, then halts |
@@ -19,13 +20,14 @@
 //! | [`yielding`] | test-and-set that yields the CPU | 4 | no | spins, then yields |
 //! | [`simple`] | test-and-set with its owner in the word | 4 | no | spins, then yields |
 //! | [`select`] | one of them, chosen when the program starts | 4 | as chosen | as chosen |
+//! | [`rwlock`] | **the default reader-writer lock**, [`RwLock`] | 8 | nobody is forgotten | looks, yields, then sleeps |
 //! | [`queued_rw`] | reader-writer lock | 8 | readers and writers alike | spins |
 //!
-//! The name `qspin::Mutex` is reserved for the default mutex. Until it is there: with at most
-//! as many threads as CPUs take [`native`], with more take [`paravirt`], and measure.
+//! [`Mutex`] is for loads that nobody knows beforehand. The others are for those who do: with at most as many
+//! threads as CPUs [`native`], with more [`paravirt`], on a machine whose cores are far apart [`cna`].
 //!
 //! ```
-//! use qspin::native::Mutex;
+//! use qspin::Mutex;
 //!
 //! static COUNT: Mutex<u64> = Mutex::new(0);
 //!
@@ -55,13 +57,78 @@
 
 #![warn(missing_docs)]
 
+pub mod condvar;
 pub mod events;
 mod excerpt;
 #[macro_use]
 mod typed;
+pub mod once;
 pub mod platform;
 pub mod select;
 pub mod tuning;
+
+typed_mutex! {
+    /// The default mutex, [`crate::Mutex`]: for loads that nobody knows beforehand.
+    ///
+    /// Its release is a plain store; waiters look for some microseconds, yield, and sleep. See
+    /// [`qspin_core::mutex`]. With times:
+    ///
+    /// ```
+    /// use std::time::{Duration, Instant};
+    ///
+    /// let lock = qspin::Mutex::new(0);
+    /// let guard = lock.lock();
+    /// assert!(lock.try_lock_for(Duration::ZERO).is_none());
+    /// assert!(lock.try_lock_until(Instant::now() + Duration::from_millis(1)).is_none());
+    /// drop(guard);
+    /// assert_eq!(*lock.try_lock_for(Duration::MAX).unwrap(), 0);
+    /// ```
+    mutex: qspin_core::mutex::DefaultLock
+}
+
+typed_rwlock! {
+    /// The default reader-writer lock, [`crate::RwLock`].
+    ///
+    /// Readers share it; a writer closes it to further ones, so neither starves. See
+    /// [`qspin_core::rwlock_default`]. A thread that reads already and reads again may wait for a writer that
+    /// waits for it: do not.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use qspin::RwLock;
+    /// use qspin::rwlock::{RwLockUpgradableReadGuard, RwLockWriteGuard};
+    ///
+    /// static NAMES: RwLock<Vec<String>> = RwLock::new(Vec::new());
+    ///
+    /// NAMES.write().push("one".to_owned());
+    /// let (one, other) = (NAMES.read(), NAMES.read());
+    /// assert_eq!(one.len() + other.len(), 2);
+    /// assert!(NAMES.try_write_for(Duration::from_millis(1)).is_none());
+    /// drop((one, other));
+    ///
+    /// // One may read with the right to write later, beside other readers.
+    /// let looks = NAMES.upgradable_read();
+    /// assert!(NAMES.try_read().is_some() && NAMES.try_upgradable_read().is_none());
+    /// let mut writes = RwLockUpgradableReadGuard::upgrade(looks);
+    /// writes.push("two".to_owned());
+    /// assert_eq!(RwLockWriteGuard::downgrade(writes).len(), 2);
+    /// ```
+    ///
+    /// What is not to be shared is not shared by readers:
+    ///
+    /// ```compile_fail,E0277
+    /// fn shared<T: Sync>(_: T) {}
+    /// shared(qspin::RwLock::new(std::cell::Cell::new(0)));
+    /// ```
+    rwlock: qspin_core::rwlock_default::DefaultRwLock
+}
+
+pub use condvar::Condvar;
+pub use lock_api::WaitTimeoutResult;
+pub use mutex::{MappedMutexGuard, Mutex, MutexGuard, RawLock as RawMutex};
+pub use once::Once;
+pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 typed_mutex! {
     /// The queued spinlock of Linux: fair, four bytes, each waiter on a cache line of its own.
@@ -170,6 +237,10 @@ typed_rwlock! {
 }
 
 const _: () = {
+    assert!(size_of::<Mutex<()>>() == 4);
+    assert!(size_of::<RwLock<()>>() == 8);
+    assert!(size_of::<Condvar>() <= 16);
+    assert!(size_of::<Once>() == 4);
     assert!(size_of::<native::RawLock>() == 4);
     assert!(size_of::<backoff::RawLock>() == 4);
     assert!(size_of::<tas::RawLock>() == 4);

@@ -21,6 +21,9 @@ macro_rules! typed_mutex {
             pub type MutexGuard<'a, T> = lock_api::MutexGuard<'a, RawLock, T>;
             /// A guard to a part of the value.
             pub type MappedMutexGuard<'a, T> = lock_api::MappedMutexGuard<'a, RawLock, T>;
+            /// Proof that the lock is held, which keeps it alive.
+            #[cfg(feature = "arc_lock")]
+            pub type ArcMutexGuard<T> = lock_api::ArcMutexGuard<RawLock, T>;
 
             /// As [`RawLock`], counting its events in `E`: [`Counted`], or a group that
             /// [`counter_group!`](crate::counter_group) has made.
@@ -61,6 +64,22 @@ macro_rules! typed_rwlock {
             pub type RwLockReadGuard<'a, T> = lock_api::RwLockReadGuard<'a, RawRwLock, T>;
             /// Proof that the lock is held for writing.
             pub type RwLockWriteGuard<'a, T> = lock_api::RwLockWriteGuard<'a, RawRwLock, T>;
+            /// A guard to a part of the value, for reading.
+            pub type MappedRwLockReadGuard<'a, T> =
+                lock_api::MappedRwLockReadGuard<'a, RawRwLock, T>;
+            /// A guard to a part of the value, for writing.
+            pub type MappedRwLockWriteGuard<'a, T> =
+                lock_api::MappedRwLockWriteGuard<'a, RawRwLock, T>;
+            /// Proof that the lock is held for reading, by one that may become the writer, where the lock
+            /// has that.
+            pub type RwLockUpgradableReadGuard<'a, T> =
+                lock_api::RwLockUpgradableReadGuard<'a, RawRwLock, T>;
+            /// Proof that the lock is held for reading, which keeps it alive.
+            #[cfg(feature = "arc_lock")]
+            pub type ArcRwLockReadGuard<T> = lock_api::ArcRwLockReadGuard<RawRwLock, T>;
+            /// Proof that the lock is held for writing, which keeps it alive.
+            #[cfg(feature = "arc_lock")]
+            pub type ArcRwLockWriteGuard<T> = lock_api::ArcRwLockWriteGuard<RawRwLock, T>;
 
             /// As [`RawRwLock`], counting its events in `E`: [`Counted`], or a group that
             /// [`counter_group!`](crate::counter_group) has made.

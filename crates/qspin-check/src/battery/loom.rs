@@ -31,6 +31,11 @@ const NEAR: usize = 3;
 /// The same where waiters halt.
 const NEAR_HALTED: usize = 2;
 
+/// The same where they sleep beside the lock: joining the sleepers is twenty steps.
+const SLEEPING: usize = 2;
+/// Four such.
+const SLEEPING_FOUR: Option<usize> = Some(1);
+
 /// Four CPUs, whose queue is complete before the lock is released for the first time.
 const ASIDE: Option<usize> = Some(2);
 /// The same where waiters halt, and one of them comes again: one preemption is 100 000 executions.
@@ -166,7 +171,11 @@ fn for_halting(traits: Traits) -> Vec<Check> {
     if traits.near_first && traits.step {
         return for_near_halting();
     }
-    let most = if traits.near_first { NEAR_HALTED } else { usize::MAX };
+    let most = match traits {
+        Traits { sleeps: true, .. } => SLEEPING,
+        Traits { near_first: true, .. } => NEAR_HALTED,
+        _ => usize::MAX,
+    };
     up_to(most, for_halting_in_turn(traits))
 }
 
@@ -183,9 +192,13 @@ fn for_halting_in_turn(traits: Traits) -> Vec<Check> {
         one(if traits.one_word { HALTED_FOUR } else { HALTED }, queue("queue-vain").vain_halts(1)),
     ];
     if !traits.one_word {
-        checks.push(one(HALTED_FOUR, Scenario::new("four", vec![write(); 4])));
+        let bound = if traits.sleeps { SLEEPING_FOUR } else { HALTED_FOUR };
+        checks.push(one(bound, Scenario::new("four", vec![write(); 4])));
     }
     if traits.step {
+        if traits.shared {
+            checks.extend(for_sleeping_readers());
+        }
         return checks;
     }
     let try_last = vec![Section(0, Write), Try(0, Write)];
@@ -215,6 +228,21 @@ fn for_halting_in_turn(traits: Traits) -> Vec<Check> {
         ]);
     }
     checks
+}
+
+/// Readers that sleep, and writers that do.
+fn for_sleeping_readers() -> Vec<Check> {
+    let together = || vec![Together(0, 2)];
+    let write_read = vec![vec![Watched(0, Write)], vec![Watched(0, Read)]];
+    let write_then_try = vec![Section(0, Write), Try(0, Read)];
+    let try_then_read = vec![Try(0, Write), Section(0, Read)];
+    vec![
+        one(HALTED, Scenario::new("write-read", write_read)),
+        one(HALTED, Scenario::new("share", vec![together(), together()])),
+        one(HALTED, Scenario::new("try-read-twice", vec![write_then_try, try_then_read])),
+        one(HALTED_FOUR, held("read-held", Read, write(), read())),
+        one(HALTED_FOUR, held("write-held", Write, read(), read())),
+    ]
 }
 
 fn for_readers() -> Vec<Check> {

@@ -3,8 +3,9 @@
 use qspin_core::events::Event::{
     self, CnaFlush, CnaLocalHandoff, CnaPrioritised, CnaRemoteHandoff, CnaShuffleSkip, CnaSplice,
     HashCount, KickAheadCount, LockKickCount, LockNoNode, LockSlowpath, LockUseNode2, LockUseNode3,
-    LockUseNode4, PendingFailCount, PendingLockCount, PvLockStealing, PvWaitAgain, SpuriousWakeup,
-    UnlockKickCount, WaitEarlyCount, WaitHeadCount, WaitNodeCount,
+    LockUseNode4, MutexHeir, MutexSlowpath, PendingFailCount, PendingLockCount, PvLockStealing,
+    PvWaitAgain, SleepBarrier, SleepCount, SleepKick, SpuriousWakeup, UnlockKickCount,
+    WaitEarlyCount, WaitHeadCount, WaitNodeCount,
 };
 
 use crate::ledger::{Coverage, Reached};
@@ -17,6 +18,7 @@ pub fn missed_by_loom(subject: &dyn Subject, coverage: &Coverage) -> Vec<String>
         "native" => &[LockSlowpath, PendingLockCount, LockUseNode4, LockNoNode],
         "native-no-pending" | "mcs" | "ticket" => &[LockUseNode2, LockUseNode4, LockNoNode],
         "queued-rw" => &[LockSlowpath, PendingLockCount],
+        _ if subject.traits().sleeps => return missed_by_sleeping(subject, coverage),
         name if subject.traits().near_first => return missed_by_near(name, coverage, false),
         name => return missed_by_halting(name, coverage, false),
     };
@@ -34,10 +36,20 @@ pub fn missed_by_shuttle(subject: &dyn Subject, coverage: &Coverage) -> Vec<Stri
         "native-no-pending" | "mcs" | "ticket" => {
             &[LockUseNode2, LockUseNode3, LockUseNode4, LockNoNode]
         }
+        _ if subject.traits().sleeps => return missed_by_sleeping(subject, coverage),
         name if subject.traits().near_first => return missed_by_near(name, coverage, true),
         name => return missed_by_halting(name, coverage, true),
     };
     missed(events, coverage, true)
+}
+
+/// What a lock whose waiters sleep beside it has not reached.
+fn missed_by_sleeping(subject: &dyn Subject, coverage: &Coverage) -> Vec<String> {
+    let events: &[Event] = match subject.name() {
+        "mutex" => &[MutexSlowpath, MutexHeir, SleepCount, SleepBarrier, SleepKick, LockNoNode],
+        _ => &[SleepCount, SleepKick],
+    };
+    missed(events, coverage, !subject.traits().step)
 }
 
 /// What every lock must reach whose waiters are put aside.

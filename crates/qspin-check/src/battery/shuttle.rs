@@ -29,6 +29,9 @@ pub fn for_shuttle(traits: Traits) -> Vec<Arc<Scenario>> {
         scenarios.extend(for_near(traits));
     }
     if traits.step {
+        if traits.shared {
+            scenarios.extend(readers());
+        }
         return scenarios.into_iter().map(Arc::new).collect();
     }
     scenarios.extend((0..6).map(interrupted));
@@ -38,19 +41,25 @@ pub fn for_shuttle(traits: Traits) -> Vec<Arc<Scenario>> {
         scenarios.extend([1, 4, 7, 8, 9, 10, 11, 12].map(nested));
     }
     if traits.shared {
-        let read = |times| vec![Section(0, Read); times];
-        let both = || vec![Section(0, Read), Section(0, Write), Try(0, Read), Section(0, Read)];
+        let read = || vec![Section(0, Read)];
         let interrupted =
-            |at| vec![Interrupted(at, read(1), Box::new(Section(0, Read))), Section(0, Write)];
-        let readers = vec![write(2), read(3), read(3), read(3), write(1)];
-        scenarios.push(Scenario::new("readers", readers));
-        scenarios.push(Scenario::new("readers-eight", vec![both(); 8]));
+            |at| vec![Interrupted(at, read(), Box::new(Section(0, Read))), Section(0, Write)];
+        scenarios.extend(readers());
         scenarios.push(Scenario::new(
             "readers-interrupted",
             vec![interrupted(1), interrupted(2), interrupted(4), interrupted(6), write(2)],
         ));
     }
     scenarios.into_iter().map(Arc::new).collect()
+}
+
+/// Readers and writers, and those that are both.
+fn readers() -> [Scenario; 2] {
+    let write = |times| vec![Section(0, Write); times];
+    let read = |times| vec![Section(0, Read); times];
+    let both = || vec![Section(0, Read), Section(0, Write), Try(0, Read), Section(0, Read)];
+    let readers = vec![write(2), read(3), read(3), read(3), write(1)];
+    [Scenario::new("readers", readers), Scenario::new("readers-eight", vec![both(); 8])]
 }
 
 /// Queues that are complete before the lock is released for the first time, on two places and on

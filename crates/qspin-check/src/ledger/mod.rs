@@ -34,8 +34,8 @@ pub use paths::woke_in_vain;
 pub use secondary::{NodeWords, know_node, refused};
 pub use sections::{clock, entered, left, starts, writes};
 pub use waits::{
-    Wait, finished, halts_in_vain, looked_in_vain, may_look, saw_latest, set_trying, waits_for,
-    waits_for_any, waits_for_arrivals, waits_for_kick,
+    Wait, dozes_in_vain, finished, halts_in_vain, looked_in_vain, may_look, saw_latest, set_trying,
+    waits_for, waits_for_any, waits_for_arrivals, waits_for_kick,
 };
 
 use crate::failure::{Failure, Kind};
@@ -80,6 +80,8 @@ pub enum Role {
     Node,
     /// The address in an entry of the table of halted waiters.
     Entry,
+    /// A word of a sleeper's record, or of a bucket of sleepers.
+    Sleeper,
     /// A word of the harness.
     Harness,
 }
@@ -116,6 +118,10 @@ struct Slot {
     vain: Option<(WordId, u64, u32)>,
     /// The ledger's clock at its last operation.
     clock: u64,
+    /// How many changes are its own.
+    own_changes: u64,
+    /// How many changes of others there had been when it dozed last, and how often it has dozed since.
+    dozed: (u64, u32),
     steps: u32,
     trace: outcomes::Trace,
     interrupt: Option<(u32, Handler)>,
@@ -249,6 +255,12 @@ pub fn making<R>(role: Role, make: impl FnOnce() -> R) -> R {
     result
 }
 
+/// The role of the words that are being made.
+#[must_use]
+pub fn role() -> Role {
+    MAKING.get()
+}
+
 /// Registers a word.
 pub fn register(value: u32) -> WordId {
     let role = MAKING.get();
@@ -360,6 +372,7 @@ pub fn stepped(id: WordId, from: u32, to: u32, begins: bool) -> Result<bool, Fai
         let (role, part) = (word.role, word.part);
         ledger.slots[slot].saw_latest = true;
         ledger.slots[slot].clock = clock;
+        ledger.slots[slot].own_changes += 1;
         outcomes::did(&mut ledger.slots[slot], id, to);
         let known = paths::went_on(ledger, id, to);
         let Some(rules) = ledger.rules else { return Ok(known) };

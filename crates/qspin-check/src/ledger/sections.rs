@@ -22,6 +22,8 @@ pub fn entered(lock: usize, mode: Mode, start: u64, interrupt: bool) -> Result<(
     with(|ledger| {
         let (fifo, bypass) = (ledger.check_fifo, ledger.bypass);
         ledger.sections += 1;
+        // What it has interrupted goes on, and has not looked yet.
+        ledger.slots[slot].dozed = (0, 0);
         let lock = &mut ledger.locks[lock];
         if fifo {
             match lock.arrivals.pop_front().map(|first| first.slot) {

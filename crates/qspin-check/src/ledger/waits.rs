@@ -153,6 +153,23 @@ pub fn halts_in_vain() -> bool {
     })
 }
 
+/// How often a context dozes while nobody else changes anything, before it finds nothing new: it goes
+/// through what it looks at, and may see old values.
+const VAIN_DOZES: u32 = 3;
+
+/// The running context sleeps for a short time. Returns whether it would find what it has found before.
+pub fn dozes_in_vain() -> bool {
+    let slot = current();
+    with(|ledger| {
+        let clock = ledger.clock;
+        let slot = &mut ledger.slots[slot];
+        let others = clock - slot.own_changes;
+        let times = if slot.dozed.0 == others { slot.dozed.1 + 1 } else { 1 };
+        slot.dozed = (others, times);
+        times > VAIN_DOZES
+    })
+}
+
 /// Whether the wait of the running context may have ended. Ends it if so.
 pub fn may_look() -> bool {
     let slot = current();

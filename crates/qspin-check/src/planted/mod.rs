@@ -3,6 +3,7 @@
 //! limit of a real lock be caught, or it is no limit any more.
 
 pub mod axes;
+pub mod beside;
 pub mod flag;
 pub mod halt;
 pub mod numa;
@@ -20,8 +21,8 @@ use crate::failure::Kind;
 use crate::ledger::Rules;
 use crate::machine::Machine;
 use crate::subject::{
-    Exclusive, Family, Mcs, NEAR_HALTING_STEP, NEAR_STEP, NoPending, Of, PLAIN, READERS, STEP,
-    Shared, Subject, Traits, WITH_NODES, family, rules, tunings, variants,
+    BESIDE, BESIDE_READERS, Exclusive, Family, Mcs, NEAR_HALTING_STEP, NEAR_STEP, NoPending, Of,
+    PLAIN, READERS, STEP, Shared, Subject, Traits, WITH_NODES, family, rules, tunings, variants,
 };
 use crate::weakening::Weakening;
 use crate::word::Word;
@@ -223,6 +224,30 @@ small!(
     rw::SmallRw<Word<M>, { rw::IGNORES_WRITER }>
 );
 
+/// Something small that sleeps beside its word.
+macro_rules! beside {
+    ($family:ident = $name:literal, $traits:expr, $wrap:ident, $lock:ident, $flaw:ident) => {
+        family!(
+            /// A small lock whose waiters sleep beside it.
+            $family = $name, $traits, rules::ANYTHING, $wrap<beside::$lock<Word<M>, { beside::$flaw }>>,
+            tunings::MUTEX_SLEEPY
+        );
+    };
+}
+
+beside!(SoundOnce = "small-once", BESIDE, Exclusive, SmallOnce, NO_FLAW);
+beside!(OnceLooks = "planted-once-looks-first", BESIDE, Exclusive, SmallOnce, LOOKS_FIRST);
+beside!(OnceWakesOne = "planted-once-wakes-one", BESIDE, Exclusive, SmallOnce, WAKES_ONE);
+beside!(
+    MonitorReleases = "planted-wait-releases-first",
+    BESIDE,
+    Exclusive,
+    SmallMonitor,
+    RELEASES_FIRST
+);
+beside!(SoundGated = "small-gated-rw", BESIDE_READERS, Shared, SmallGated, NO_FLAW);
+beside!(GatedLooks = "planted-gate-looks-first", BESIDE_READERS, Shared, SmallGated, LOOKS_FIRST);
+
 const SMALL: Traits = Traits { release_waits: true, ..PLAIN };
 
 use rules::SMALL_QUEUE;
@@ -338,6 +363,9 @@ pub fn all() -> Vec<Planted> {
             "queue-vain",
             Kind::LostWakeup,
         ),
+        // The default mutex whose releases do not pass the light barrier. (Without the heavy one: see the
+        // list of weakenings that survive.)
+        missing("mutex-sleepy", Site::SleepLight, AcqRel, "two-twice", Kind::LostWakeup),
         bug(Of::<StaleRehalt>::VALUE, &[(Loom("vain"), Kind::Hash)]),
         bug(
             Of::<MarksFirst>::VALUE,
@@ -384,11 +412,29 @@ pub fn all() -> Vec<Planted> {
             Of::<ForgetsHalted>::VALUE,
             &[(Loom("aside"), Kind::LostWakeup), (Shuttle("full"), Kind::LostWakeup)],
         ),
+        bug(
+            Of::<OnceLooks>::VALUE,
+            &[(Loom("two-twice"), Kind::LostWakeup), (Shuttle("four"), Kind::LostWakeup)],
+        ),
+        bug(
+            Of::<OnceWakesOne>::VALUE,
+            &[(Loom("queue"), Kind::LostWakeup), (Shuttle("four"), Kind::LostWakeup)],
+        ),
+        bug(
+            Of::<MonitorReleases>::VALUE,
+            &[(Loom("two-twice"), Kind::LostWakeup), (Shuttle("four"), Kind::LostWakeup)],
+        ),
+        bug(
+            Of::<GatedLooks>::VALUE,
+            &[(Loom("two-twice"), Kind::LostWakeup), (Shuttle("four"), Kind::LostWakeup)],
+        ),
         // A limit that its file states, not a bug: its release waits for an interrupted waiter.
         bug(Of::<Mcs>::VALUE, &[(Loom("crossed"), Kind::Deadlock)]),
         bug(Of::<SoundQueue>::VALUE, &[]),
         bug(Of::<SoundHalt>::VALUE, &[]),
         bug(Of::<SoundFlag>::VALUE, &[]),
         bug(Of::<SoundRw>::VALUE, &[]),
+        bug(Of::<SoundOnce>::VALUE, &[]),
+        bug(Of::<SoundGated>::VALUE, &[]),
     ]
 }

@@ -3,6 +3,7 @@
 use qspin_core::admission::Admission;
 use qspin_core::backoff::{BackoffLock, TasLock};
 use qspin_core::mcs::McsLock;
+use qspin_core::mutex::DefaultLock;
 use qspin_core::order::{Fifo, Numa};
 use qspin_core::paravirt_ticket::ParavirtTicketLock;
 use qspin_core::platform::Platform;
@@ -11,18 +12,22 @@ use qspin_core::queued::{
     QueuedLock,
 };
 use qspin_core::rwlock::QueuedRwLock;
+use qspin_core::rwlock_default::DefaultRwLock;
 use qspin_core::simple::SimpleLock;
 use qspin_core::ticket::TicketLock;
 use qspin_core::waiting::{Halt, Spin, Waiting};
 use qspin_core::word::{LOCKED_MASK, PENDING};
 use qspin_core::yielding::YieldLock;
 
+use super::beside::{ALL, Monitor, ONE, Undone};
 use super::{
-    Exclusive, Family, HALTING, NEAR, NEAR_HALTING, NEAR_HALTING_STEP, NEAR_STEP, Of, PLAIN,
-    READERS, STEP, Shared, Subject, Traits, WITH_NODES, family, rules, tunings,
+    BESIDE, BESIDE_READERS, Exclusive, Family, HALTING, NEAR, NEAR_HALTING, NEAR_HALTING_STEP,
+    NEAR_STEP, Of, PLAIN, READERS, SLEEPING, SLEEPING_FENCED, SLEEPING_STEP, STEP, Shared, Subject,
+    Traits, WITH_NODES, family, rules, tunings,
 };
 use crate::ledger::Rules;
 use crate::machine::Machine;
+use crate::platform::Address;
 use crate::word::Word;
 
 family!(
@@ -125,6 +130,52 @@ family!(
     Exclusive<QueuedLock<Word<M>, Halt, Numa, NoPending>>, tunings::FLUSH_HALTING
 );
 
+family!(
+    /// The default mutex.
+    Mutex = "mutex", SLEEPING, rules::MUTEX, Exclusive<DefaultLock<Word<M>>>, tunings::MUTEX
+);
+family!(
+    /// The same where nobody looks before it sleeps.
+    MutexSleepy = "mutex-sleepy", SLEEPING_STEP, rules::MUTEX, Exclusive<DefaultLock<Word<M>>>,
+    tunings::MUTEX_SLEEPY
+);
+family!(
+    /// The same without a heavy barrier.
+    MutexFenced = "mutex-fenced", SLEEPING_FENCED, rules::MUTEX, Exclusive<DefaultLock<Word<M>>>,
+    tunings::MUTEX
+);
+
+/// What sleeps beside the default mutex.
+macro_rules! beside {
+    ($family:ident = $name:literal, $traits:expr, $lock:ty, $tuning:ident) => {
+        family!(
+            /// Beside the default mutex.
+            $family = $name, $traits, rules::ANYTHING, $lock, tunings::$tuning
+        );
+    };
+}
+
+beside!(DefaultRw = "default-rw", BESIDE_READERS, Shared<DefaultRwLock<Word<M>>>, MUTEX);
+beside!(
+    DefaultRwSleepy = "default-rw-sleepy",
+    BESIDE_READERS,
+    Shared<DefaultRwLock<Word<M>>>,
+    MUTEX_SLEEPY
+);
+beside!(
+    NotifyOne = "condvar-one",
+    BESIDE,
+    Exclusive<Monitor<Word<M>, Address<M>, ONE>>,
+    MUTEX_SLEEPY
+);
+beside!(
+    NotifyAll = "condvar-all",
+    BESIDE,
+    Exclusive<Monitor<Word<M>, Address<M>, ALL>>,
+    MUTEX_SLEEPY
+);
+beside!(Once = "once", BESIDE, Exclusive<Undone<Word<M>>>, MUTEX_SLEEPY);
+
 /// The strict halting lock with steps of the series on or off.
 macro_rules! step {
     ($family:ident = $name:literal, $tuning:expr) => {
@@ -184,6 +235,7 @@ pub fn locks() -> Vec<&'static dyn Subject> {
         Of::<ParavirtTicket>::VALUE,
         Of::<Cna>::VALUE,
         Of::<CnaParavirt>::VALUE,
+        Of::<Mutex>::VALUE,
     ]
 }
 
@@ -210,6 +262,13 @@ pub fn variants() -> Vec<&'static dyn Subject> {
         Of::<AdaptiveHistoryKickAhead>::VALUE,
         Of::<AdaptiveNeighbour>::VALUE,
         Of::<HeedPreempted>::VALUE,
+        Of::<MutexSleepy>::VALUE,
+        Of::<MutexFenced>::VALUE,
+        Of::<DefaultRw>::VALUE,
+        Of::<DefaultRwSleepy>::VALUE,
+        Of::<NotifyOne>::VALUE,
+        Of::<NotifyAll>::VALUE,
+        Of::<Once>::VALUE,
     ]);
     all
 }

@@ -1,5 +1,6 @@
 //! The locks under check, behind one interface.
 
+pub mod beside;
 pub mod catalogue;
 pub mod rules;
 pub(crate) mod tunings;
@@ -106,6 +107,10 @@ pub struct Traits {
     pub release_waits: bool,
     /// Waiters halt until they are kicked.
     pub halts: bool,
+    /// They sleep in a queue beside the lock.
+    pub sleeps: bool,
+    /// Releases may be plain stores, since there is a heavy barrier.
+    pub asymmetric: bool,
     /// Waiters that are near come first.
     pub near_first: bool,
     /// It differs from another lock in a step that is switched on or off, and is run through what
@@ -119,6 +124,8 @@ const NOTHING: Traits = Traits {
     one_word: false,
     release_waits: false,
     halts: false,
+    sleeps: false,
+    asymmetric: false,
     near_first: false,
     step: false,
 };
@@ -142,6 +149,19 @@ pub const NEAR_STEP: Traits = Traits { step: true, ..NEAR };
 pub const NEAR_HALTING: Traits = Traits { near_first: true, ..HALTING };
 /// The same with another tuning.
 pub const NEAR_HALTING_STEP: Traits = Traits { step: true, ..NEAR_HALTING };
+
+/// A lock whose waiters sleep beside it, released by a plain store where nobody does.
+pub const SLEEPING: Traits = Traits { sleeps: true, asymmetric: true, ..HALTING };
+/// The same with another tuning, or with a flaw.
+pub const SLEEPING_STEP: Traits = Traits { step: true, ..SLEEPING };
+/// The same without a heavy barrier.
+pub const SLEEPING_FENCED: Traits = Traits { asymmetric: false, ..SLEEPING_STEP };
+
+/// What sleeps beside the default mutex, and shares its pieces.
+/// Of those that are more than one word, four CPUs are more than loom can do in a minute.
+pub const BESIDE: Traits = Traits { one_word: true, ..SLEEPING_STEP };
+/// The same that admits readers.
+pub const BESIDE_READERS: Traits = Traits { shared: true, ..BESIDE };
 
 /// A lock, whatever the platform.
 pub trait Family: Send + Sync + 'static {

@@ -171,3 +171,19 @@ pub const ANYTHING: Rules = no_order(|_, _, _| true);
 /// A small queue: word 0 is the tail; whoever makes itself the tail has arrived.
 pub const SMALL_QUEUE: Rules =
     Rules { arrives: |index, _, to| index == 0 && to != 0, fifo: true, ..ANYTHING };
+
+const TAKEN: u32 = 1;
+const MARKS: u32 = 2 | 4;
+
+/// The default mutex: taken where it is free; released with or without its marks; marked while it is taken,
+/// or by the release that wakes somebody.
+pub const MUTEX: Rules = no_order(|_, from, to| {
+    let known = (from | to) & !(TAKEN | MARKS) == 0;
+    let set = to & !from;
+    let cleared = from & !to;
+    let takes = set == TAKEN;
+    let releases = cleared & TAKEN != 0 && set & !2 == 0;
+    let marks = set & TAKEN == 0 && cleared == 0 && from & TAKEN != 0;
+    let unmarks = set == 0 && cleared & TAKEN == 0;
+    known && (takes || releases || marks || unmarks)
+});

@@ -56,6 +56,21 @@ pub(crate) const IMPATIENT: Tuning = Tuning {
 /// Culled, with waiters that give up at once.
 pub(crate) const RESIGNED: Tuning = Tuning { rotate_turns: 1, ..ONE_LOOK };
 
+/// The default mutex, with one look before a waiter sleeps, a bucket that is quiet again at once, an heir
+/// that has slept once, and a rotation after two turns.
+pub(crate) const MUTEX: Tuning = Tuning {
+    mutex_looks: 1,
+    mutex_yields: 0,
+    mutex_heir_us: 0,
+    sleep_idle: 1,
+    rotate_turns: 2,
+    ..ONE_LOOK
+};
+
+/// The same where nobody looks before it sleeps, or is ever the heir.
+pub(crate) const MUTEX_SLEEPY: Tuning =
+    Tuning { mutex_looks: 0, mutex_heir_us: 1 << 24, rotate_turns: 1, ..MUTEX };
+
 /// Without any step of the series: no pending waiter, a conditional kick by whoever hands over or
 /// releases.
 pub(crate) const BEFORE_THE_SERIES: Tuning = Tuning { pending: false, ..CONDITIONAL_KICK };

@@ -182,7 +182,7 @@ fn compete<P: Platform>(p: &P, word: &P::Word) -> bool {
 ///
 /// They stand in the CPU's first node and are its own: no other CPU looks at them. An interrupt
 /// between a load and a store loses a few of its turns.
-struct Turns<'a, P: Platform> {
+pub(crate) struct Turns<'a, P: Platform> {
     p: &'a P,
     first: Option<&'a Node<P::Word>>,
 }
@@ -192,24 +192,24 @@ impl<'a, P: Platform> Turns<'a, P> {
     const A_LOOK_AT_THE_CLOCK: u32 = 8;
 
     #[inline]
-    fn of(p: &'a P) -> Self {
+    pub(crate) fn of(p: &'a P) -> Self {
         let first = p.cpu().and_then(|cpu| NodeId::new(cpu, 0));
         Self { p, first: first.map(|first| p.node(first)) }
     }
 
     #[inline]
-    fn are_over(&self) -> bool {
+    pub(crate) fn are_over(&self) -> bool {
         self.first.is_some_and(|node| node.turns.load(Relaxed) >= self.p.tuning().rotate_turns)
     }
 
     /// Relieved, whatever the word says.
     const RELIEVED: u32 = u32::MAX;
 
-    fn is_relieved(&self) -> bool {
+    pub(crate) fn is_relieved(&self) -> bool {
         self.first.is_some_and(|node| node.turns.load(Relaxed) == Self::RELIEVED)
     }
 
-    fn relieve(&self) {
+    pub(crate) fn relieve(&self) {
         if let Some(node) = self.first {
             node.turns.store(Self::RELIEVED, Relaxed);
         }
@@ -217,7 +217,7 @@ impl<'a, P: Platform> Turns<'a, P> {
 
     /// One more release since the turns are over: yields, once in so many. Returns how many there
     /// were before.
-    fn give_way(&self) -> u32 {
+    pub(crate) fn give_way(&self) -> u32 {
         let Some(node) = self.first else { return 0 };
         let tuning = self.p.tuning();
         let turns = node.turns.load(Relaxed);
@@ -233,7 +233,7 @@ impl<'a, P: Platform> Turns<'a, P> {
         before
     }
 
-    fn begin_anew(&self) {
+    pub(crate) fn begin_anew(&self) {
         if let Some(node) = self.first {
             node.turns.store(0, Relaxed);
         }
@@ -241,7 +241,7 @@ impl<'a, P: Platform> Turns<'a, P> {
 
     /// Counts one more; returns whether they are over now.
     #[inline]
-    fn count(&self) -> bool {
+    pub(crate) fn count(&self) -> bool {
         let Some(node) = self.first else { return false };
         let tuning = self.p.tuning();
         let mut turns = node.turns.load(Relaxed);

@@ -5,6 +5,7 @@ mod queued;
 mod stealing;
 
 pub use culled::Culled;
+pub(crate) use culled::Turns;
 pub use queued::Queued;
 pub use stealing::Stealing;
 

@@ -36,7 +36,6 @@ mod register {
 }
 
 const MASKED: u32 = 1 << 16;
-const PERIODIC: u32 = 1 << 17;
 const BUSY: u32 = 1 << 12;
 const ASSERT: u32 = 1 << 14;
 const ALL_BUT_SELF: u32 = 3 << 18;
@@ -175,16 +174,10 @@ fn command(apic_id: u32, command: u32) {
     write(register::DESTINATION, interrupted);
 }
 
-/// Lets the timer interrupt this CPU with `vector` every `ns` nanoseconds of a timer of 1 GHz.
-pub fn timer_every(vector: u8, ns: u32) {
-    write(register::TIMER, PERIODIC | u32::from(vector));
+/// Lets the timer interrupt this CPU with `vector`, once, in `ns` nanoseconds of a timer of 1 GHz.
+pub fn timer_once(vector: u8, ns: u32) {
+    write(register::TIMER, u32::from(vector));
     write(register::TIMER_INITIAL, ns);
-}
-
-/// Stops the timer of this CPU.
-pub fn timer_stop() {
-    write(register::TIMER, MASKED);
-    write(register::TIMER_INITIAL, 0);
 }
 
 /// Lets the timer count down from `ticks` without an interrupt.

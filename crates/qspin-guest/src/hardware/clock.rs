@@ -31,16 +31,32 @@ pub fn begin() {
     START.store(time_stamp(), Relaxed);
 }
 
+/// The timer and the counter at one moment: of some tries the one in which least time went by between the
+/// two, for the host may take the CPU away there. A pair torn apart would make every time wrong for good.
+fn moment() -> (u32, u64) {
+    const TRIES: u32 = 16;
+    let (mut best, mut shortest) = ((0, 0), u64::MAX);
+    for _ in 0..TRIES {
+        let before = time_stamp();
+        let left = apic::timer_left();
+        let took = time_stamp().wrapping_sub(before);
+        if took < shortest {
+            (best, shortest) = ((left, before.wrapping_add(took / 2)), took);
+        }
+    }
+    best
+}
+
 /// Measures the counter. `hypervisor` is the last leaf of the hypervisor's CPUID, or 0.
 pub fn calibrate(hypervisor: u32) {
     /// 2 ms.
     const TICKS: u64 = 2_000_000;
     apic::timer_once_unheard(u32::MAX);
-    let (first, start) = (apic::timer_left(), time_stamp());
+    let (first, start) = moment();
     let (mut last, mut end) = (first, start);
     while u64::from(first.wrapping_sub(last)) < TICKS {
         core::hint::spin_loop();
-        (last, end) = (apic::timer_left(), time_stamp());
+        (last, end) = moment();
         if end.wrapping_sub(start) > 1 << 36 {
             // A timer that stands still: the counter is taken for one of 1 GHz.
             return;

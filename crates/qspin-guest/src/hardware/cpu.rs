@@ -37,6 +37,8 @@ pub struct Cpu {
     pub generation: AtomicU32,
     /// The interrupted NMI handler is wanted for more than a kick.
     pub nmi_work: AtomicU32,
+    /// Not 0: it dozes until its timer has come.
+    pub dozes: AtomicU32,
     /// For each level (task, interrupt, nested interrupt, NMI): the lock that it waits for, by its
     /// place in the list, plus 1; above that [`HOLDS`].
     pub waits: [AtomicU32; 4],
@@ -56,6 +58,7 @@ impl Cpu {
         online: AtomicU32::new(0),
         generation: AtomicU32::new(0),
         nmi_work: AtomicU32::new(0),
+        dozes: AtomicU32::new(0),
         waits: [const { AtomicU32::new(0) }; 4],
     };
 

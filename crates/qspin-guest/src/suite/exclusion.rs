@@ -3,7 +3,7 @@
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
-use super::{Outcome, PLACES, SHARED, Suite, count};
+use super::{Outcome, PLACES, SHARED, Suite, count, takes_part};
 use crate::hardware::clock::now_ns;
 use crate::locks::Lock;
 use crate::team;
@@ -26,7 +26,10 @@ pub(super) fn run(lock: u32, ms: u32) -> Outcome {
     Outcome::exact(0)
 }
 
-fn work(_: u32) {
+fn work(me: u32) {
+    if !takes_part(LOCK.load(Relaxed), me) {
+        return;
+    }
     // SAFETY: made before the work was given.
     let lock = unsafe { Lock::in_place(LOCK.load(Relaxed), &PLACES[0]) };
     let end = END.load(Relaxed);

@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use qspin_core::node::NodeId;
 use qspin_core::platform::CpuId;
 
-use super::{Outcome, PLACES, Random, SHARED, Suite, count, counted};
+use super::{Outcome, PLACES, Random, SHARED, Suite, count, counted, takes_part};
 use crate::boot::within;
 use crate::hardware::apic::{self, Message};
 use crate::hardware::clock::now_ns;
@@ -88,7 +88,8 @@ fn send_nmi(cpu: &Cpu) {
 }
 
 fn others() -> impl Iterator<Item = &'static Cpu> {
-    cpu::online().filter(|cpu| cpu.number() != 0)
+    let lock = LOCK.load(Relaxed);
+    cpu::online().filter(move |cpu| cpu.number() != 0 && takes_part(lock, cpu.number()))
 }
 
 /// Whether all others wait at `level`.
@@ -115,7 +116,11 @@ fn wait_on_all_levels(number: u32) -> Outcome {
     make(number);
     STORM.store(false, Relaxed);
     (0..4).for_each(|level| lock(level).acquire());
-    team::begin(|_| once(0));
+    team::begin(|me| {
+        if takes_part(LOCK.load(Relaxed), me) {
+            once(0);
+        }
+    });
     let mut ok = all_wait(0);
     for (level, vector) in [(1, BELOW), (2, ABOVE)] {
         if ok {
@@ -148,6 +153,10 @@ fn storm(number: u32, ms: u32) -> Outcome {
     STORM.store(true, Relaxed);
     END.store(now_ns() + u64::from(ms) * 1_000_000, Relaxed);
     team::run(|me| {
+        let lock = LOCK.load(Relaxed);
+        if !takes_part(lock, me) {
+            return;
+        }
         let end = END.load(Relaxed);
         let mut random = Random::new(u64::from(me) + 1);
         loop {
@@ -155,7 +164,9 @@ fn storm(number: u32, ms: u32) -> Outcome {
             if random.below(4) == 0 {
                 let all = cpu::online().count() as u32;
                 let to = &CPUS[random.below(all) as usize];
-                apic::send(to.apic_id.load(Relaxed), Message::Vector(BELOW));
+                if takes_part(lock, to.number()) {
+                    apic::send(to.apic_id.load(Relaxed), Message::Vector(BELOW));
+                }
             }
             if now_ns() > end {
                 break;

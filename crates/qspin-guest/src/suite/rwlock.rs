@@ -2,13 +2,13 @@
 //! writer that waits.
 
 use core::cell::UnsafeCell;
-use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicU32, AtomicU64};
 
 use qspin_core::lock::RawSharedLock;
 use qspin_core::rwlock::QueuedRwLock;
 
-use super::{Outcome, Random, SHARED, Suite, count, counted};
+use super::{Outcome, Random, SHARED, Suite, count, counted, takes_part};
 use crate::hardware::apic::{self, Message};
 use crate::hardware::clock::now_ns;
 use crate::hardware::cpu::{self, CPUS};
@@ -25,6 +25,8 @@ struct Slot(UnsafeCell<Option<Rw>>);
 // SAFETY: made anew only while nobody uses it.
 unsafe impl Sync for Slot {}
 
+/// The place of the lock in the list.
+static NUMBER: AtomicU32 = AtomicU32::new(0);
 static LOCK: Slot = Slot(UnsafeCell::new(None));
 static END: AtomicU64 = AtomicU64::new(0);
 /// Readers that have seen a writer's work half done.
@@ -35,6 +37,7 @@ pub(super) fn test(suite: &mut Suite, lock: u32) {
     if LOCKS[lock as usize] != "queued-rw" {
         return;
     }
+    NUMBER.store(lock, Relaxed);
     set_handler(ABOVE, read);
     let ms = suite.options.phase_ms;
     suite.check(4, lock, "readers in interrupts", || run(ms));
@@ -79,6 +82,9 @@ fn write() {
 }
 
 fn work(me: u32) {
+    if !takes_part(NUMBER.load(Relaxed), me) {
+        return;
+    }
     let end = END.load(Relaxed);
     let all = cpu::online().count() as u32;
     let mut random = Random::new(u64::from(me) + 5);

@@ -32,10 +32,10 @@ pub struct Conditions<'a> {
     pub threads: usize,
     /// On which CPUs they run.
     pub placement: &'a Placement,
-    /// How long the throughput phase lasts, and again the wait phase.
+    /// How long the throughput phase lasts.
     pub phase: Duration,
-    /// Whether there is a wait phase.
-    pub waits: bool,
+    /// How long the wait phase lasts; zero where there is none.
+    pub waits: Duration,
     /// The clock of the waits.
     pub clock: &'a Clock,
     /// Ends the measurement early.
@@ -305,7 +305,7 @@ fn preside(
     slots: &[Padded<Slot>],
     conditions: &Conditions<'_>,
 ) -> Option<(Sample, Sample)> {
-    let Conditions { phase, clock, interrupt, .. } = conditions;
+    let Conditions { phase, waits, clock, interrupt, .. } = conditions;
     await_all(slots, conditions)?;
     if interrupt.sleep(*phase / 10) {
         return None;
@@ -316,13 +316,13 @@ fn preside(
         return None;
     }
     let end = sample(slots);
-    if !conditions.waits {
+    if waits.is_zero() {
         control.phase.store(STOP, Ordering::Release);
         return Some((start, end));
     }
     control.waits_from.store(clock.raw(), Ordering::Relaxed);
     control.phase.store(WAITS, Ordering::Release);
-    if interrupt.sleep(*phase) {
+    if interrupt.sleep(*waits) {
         return None;
     }
     control.waits_until.store(clock.raw(), Ordering::Relaxed);
@@ -401,7 +401,7 @@ mod tests {
             threads,
             placement: &Placement::new(Pin::B, allowed_cpus()),
             phase: Duration::from_millis(30),
-            waits: true,
+            waits: Duration::from_millis(30),
             clock: &Clock::new(),
             interrupt: &Interrupt::never(),
         })

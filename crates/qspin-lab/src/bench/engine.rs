@@ -8,6 +8,7 @@ use super::pair;
 use super::station::{Mix, MutexStation, RwStation};
 use super::torture::{Outcome, Torment, torture};
 use super::workload::kernel_lock_bench::KernelLockBench;
+use super::workload::leaving::Leaving;
 use super::workload::lengths::Lengths;
 use super::workload::locktorture::Locktorture;
 
@@ -20,6 +21,8 @@ pub enum MutexWork {
     Locktorture(Locktorture),
     /// Sections made of units.
     KernelLockBench(KernelLockBench),
+    /// Sections whose holder now and then leaves its CPU.
+    Leaving(Leaving),
 }
 
 type MeasureMutex = fn(MutexWork, &Conditions<'_>) -> Result<Measured, Spoiled>;
@@ -66,6 +69,7 @@ fn measure_mutex<C: Contender>(
         MutexWork::Lengths(work) => measure(&MutexStation::<C, _>::new(work), conditions),
         MutexWork::Locktorture(work) => measure(&MutexStation::<C, _>::new(work), conditions),
         MutexWork::KernelLockBench(work) => measure(&MutexStation::<C, _>::new(work), conditions),
+        MutexWork::Leaving(work) => measure(&MutexStation::<C, _>::new(work), conditions),
     }
 }
 

@@ -12,6 +12,7 @@ use crate::tune;
 use super::affinity::Placement;
 use super::engine::MutexWork;
 use super::station::Mix;
+use super::surroundings::Beside;
 use super::workload::locktorture::Locktorture;
 
 /// The work of a cell.
@@ -56,6 +57,8 @@ pub struct Setting {
     pub lines: u32,
     /// What the threads do.
     pub job: Job,
+    /// What stands around them.
+    pub beside: Beside,
 }
 
 /// In which form a lock takes part.
@@ -124,6 +127,11 @@ pub struct Plan {
     pub turn: Duration,
     /// Whether waits are measured.
     pub waits: bool,
+    /// The run of its own that tells how fair a lock is, where there is one.
+    pub fairness: Option<Fairness>,
+    /// Whether a round measures all contenders of a cell one after the other, so that those that are
+    /// compared have met the same moments of the machine.
+    pub cell_by_cell: bool,
     /// The longest phase in which events are counted after the rounds.
     pub counting: Duration,
     /// No round is begun that would end later than this; the first ones, without which there is
@@ -131,6 +139,15 @@ pub struct Plan {
     pub budget: Option<Duration>,
     /// Seed of the order.
     pub seed: u64,
+}
+
+/// A run of its own for each cell: long enough that every thread has had many turns.
+#[derive(Debug, Clone)]
+pub struct Fairness {
+    /// How long it lasts.
+    pub length: Duration,
+    /// The locks that have one, by name.
+    pub locks: Vec<&'static str>,
 }
 
 /// How many hogs stand beside a number of threads.
@@ -222,10 +239,42 @@ impl Plan {
         self.phase.max(self.turn.mul_f64(threads as f64 / cpus as f64))
     }
 
+    /// Length of a cell's phase: under a quota it sees ten of its periods, or what it found would be
+    /// whether a period ended in it.
+    #[must_use]
+    pub fn phase_of(&self, cell: Cell) -> Duration {
+        let phase = self.phase_with(cell.threads);
+        match self.settings[cell.setting].beside.quota_cpus {
+            Some(_) => phase.max(Duration::from_secs(1)),
+            None => phase,
+        }
+    }
+
     /// The order of the measurements in each round.
     #[must_use]
     pub fn orders(&self) -> Vec<Vec<usize>> {
+        if self.cell_by_cell {
+            return (0..self.rounds as u64)
+                .map(|round| self.by_cells(self.seed.wrapping_add(round)))
+                .collect();
+        }
         orders(self.seed, self.cells.len(), self.rounds)
+    }
+
+    /// The measurements, those together that are compared with each other, shuffled within and without.
+    #[must_use]
+    pub fn by_cells(&self, seed: u64) -> Vec<usize> {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut groups: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
+        for (index, cell) in self.cells.iter().enumerate() {
+            groups.entry((cell.setting, cell.threads)).or_default().push(index);
+        }
+        let mut groups: Vec<Vec<usize>> = groups.into_values().collect();
+        random.shuffle(&mut groups);
+        for group in &mut groups {
+            random.shuffle(group);
+        }
+        groups.concat()
     }
 
     /// A round's order as the machine row shows it.
@@ -283,6 +332,7 @@ mod tests {
             outside_ns: 0.0,
             lines: 1,
             job: Job::Mutex(MutexWork::Lengths(Lengths { critical: 0, outside: 0, lines: 1 })),
+            beside: Beside::default(),
         }
     }
 
@@ -318,6 +368,8 @@ mod tests {
             phase: Duration::ZERO,
             turn: Duration::ZERO,
             waits: false,
+            fairness: None,
+            cell_by_cell: false,
             counting: Duration::ZERO,
             budget: None,
             seed: 1,

@@ -44,7 +44,13 @@ fn row(plan: &Plan, found: &Found, cell: Cell, findings: &Findings) -> Row {
     let pair = (!findings.pair_ns.is_empty()).then(|| interval(&findings.pair_ns));
     let ratios: Vec<f64> =
         findings.pair_ns.iter().zip(&found.floor_ns).map(|(pair, floor)| pair / floor).collect();
-    let (wait_ns, wait_ns_by) = waits(&findings.waits);
+    // A run that was made for them tells more than the rounds.
+    let fair = findings.fair.as_ref();
+    let (wait_ns, wait_ns_by) = waits(fair.map_or(&findings.waits, |fair| &fair.waits));
+    let shared = fair.map_or_else(
+        || fairness(&findings.operations),
+        |fair| fairness(std::slice::from_ref(&fair.served)),
+    );
     Row {
         schema: SCHEMA,
         kind: "bench".to_owned(),
@@ -64,7 +70,8 @@ fn row(plan: &Plan, found: &Found, cell: Cell, findings: &Findings) -> Row {
         wait_ns,
         wait_ns_by,
         partial: found.partial,
-        fairness: fairness(&findings.operations),
+        fairness: shared,
+        fairness_s: fair.map(|fair| fair.seconds),
         cpu_ns_per_op: finite(median(&mut cpu)),
         overhead_ns_per_op: overhead(plan, found, cell, findings),
         uncontended_ns: pair,
@@ -86,12 +93,12 @@ fn params(setting: &Setting, cell: Cell) -> BTreeMap<String, Value> {
 }
 
 /// Where nothing was done, a figure an operation does not exist.
-fn finite(value: f64) -> Option<f64> {
+pub(super) fn finite(value: f64) -> Option<f64> {
     value.is_finite().then_some(value)
 }
 
 /// All waits together, and by class where there is more than one.
-fn waits(classes: &[Waits]) -> (Option<WaitNs>, BTreeMap<String, WaitNs>) {
+pub(super) fn waits(classes: &[Waits]) -> (Option<WaitNs>, BTreeMap<String, WaitNs>) {
     let mut all = Waits::default();
     for class in classes {
         all.add_round(class);
@@ -122,7 +129,10 @@ fn overhead(plan: &Plan, found: &Found, cell: Cell, findings: &Findings) -> Opti
     let critical_ns = match setting.job {
         Job::Mutex(MutexWork::Lengths(_)) => Some(setting.critical_ns),
         // Sections of unknown or random length, or ones that may overlap.
-        Job::Mutex(MutexWork::Locktorture(_) | MutexWork::KernelLockBench(_)) | Job::Rw(_) => None,
+        Job::Mutex(
+            MutexWork::Locktorture(_) | MutexWork::KernelLockBench(_) | MutexWork::Leaving(_),
+        )
+        | Job::Rw(_) => None,
     };
     let workers = cell.threads.min(plan.placement.cpus()) as f64;
     let mut rounds = Vec::with_capacity(found.rounds);
@@ -156,6 +166,7 @@ mod tests {
     use super::*;
     use crate::bench::affinity::{Pin, Placement};
     use crate::bench::plan::cells;
+    use crate::bench::surroundings::Beside;
     use crate::bench::workload::lengths::Lengths;
     use crate::contender::catalog::locks;
 
@@ -170,6 +181,7 @@ mod tests {
             outside_ns: 100.0,
             lines: 1,
             job: Job::Mutex(MutexWork::Lengths(Lengths { critical: 1, outside: 1, lines: 1 })),
+            beside: Beside::default(),
         }];
         let cells = cells(&mut chosen, &settings, &[1, 2], |_| 0, named(EMPTY));
         Plan {
@@ -182,6 +194,8 @@ mod tests {
             phase: Duration::from_secs(1),
             turn: Duration::ZERO,
             waits: true,
+            fairness: None,
+            cell_by_cell: false,
             counting: Duration::ZERO,
             budget: None,
             seed: 1,

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use indicatif::{ProgressBar, ProgressStyle};
 use quanta::Clock;
 
@@ -14,10 +14,11 @@ use qspin::events;
 use qspin::tuning::{self, Tuning};
 
 use super::cell::{Conditions, Measured, Spoiled};
-use super::hogs::Hogs;
+use super::fairness::{self, Fair};
 use super::interrupt::Interrupt;
 use super::plan::{Cell, Job, Plan};
 use super::stats::FEWEST_ROUNDS;
+use super::surroundings::Surroundings;
 use super::waits::Waits;
 
 /// What a cell has shown over the finished rounds.
@@ -33,6 +34,8 @@ pub struct Findings {
     pub pair_ns: Vec<f64>,
     /// Waits of all rounds, by class of operation.
     pub waits: Vec<Waits>,
+    /// What the run has shown that was made to see how fair the lock is.
+    pub fair: Option<Fair>,
     /// Events, counted after the rounds.
     pub events: BTreeMap<String, u64>,
     /// Operations during which events were counted.
@@ -85,8 +88,7 @@ const RESERVE: f64 = 1.2;
 /// the finished rounds are kept, and the failure with them.
 pub fn run(plan: &Plan, interrupt: &Interrupt) -> anyhow::Result<Found> {
     let clock = Clock::new();
-    let most_hogs = plan.cells.iter().map(|cell| cell.hogs).max().unwrap_or(0);
-    let mut hogs = Hogs::start(most_hogs).context("cannot start the hogs")?;
+    let mut around = Surroundings::start(plan)?;
     let bar = progress(plan);
     let mut found = Found {
         cells: plan.cells.iter().map(|_| Findings::default()).collect(),
@@ -102,7 +104,7 @@ pub fn run(plan: &Plan, interrupt: &Interrupt) -> anyhow::Result<Found> {
             break;
         }
         let number = found.rounds;
-        match round(plan, number, &order, &clock, interrupt, &mut hogs, &bar) {
+        match round(plan, number, &order, &clock, interrupt, &mut around, &bar) {
             Ok(Some((shares, floor))) => found.take(shares, floor, order),
             Ok(None) => found.partial = true,
             Err(why) => found.stopped_by(why)?,
@@ -112,8 +114,13 @@ pub fn run(plan: &Plan, interrupt: &Interrupt) -> anyhow::Result<Found> {
         }
     }
     if !found.partial {
-        hogs.run(0);
-        if let Err(why) = count_events(plan, &mut found, &clock, interrupt, &mut hogs, &bar) {
+        if let Err(why) = fairness::run(plan, &mut found, &clock, interrupt, &mut around, &bar) {
+            found.stopped_by(why)?;
+        }
+    }
+    if !found.partial && !plan.counting.is_zero() {
+        around.clear()?;
+        if let Err(why) = count_events(plan, &mut found, &clock, interrupt, &mut around, &bar) {
             found.stopped_by(why)?;
         }
     }
@@ -148,17 +155,18 @@ fn round(
     order: &[usize],
     clock: &Clock,
     interrupt: &Interrupt,
-    hogs: &mut Hogs,
+    around: &mut Surroundings,
     bar: &ProgressBar,
 ) -> anyhow::Result<Option<(Vec<Share>, f64)>> {
     let mut shares = Vec::with_capacity(order.len());
     for &index in order {
         let cell = plan.cells[index];
         bar.set_message(format!("{} × {}", plan.short_name(cell), cell.threads));
-        hogs.run(cell.hogs);
-        let phase = plan.phase_with(cell.threads);
+        around.arrange(plan, cell)?;
+        let phase = plan.phase_of(cell);
         let job = plan.settings[cell.setting].job.in_round(number);
-        let Some(measured) = measure(plan, cell, job, phase, clock, interrupt)? else {
+        let waits = if plan.waits { phase } else { Duration::ZERO };
+        let Some(measured) = measure(plan, cell, job, (phase, waits), clock, interrupt)? else {
             return Ok(None);
         };
         let pair_ns = match plan.locks[cell.lock].engine {
@@ -191,7 +199,7 @@ fn floor_pair_ns() -> f64 {
 }
 
 /// One histogram a class out of one a thread and class.
-fn merge(threads: &[Vec<Waits>]) -> Vec<Waits> {
+pub(super) fn merge(threads: &[Vec<Waits>]) -> Vec<Waits> {
     let classes = threads.first().map_or(0, Vec::len);
     (0..classes)
         .map(|class| {
@@ -252,11 +260,11 @@ impl Drop for InForce {
 }
 
 /// Measures one cell; `None` when interrupted.
-fn measure(
+pub(super) fn measure(
     plan: &Plan,
     cell: Cell,
     job: Job,
-    phase: Duration,
+    (phase, waits): (Duration, Duration),
     clock: &Clock,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Option<Measured>> {
@@ -265,7 +273,7 @@ fn measure(
         threads: cell.threads,
         placement: &plan.placement,
         phase,
-        waits: plan.waits,
+        waits,
         clock,
         interrupt,
     };
@@ -305,7 +313,7 @@ fn count_events(
     found: &mut Found,
     clock: &Clock,
     interrupt: &Interrupt,
-    hogs: &mut Hogs,
+    around: &mut Surroundings,
     bar: &ProgressBar,
 ) -> anyhow::Result<()> {
     bar.set_message("counting events");
@@ -314,12 +322,12 @@ fn count_events(
         let conditions = Conditions {
             threads: cell.threads,
             placement: &plan.placement,
-            phase: plan.phase_with(cell.threads).min(plan.counting),
-            waits: false,
+            phase: plan.phase_of(cell).min(plan.counting),
+            waits: Duration::ZERO,
             clock,
             interrupt,
         };
-        hogs.run(cell.hogs);
+        around.arrange(plan, cell)?;
         let _tuned = InForce::put(cell.variant.tuning);
         events::reset();
         let result = match (lock.engine, plan.settings[cell.setting].job) {
@@ -352,6 +360,7 @@ mod tests {
     use crate::bench::affinity::{Pin, Placement};
     use crate::bench::engine::{MutexEngine, MutexWork};
     use crate::bench::plan::{Setting, Variant};
+    use crate::bench::surroundings::Beside;
     use crate::bench::workload::lengths::Lengths;
 
     fn plan() -> Plan {
@@ -362,6 +371,7 @@ mod tests {
             outside_ns: 0.0,
             lines: 1,
             job: Job::Mutex(MutexWork::Lengths(Lengths { critical: 0, outside: 0, lines: 1 })),
+            beside: Beside::default(),
         };
         Plan {
             locks: locks().into_iter().filter(|lock| lock.name == "native").collect(),
@@ -380,6 +390,8 @@ mod tests {
             phase: Duration::from_millis(1),
             turn: Duration::ZERO,
             waits: true,
+            fairness: None,
+            cell_by_cell: false,
             counting: Duration::from_millis(1),
             budget: None,
             seed: 1,
@@ -424,7 +436,8 @@ mod tests {
         assert_eq!((found.rounds, found.partial), (2, false));
         interrupt.raise();
         let (clock, bar) = (Clock::new(), progress(&plan));
-        count_events(&plan, &mut found, &clock, &interrupt, &mut Hogs::default(), &bar).unwrap();
+        count_events(&plan, &mut found, &clock, &interrupt, &mut Surroundings::default(), &bar)
+            .unwrap();
         assert!(found.partial);
     }
 

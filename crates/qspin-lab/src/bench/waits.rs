@@ -38,6 +38,12 @@ impl Waits {
         self.unfinished += 1;
     }
 
+    /// How many waits ended with the lock.
+    #[must_use]
+    pub fn served(&self) -> u64 {
+        self.histogram.len() - self.unfinished
+    }
+
     /// Adds one thread's waits of one round.
     pub fn add_thread(&mut self, thread: &Self) {
         // Both have the same bounds, so nothing can fall outside.
@@ -95,6 +101,7 @@ mod tests {
         assert!(summary.max > 19_000_000.0);
         assert_eq!(summary.samples, 100_001);
         assert_eq!(summary.unfinished, 1);
+        assert_eq!((served.served(), starved.served()), (100_000, 0));
         assert_eq!(Waits::default().summary(), None);
     }
 }

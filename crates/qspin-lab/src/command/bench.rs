@@ -2,6 +2,7 @@
 
 mod choose;
 mod contend;
+mod grid;
 mod settings;
 mod torture;
 
@@ -15,6 +16,7 @@ use qspin::platform::topology::{Topology, VARIABLE};
 use crate::bench::affinity::{Pin, Placement, allowed_cpus};
 use crate::bench::busy::Pace;
 use crate::bench::interrupt::Interrupt;
+use crate::bench::matrix::cells::Grid;
 use crate::bench::plan::{Load, Plan, cells};
 use crate::bench::session::{self, Found};
 use crate::bench::stats::median;
@@ -29,7 +31,7 @@ use crate::quantity::{
     Levels, Ratio, parse_duration, parse_levels, parse_overcommit, parse_ratio, parse_seconds,
     parse_seed, parse_threads,
 };
-use crate::report::{self, Format, Run};
+use crate::report;
 use crate::row;
 use crate::row::{Machine, Row};
 use crate::tune::{self, Tune, numa_threshold};
@@ -143,6 +145,14 @@ pub struct Args {
     #[arg(long, value_name = "LEVELS", allow_hyphen_values = true, conflicts_with = "peers",
           value_parser = parse_levels)]
     kick_ahead: Option<Levels>,
+    /// One lock against what people would use instead, over a grid of cells, and who wins each: the
+    /// default mutex, `quick` in five minutes; `disturbed` by hogs, quotas and sleeping holders; or
+    /// the default reader-writer lock.
+    #[arg(long, value_enum)]
+    grid: Option<Grid>,
+    /// File for the matrix of a grid, as Markdown.
+    #[arg(long, value_name = "FILE.md")]
+    table: Option<PathBuf>,
     /// File for the rows, as JSON Lines.
     #[arg(long, value_name = "FILE.jsonl")]
     out: Option<PathBuf>,
@@ -158,6 +168,11 @@ impl Args {
 
     fn outside(&self) -> Duration {
         self.outside.unwrap_or(LENGTH)
+    }
+
+    /// Whether it is reader-writer locks that are measured.
+    fn of_rw(&self) -> bool {
+        self.workload == Workload::Rw || self.grid == Some(Grid::Rwlock)
     }
 
     fn lines(&self) -> u32 {
@@ -198,6 +213,9 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     if args.workload == Workload::Torture {
         return torture::run(args);
     }
+    if let Some(grid) = args.grid {
+        return grid::run(args, grid);
+    }
     let entrants = contend::entrants(args)?;
     let mut locks = entrants.iter().map(|entrant| entrant.lock).collect();
     let (out, report) = outputs(args)?;
@@ -230,6 +248,8 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         phase,
         turn: choose::turn(args),
         waits: args.workload != Workload::KernelLockBench,
+        fairness: None,
+        cell_by_cell: false,
         counting: if args.stats { Duration::MAX } else { COUNTING },
         budget: args.quick.then_some(QUICK_BUDGET),
         seed,
@@ -401,11 +421,7 @@ fn conclude(
         String::new()
     };
     // Files first: a standard output that takes no more must not cost them.
-    if let Some(report) = report {
-        let source =
-            args.out.as_ref().map_or_else(|| "this run".to_owned(), |p| p.display().to_string());
-        report.finish(&Format::Html.render(&[Run { source, machine, rows }]))?;
-    }
+    settings::write_report(args, report, machine, rows)?;
     super::say(&format!("{shown}{counters}{verdict}"))?;
     if let Some(why) = found.failure {
         return Err(why.into());

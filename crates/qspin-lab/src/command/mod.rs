@@ -43,7 +43,7 @@ pub enum Command {
     /// Show what the locks of a running process count.
     Stat(stat::Args),
     /// Measure locks in a guest, on virtual CPUs that the host takes away.
-    Vm(vm::Args),
+    Vm(Box<vm::Args>),
     /// Spin beside a measurement; started by `bench --hogs`.
     #[command(hide = true)]
     Hog(hog::Args),

@@ -1,7 +1,7 @@
 //! `qspin vm`: measures or tests the locks in a guest, on virtual CPUs that the host takes away.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -15,11 +15,13 @@ use crate::bench::interrupt::Interrupt;
 use crate::failure::Failure;
 use crate::machine as host;
 use crate::output::Output;
-use crate::quantity::{parse_duration, parse_seconds};
+use crate::quantity::{parse_duration, parse_seconds, parse_seed};
 use crate::row::{self, Row};
 use crate::tune::{self, Tune};
 use crate::vm::accelerator::{self, Accel, Choice};
-use crate::vm::machine::{Machine, Maker, QEMU, Silence, trouble};
+use crate::vm::emulator::QEMU;
+use crate::vm::machine::{Machine, Maker, Silence, trouble};
+use crate::vm::preempt::{self, Preemption, Spec, parse_spec};
 use crate::vm::reply::{Events, Outcome, Phase, Ready, Reply};
 use crate::vm::rows::{Setting, row};
 use crate::vm::table;
@@ -52,9 +54,20 @@ pub struct Args {
     /// What executes the guest: KVM where a probe shows that it really runs, else emulation.
     #[arg(long, value_enum, default_value = "auto")]
     accel: Accel,
-    /// The board, of those that QEMU has.
-    #[arg(long, value_name = "NAME", default_value = "q35", value_parser = ["q35", "pc", "microvm"])]
-    machine: String,
+    /// The board, of those that QEMU has [default: q35].
+    #[arg(long, value_name = "NAME", value_parser = ["q35", "pc", "microvm"])]
+    machine: Option<String>,
+    /// Stop virtual CPUs on purpose: `holder` or `next` (whoever has waited longest), for how long,
+    /// with which chance at each acquisition.
+    #[arg(long, value_name = "WHOM:TIME:p=P", value_parser = parse_spec, conflicts_with = "suite")]
+    preempt: Option<Spec>,
+    /// The same acquisitions are struck for the same number.
+    #[arg(long, value_name = "NUMBER", requires = "preempt", allow_hyphen_values = true,
+          default_value = "1", value_parser = parse_seed)]
+    seed: u64,
+    /// A holder asks not to be preempted; stop it only once it has released.
+    #[arg(long, requires = "preempt")]
+    honour_hints: bool,
     /// How halted CPUs are kicked.
     #[arg(long, default_value = "auto", value_parser = ["auto", "vector", "nmi"])]
     kick: String,
@@ -80,9 +93,9 @@ pub struct Args {
     /// In the suite, a lock that is never released: shows what is said of a hang.
     #[arg(long, requires = "suite", hide = true)]
     hang: bool,
-    /// The emulator.
-    #[arg(long, value_name = "PROGRAM", default_value = QEMU)]
-    qemu: PathBuf,
+    /// The emulator [default: qemu-system-x86_64].
+    #[arg(long, value_name = "PROGRAM")]
+    qemu: Option<PathBuf>,
     /// Another guest than the one in this program.
     #[arg(long, value_name = "FILE")]
     image: Option<PathBuf>,
@@ -131,7 +144,36 @@ fn line(args: &Args, locks: &[&str], phase: Duration, choice: &Choice) -> String
     if args.hang {
         line += " hang=1";
     }
+    if let Some(preemption) = preemption(args) {
+        line += &format!(" {}", preemption.word());
+    }
     line
+}
+
+fn preemption(args: &Args) -> Option<Preemption> {
+    let honours_hints = args.honour_hints;
+    args.preempt.map(|spec| Preemption { spec, seed: args.seed, honours_hints })
+}
+
+/// The board, as rows have it.
+fn board(args: &Args) -> &str {
+    args.machine.as_deref().unwrap_or(if args.accel == Accel::Vmm { "vmm" } else { "q35" })
+}
+
+/// Where machines come from. Our own monitor needs no emulator, and knows one board.
+fn maker(args: &Args) -> Result<Maker, Failure> {
+    let qemu = Some(args.qemu.as_deref().unwrap_or(Path::new(QEMU)));
+    if args.accel != Accel::Vmm {
+        return Maker::new(qemu, board(args), args.image.as_deref());
+    }
+    for (given, name) in [(args.machine.is_some(), "machine"), (args.qemu.is_some(), "qemu")] {
+        if given {
+            return Err(Failure::usage(format!(
+                "--{name} is about QEMU: leave it out, or choose --accel kvm or tcg"
+            )));
+        }
+    }
+    Maker::new(None, board(args), args.image.as_deref())
 }
 
 /// The exit code of an interrupted run, as shells have it for SIGINT.
@@ -149,7 +191,7 @@ const GRACE: Duration = Duration::from_secs(90);
 /// Wrong input, or a guest that hangs or fails.
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let out = args.out.as_deref().map(Output::prepare).transpose()?;
-    let maker = Maker::new(Some(&args.qemu), &args.machine, args.image.as_deref())?;
+    let maker = maker(args)?;
     let interrupt = Interrupt::on_signals()?;
     let choice = accelerator::choose(args.accel, &maker, &interrupt)?;
     let locks: Vec<&str> = match (args.locks.is_empty(), args.suite) {
@@ -173,7 +215,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let mut failed = 0;
     let mut partial = false;
     for &vcpus in vcpus {
-        let mut guest = maker.start(vcpus, choice.accelerator, &line)?;
+        let mut guest = maker.start(vcpus, choice.accelerator, &line, args.preempt.is_some())?;
         let mut heard = Heard::default();
         let end = listen(args, &mut guest, &mut heard, &locks, phase, &interrupt);
         if let Some(ready) = &heard.ready
@@ -249,6 +291,9 @@ fn listen(
                     first.as_secs_f64() * 1e3,
                     guest.age().as_secs_f64() * 1e3,
                 ))?;
+                if let Some(preemption) = preemption(args) {
+                    guest.preempt(&preemption, &ready)?;
+                }
                 heard.ready = Some(ready);
             }
             Ok(Reply::Phase(phase)) => {
@@ -263,6 +308,9 @@ fn listen(
             }
             Ok(Reply::End { ms, .. }) => {
                 bar.finish_and_clear();
+                if let (Some(spec), Some(tally)) = (&args.preempt, guest.finish()) {
+                    super::say(&format!("{}\n", preempt::words(spec, &tally)))?;
+                }
                 if args.suite {
                     super::say(&format!("end       after {:.1} s\n", ms as f64 / 1e3))?;
                 }
@@ -310,13 +358,19 @@ fn rows_of(
     heard: &Heard,
     partial: bool,
 ) -> Vec<Row> {
-    let params: BTreeMap<String, Value> = BTreeMap::from([
+    let mut params: BTreeMap<String, Value> = BTreeMap::from([
         ("accel".to_owned(), choice.accelerator.name().into()),
-        ("machine".to_owned(), args.machine.clone().into()),
+        ("machine".to_owned(), board(args).into()),
         ("kick".to_owned(), ready.kick.clone().into()),
         ("apic".to_owned(), ready.apic.clone().into()),
         ("places".to_owned(), args.places.into()),
     ]);
+    if let Some(preemption) = preemption(args) {
+        let hints = if preemption.honours_hints { "honoured" } else { "ignored" };
+        params.insert("preempt".to_owned(), preemption.spec.to_string().into());
+        params.insert("seed".to_owned(), preemption.seed.into());
+        params.insert("hints".to_owned(), hints.into());
+    }
     let tune = args.tune.iter().map(|tune| (tune.name().to_owned(), tune.value().into()));
     let setting = Setting {
         params,

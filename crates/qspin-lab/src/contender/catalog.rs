@@ -72,6 +72,8 @@ impl Lock {
         // Other admissions than that of the strict queue have no use for the pending waiter.
         let halt = part == Part::Halt && !name.starts_with("pending");
         match self.name {
+            // Its turns are those of the culled queue.
+            "mutex" | "default-rw" => part == Part::Mutex || name.starts_with("rotate_"),
             // The queue of the reader-writer lock is a native lock.
             "native" | "queued-rw" => matches!(part, Part::Owner | Part::Pending),
             "cna" => matches!(part, Part::Owner | Part::Pending | Part::Numa),
@@ -180,6 +182,13 @@ pub fn locks() -> Vec<Lock> {
 fn ours() -> Vec<Lock> {
     vec![
         ours!(
+            "mutex",
+            mutex,
+            "nobody is forgotten; newcomers may pass",
+            "one looks and yields, the rest sleep",
+            "nobody knows the load: the default"
+        ),
+        ours!(
             "native",
             native,
             FIFO,
@@ -264,6 +273,18 @@ fn ours() -> Vec<Lock> {
             "one or two spin, the rest sleep",
             "several NUMA nodes, and more threads than CPUs"
         )),
+        lock!(
+            Ours,
+            "default-rw",
+            size_of::<qspin::rwlock::RawRwLock>(),
+            Engine::Rw(
+                RwEngine::of::<RawRw<qspin::rwlock::RawRwLock>>()
+                    .counting::<RawRw<qspin::rwlock::CountedRawRwLock>>()
+            ),
+            "nobody is forgotten; newcomers may pass",
+            "one looks and yields, the rest sleep",
+            "nobody knows the load: the default"
+        ),
         lock!(
             Ours,
             "queued-rw",

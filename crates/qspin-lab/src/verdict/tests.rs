@@ -21,6 +21,7 @@ pub(crate) fn row(lock: &str, threads: u32, ops: f64) -> Row {
         ops_per_s: Interval { median: ops, lo: ops * 0.99, hi: ops * 1.01 },
         wait_ns: Some(waits(1e4)),
         fairness: Fairness { max_min: Some(1.2), factor: 0.52 },
+        fairness_s: None,
         ..serde_json::from_value(serde_json::json!({
             "schema": 1, "kind": "bench", "workload": "lengths", "lock": lock, "threads": threads,
             "critical_ns": 100.0, "outside_ns": 100.0, "lines": 1, "pin": "B", "hogs": 0,

@@ -1,4 +1,4 @@
-//! What executes the guest: KVM where that really runs, else emulation.
+//! What executes the guest: KVM where that really runs, else emulation; or our own monitor.
 //!
 //! That `/dev/kvm` is there says little. Inside another virtual machine KVM may execute its guest
 //! instruction by instruction, know few of these, never get past a hypercall, or not run at all. So a
@@ -20,6 +20,8 @@ pub enum Accelerator {
     Kvm,
     /// QEMU's translator, a host thread a virtual CPU.
     Tcg,
+    /// The processor, by KVM, whose virtual CPUs are threads of ours: no QEMU.
+    Vmm,
 }
 
 /// What the user wants.
@@ -31,6 +33,8 @@ pub enum Accel {
     Kvm,
     /// Emulation, which runs everywhere.
     Tcg,
+    /// KVM without QEMU: virtual CPUs are threads of this program.
+    Vmm,
 }
 
 impl Accelerator {
@@ -38,7 +42,7 @@ impl Accelerator {
     #[must_use]
     pub fn argument(self) -> &'static str {
         match self {
-            Self::Kvm => "kvm",
+            Self::Kvm | Self::Vmm => "kvm",
             Self::Tcg => "tcg,thread=multi",
         }
     }
@@ -47,7 +51,7 @@ impl Accelerator {
     #[must_use]
     pub fn cpu(self) -> &'static str {
         match self {
-            Self::Kvm => "host",
+            Self::Kvm | Self::Vmm => "host",
             Self::Tcg => "max",
         }
     }
@@ -58,6 +62,7 @@ impl Accelerator {
         match self {
             Self::Kvm => "kvm",
             Self::Tcg => "tcg",
+            Self::Vmm => "vmm",
         }
     }
 }
@@ -93,7 +98,11 @@ pub fn choose(accel: Accel, maker: &Maker, interrupt: &Interrupt) -> Result<Choi
     if accel == Accel::Tcg {
         return Ok(tcg(None));
     }
-    let asked = accel == Accel::Kvm;
+    let accelerator = if accel == Accel::Vmm { Accelerator::Vmm } else { Accelerator::Kvm };
+    let asked = accel != Accel::Auto;
+    if accel == Accel::Vmm && !cfg!(target_arch = "x86_64") {
+        return Err(Failure::usage(format!("our own monitor is for x86_64 only; {TCG}")));
+    }
     if let Err(why) = OpenOptions::new().read(true).write(true).open("/dev/kvm") {
         let why = match why.kind() {
             ErrorKind::NotFound => {
@@ -115,7 +124,10 @@ pub fn choose(accel: Accel, maker: &Maker, interrupt: &Interrupt) -> Result<Choi
     let mut no_hypercall = false;
     loop {
         let line = if no_hypercall { "mode=probe kick=vector" } else { "mode=probe" };
-        let mut machine = maker.start(1, Accelerator::Kvm, line)?;
+        let mut machine = match maker.start(1, accelerator, line, false) {
+            Err(why) if asked => return Err(Failure::usage(format!("{why:#}; {TCG}"))),
+            started => started?,
+        };
         let limit = if asked { PATIENT_PROBE } else { PROBE };
         let found = probe(&mut machine, limit, interrupt);
         let slow = found.pace.is_some_and(|pace| pace < SLOW);
@@ -141,9 +153,7 @@ pub fn choose(accel: Accel, maker: &Maker, interrupt: &Interrupt) -> Result<Choi
             None
         };
         return match (found.ended, slow, asked) {
-            (true, false, _) | (true, true, true) => {
-                Ok(Choice { accelerator: Accelerator::Kvm, no_hypercall, why })
-            }
+            (true, false, _) | (true, true, true) => Ok(Choice { accelerator, no_hypercall, why }),
             (_, _, false) => Ok(tcg(why)),
             (_, _, true) => Err(Failure::usage(format!(
                 "{}; {TCG}",

@@ -1,35 +1,25 @@
-//! A virtual machine: a process of QEMU with the guest in it, and the lines that come out.
+//! A virtual machine: a process of QEMU or threads of our own, with the guest in it, and the lines that come
+//! out.
 
-use std::ffi::OsString;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use qspin_guest::IMAGE;
-use qspin_guest::options::EXIT_PORT;
+use qspin_vmm::warden::Tally;
 use tempfile::TempDir;
 
 use super::accelerator::Accelerator;
-use super::reply::{self, Reply};
+use super::emulator::{self, Emulator, Recipe};
+use super::preempt::{Guard, Preemption};
+use super::reply::{self, Ready, Reply};
 use crate::bench::interrupt::Interrupt;
 use crate::failure::Failure;
 
-/// The program, where no other was named.
-pub const QEMU: &str = "qemu-system-x86_64";
-
-/// What is said where there is none.
-const GET_IT: &str =
-    "install it (Debian and Ubuntu: apt-get install qemu-system-x86), or name it with --qemu";
-
 /// Megabytes that the guest has; it needs 8.
-const MEMORY: u32 = 64;
+pub const MEMORY: u32 = 64;
 
 /// The first bytes of every ELF file.
 const ELF: &[u8] = b"\x7fELF";
@@ -39,21 +29,23 @@ const OURS: &[u8] = b"first_lock_us";
 /// Where machines come from.
 #[derive(Debug)]
 pub struct Maker {
-    qemu: PathBuf,
+    /// None where no emulator is needed.
+    qemu: Option<PathBuf>,
     board: String,
+    image: Vec<u8>,
     /// Holds the image and the monitors, and vanishes with this.
     directory: TempDir,
 }
 
 impl Maker {
-    /// Looks for the emulator, and lays out the guest.
+    /// Looks for the emulator, if one is named, and lays out the guest.
     ///
     /// # Errors
     ///
     /// Wrong input: there is no such emulator, or the image is none of ours.
     pub fn new(qemu: Option<&Path>, board: &str, image: Option<&Path>) -> Result<Self, Failure> {
-        let qemu = find(qemu.unwrap_or(Path::new(QEMU)))?;
-        let bytes = match image {
+        let qemu = qemu.map(emulator::find).transpose()?;
+        let image = match image {
             Some(path) => read_image(path)?,
             None if IMAGE.is_empty() => {
                 return Err(Failure::usage(
@@ -65,92 +57,48 @@ impl Maker {
         };
         let directory = tempfile::Builder::new().prefix("qspin-vm-").tempdir();
         let directory = directory.context("no temporary directory can be made")?;
-        fs::write(directory.path().join("guest"), bytes).context("the guest cannot be laid out")?;
-        Ok(Self { qemu, board: board.to_owned(), directory })
+        fs::write(directory.path().join("guest"), &image)
+            .context("the guest cannot be laid out")?;
+        Ok(Self { qemu, board: board.to_owned(), image, directory })
     }
 
-    /// Starts a machine, whose guest is told `line`.
+    /// Starts a machine, whose guest is told `line`. `watched`: its CPUs are to be stopped.
     ///
     /// # Errors
     ///
-    /// When the process cannot be started.
+    /// When it cannot be started.
     pub fn start(
         &self,
         vcpus: u32,
         accelerator: Accelerator,
         line: &str,
+        watched: bool,
     ) -> anyhow::Result<Machine> {
-        let at = |name: &str| self.directory.path().join(name);
-        let monitor = at("monitor");
-        // Of the last machine.
-        let _ = fs::remove_file(&monitor);
-        let mut listening = OsString::from("unix:");
-        listening.push(&monitor);
-        listening.push(",server=on,wait=off");
-        let mut command = Command::new(&self.qemu);
-        command
-            .args(["-machine", &self.board, "-accel", accelerator.argument()])
-            .args(["-cpu", accelerator.cpu(), "-smp", &vcpus.to_string()])
-            .args(["-m", &MEMORY.to_string(), "-display", "none", "-nodefaults"])
-            .args(["-no-user-config", "-no-reboot", "-serial", "stdio"])
-            .args(["-device", &format!("isa-debug-exit,iobase={EXIT_PORT:#x},iosize=4")])
-            .arg("-monitor")
-            .arg(listening)
-            .arg("-kernel")
-            .arg(at("guest"))
-            .args(["-append", &format!("vcpus={vcpus} {line}")])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            // Ctrl-C is for us, and we end the machine.
-            .process_group(0);
-        // SAFETY: between fork and exec nothing is done but one system call, which asks that the
-        // machine dies with this process, however that ends.
-        unsafe {
-            command.pre_exec(|| {
-                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-                Ok(())
-            });
-        }
         let start = Instant::now();
-        let mut process =
-            command.spawn().with_context(|| format!("cannot start {}", self.qemu.display()))?;
+        let line = format!("vcpus={vcpus} {line}");
         let (sender, lines) = channel();
-        if let Some(out) = process.stdout.take() {
-            thread::spawn(move || {
-                // A line that is no text is none of the guest's.
-                for line in BufReader::new(out).lines().map_while(Result::ok) {
-                    if sender.send(line).is_err() {
-                        break;
-                    }
-                }
-            });
-        }
-        let complaints = process.stderr.take().map(|mut err| {
-            thread::spawn(move || {
-                let mut text = String::new();
-                let _ = err.read_to_string(&mut text);
-                text
-            })
-        });
-        Ok(Machine { process, lines, complaints, monitor, start })
+        let runs = match (&self.qemu, accelerator) {
+            #[cfg(target_arch = "x86_64")]
+            (_, Accelerator::Vmm) => {
+                let plan = qspin_vmm::machine::Plan {
+                    image: &self.image,
+                    line: &line,
+                    vcpus,
+                    memory: (MEMORY as usize) << 20,
+                    offer: qspin_vmm::cpuid::Offer::default(),
+                };
+                Runs::Own(qspin_vmm::machine::Machine::start(&plan, sender)?)
+            }
+            (Some(qemu), _) => {
+                let directory = self.directory.path();
+                let board = &self.board;
+                let recipe = Recipe { qemu, board, directory, accelerator, vcpus, line: &line };
+                Runs::Emulator(Emulator::start(&recipe, watched, sender)?)
+            }
+            (None, _) => return Err(anyhow!("there is no emulator to run the guest")),
+        };
+        Ok(Machine { guard: None, runs, lines, start })
     }
-}
-
-/// The emulator's path.
-fn find(qemu: &Path) -> Result<PathBuf, Failure> {
-    let is_program = |path: &Path| {
-        use std::os::unix::fs::PermissionsExt;
-        fs::metadata(path)
-            .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-    };
-    let found = if qemu.components().count() > 1 {
-        Some(qemu.to_owned()).filter(|path| is_program(path))
-    } else {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        std::env::split_paths(&path).map(|directory| directory.join(qemu)).find(|at| is_program(at))
-    };
-    found.ok_or_else(|| Failure::usage(format!("there is no {}: {GET_IT}", qemu.display())))
 }
 
 fn read_image(path: &Path) -> Result<Vec<u8>, Failure> {
@@ -169,13 +117,23 @@ fn read_image(path: &Path) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
+/// What runs a guest.
+#[derive(Debug)]
+pub(super) enum Runs {
+    /// A process.
+    Emulator(Emulator),
+    /// Threads of ours.
+    #[cfg(target_arch = "x86_64")]
+    Own(qspin_vmm::machine::Machine),
+}
+
 /// A machine that runs.
 #[derive(Debug)]
 pub struct Machine {
-    process: Child,
+    /// Who stops its CPUs.
+    guard: Option<Guard>,
+    runs: Runs,
     lines: Receiver<String>,
-    complaints: Option<JoinHandle<String>>,
-    monitor: PathBuf,
     start: Instant,
 }
 
@@ -224,13 +182,32 @@ impl Machine {
         }
     }
 
-    /// Asks the guest who hangs, by the button of the machine: an NMI.
+    /// Has CPUs stopped as `preemption` says, of a guest that is `ready`.
+    ///
+    /// # Errors
+    ///
+    /// Wrong input: that cannot be done here.
+    pub fn preempt(&mut self, preemption: &Preemption, ready: &Ready) -> Result<(), Failure> {
+        self.guard = Some(Guard::post(preemption, &mut self.runs, ready)?);
+        Ok(())
+    }
+
+    /// Ends the machine; how often and how long CPUs were stopped.
+    pub fn finish(&mut self) -> Option<Tally> {
+        self.end();
+        self.guard.take().map(Guard::relieve)
+    }
+
+    /// Asks the guest who hangs, by the button of the machine.
     pub fn ask(&mut self) {
-        // A machine that does not listen is asked no further. It believes the second time only.
-        if let Ok(mut monitor) = UnixStream::connect(&self.monitor) {
-            for _ in 0..2 {
-                let _ = monitor.write_all(b"nmi\n");
-                thread::sleep(Duration::from_millis(1500));
+        match &self.runs {
+            Runs::Emulator(emulator) => emulator.press(),
+            #[cfg(target_arch = "x86_64")]
+            Runs::Own(machine) => {
+                for _ in 0..2 {
+                    machine.press();
+                    std::thread::sleep(Duration::from_millis(1500));
+                }
             }
         }
     }
@@ -243,21 +220,17 @@ impl Machine {
 
     /// Ends the machine; what it complained of, in a line.
     fn end(&mut self) -> String {
-        // One that has ended already is as good as killed.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-        let text = self.complaints.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
-        text.lines()
-            .map(str::trim)
-            .filter(|line| !line.is_empty())
-            .take(2)
-            .collect::<Vec<_>>()
-            .join("; ")
+        match &mut self.runs {
+            Runs::Emulator(emulator) => emulator.end(),
+            #[cfg(target_arch = "x86_64")]
+            Runs::Own(machine) => machine.end(),
+        }
     }
 }
 
 impl Drop for Machine {
     fn drop(&mut self) {
+        // Before its guard, which ends when nobody can ring any more.
         self.end();
     }
 }

@@ -68,6 +68,8 @@ pub struct Ready {
     pub kick: String,
     /// It runs on KVM.
     pub kvm: bool,
+    /// Where its board is, on which it says who holds and who waits.
+    pub board: u64,
     /// Microseconds from its first instruction to its first lock.
     pub first_lock_us: u64,
 }
@@ -81,6 +83,9 @@ pub struct Phase {
     pub ns: u64,
     /// Acquisitions of each CPU.
     pub operations: Vec<u64>,
+    /// How often it asked that a CPU be stopped.
+    #[serde(default)]
+    pub struck: u64,
     /// Waits that lasted beyond the end.
     pub unfinished: u64,
     /// The longest wait.

@@ -43,6 +43,10 @@ pub fn row(
     for (name, count) in phases.iter().flat_map(|phase| &phase.platform) {
         *platform.entry(name.clone()).or_insert(0) += count;
     }
+    let struck: u64 = phases.iter().map(|phase| phase.struck).sum();
+    if setting.params.contains_key("preempt") {
+        platform.insert("struck".to_owned(), struck);
+    }
     let counted = events.map(|events| events.events.clone()).unwrap_or_default();
     Some(Row {
         schema: SCHEMA,
@@ -64,6 +68,7 @@ pub fn row(
         wait_ns_by: BTreeMap::new(),
         partial,
         fairness: fairness(&operations),
+        fairness_s: None,
         cpu_ns_per_op: None,
         overhead_ns_per_op: None,
         uncontended_ns: None,
@@ -105,6 +110,7 @@ mod tests {
             lock: "native".to_owned(),
             ns: 500_000_000,
             operations: operations.to_vec(),
+            struck: 2,
             unfinished: 1,
             longest_ns,
             worst_cpu_p999: waits.last().map_or(0, |wait| wait.0),
@@ -129,6 +135,11 @@ mod tests {
         assert_eq!(row.platform["halts_on"], 6);
         let waits = row.wait_ns.unwrap();
         assert_eq!((waits.p50, waits.max, waits.samples, waits.unfinished), (5.0, 900.0, 80, 2));
+        assert!(!row.platform.contains_key("struck"), "nobody asked for that");
         assert_eq!(super::row(&setting, "native", &[], None, false), None);
+        let preempt = ("preempt".to_owned(), Value::from("holder:5ms:p=0.01"));
+        let setting = Setting { params: BTreeMap::from([preempt]), ..setting };
+        let row = super::row(&setting, "native", &[&one, &other], None, false).unwrap();
+        assert_eq!(row.platform["struck"], 4);
     }
 }

@@ -34,7 +34,7 @@ use qspin_core::node::NodeId;
 use qspin_core::platform::CpuId;
 use qspin_core::waiting::Bucket;
 
-use super::{HALTED, NODES, rseq, run_status};
+use super::{HALTED, NODES, rseq, run_status, sleep};
 use crate::events;
 
 /// A set of numbers below [`CpuId::LIMIT`], given out smallest first.
@@ -167,6 +167,7 @@ extern "C" fn register() {
         return;
     }
     rseq::find();
+    sleep::register();
     let mut key: libc::pthread_key_t = 0;
     // SAFETY: `key` is a valid place; `thread_ends` has the signature of a key destructor.
     // Without a key (all taken) numbers are simply not given back.
@@ -225,6 +226,7 @@ extern "C" fn child_begins() {
         HALTED.iter().for_each(Bucket::forget);
     }
     run_status::child_begins(own.wrapping_sub(1));
+    sleep::child_begins(own.checked_sub(1).and_then(CpuId::new));
     events::forked();
 }
 

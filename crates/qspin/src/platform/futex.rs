@@ -35,6 +35,27 @@ pub(super) fn halt(word: &'static AtomicU32) {
     word.swap(NONE, Acquire);
 }
 
+/// The same until this time of the monotonic clock, in nanoseconds, at the latest.
+#[cold]
+pub(super) fn halt_until(word: &'static AtomicU32, deadline_ns: u64) {
+    if word.compare_exchange(NONE, HALTED, Relaxed, Relaxed).is_ok() {
+        // A time, not a duration: what interrupts the wait does not prolong it. And not of the wall's
+        // clock, which may be set.
+        let deadline = libc::timespec {
+            tv_sec: (deadline_ns / 1_000_000_000) as libc::time_t,
+            tv_nsec: (deadline_ns % 1_000_000_000) as libc::c_long,
+        };
+        let operation = (libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG) as u64;
+        let any = libc::FUTEX_BITSET_MATCH_ANY as u32;
+        let place = &raw const deadline as u64;
+        let arguments = [word.as_ptr() as u64, operation, HALTED.into(), place, 0, any.into()];
+        // SAFETY: F1; the kernel reads the word and the deadline, which is a valid place.
+        unsafe { syscall(libc::SYS_futex, arguments) };
+    }
+    // ORDERING: as in `halt`.
+    word.swap(NONE, Acquire);
+}
+
 /// Wakes the thread that halts on the word, or keeps the next halt from sleeping.
 #[inline]
 pub(super) fn kick(word: &'static AtomicU32) {

@@ -6,6 +6,7 @@
 //! be preempted ([`holder`]), and waiters may know who does not run ([`run_status`]). Where a thread
 //! runs says [`topology`], and whether it may be passed over [`urgency`].
 
+mod barrier;
 pub mod clock;
 pub mod cpu;
 #[cfg(feature = "ebpf")]
@@ -15,6 +16,7 @@ pub mod holder;
 pub mod interrupt;
 mod rseq;
 pub mod run_status;
+mod sleep;
 pub(crate) mod syscall;
 pub mod topology;
 pub mod urgency;

@@ -11,8 +11,13 @@ use crate::events::Events;
 use crate::platform::{Budget, CpuId, Until};
 use crate::tuning::Tuning;
 
-#[derive(Default)]
 struct Counts([AtomicU64; Event::ALL.len()]);
+
+impl Default for Counts {
+    fn default() -> Self {
+        Self([const { AtomicU64::new(0) }; Event::ALL.len()])
+    }
+}
 
 impl Events for Counts {
     const ENABLED: bool = true;

@@ -1,6 +1,7 @@
 //! What threads do under a lock and between two acquisitions: one file a workload.
 
 pub mod kernel_lock_bench;
+pub mod leaving;
 pub mod lengths;
 pub mod locktorture;
 

@@ -6,10 +6,11 @@ use crate::contender::catalog::{self, Lock, Origin, PEERS_C};
 use crate::failure::Failure;
 use crate::quantity::Ratio;
 
-use super::{Args, Peers, QUICK_BUDGET, Workload};
+use super::{Args, Peers, QUICK_BUDGET, Workload, grid};
 
 /// Refuses options that do not fit together.
 pub(super) fn check(args: &Args) -> Result<(), Failure> {
+    grid::check(args)?;
     if args.quick && args.workload == Workload::KernelLockBench {
         return Err(Failure::usage(
             "the grid of kernel-lock-bench takes more than a quick minute: leave out --quick, and \
@@ -70,7 +71,7 @@ pub(super) fn locks(args: &Args) -> Result<Vec<Lock>, Failure> {
     if args.peers == Peers::C {
         require_c_peers()?;
     }
-    let rw = args.workload == Workload::Rw;
+    let rw = args.of_rw();
     let fitting: Vec<Lock> =
         catalog::locks().into_iter().filter(|lock| lock.is_rw() == rw).collect();
     let wanted: Vec<String> = match &args.ratio {
@@ -92,7 +93,7 @@ pub(super) fn locks(args: &Args) -> Result<Vec<Lock>, Failure> {
                 .collect(),
             _ => match fitting.iter().find(|lock| lock.name == name) {
                 Some(lock) => vec![*lock],
-                None => return Err(unknown(name, &fitting, rw)),
+                None => return Err(unknown(args, name, &fitting)),
             },
         };
         for lock in group {
@@ -125,7 +126,7 @@ fn in_default(lock: &Lock, peers: Peers) -> bool {
     }
 }
 
-fn unknown(name: &str, fitting: &[Lock], rw: bool) -> Failure {
+fn unknown(args: &Args, name: &str, fitting: &[Lock]) -> Failure {
     let names: Vec<&str> = fitting.iter().map(|lock| lock.name).collect();
     let names = names.join(", ");
     if PEERS_C.contains(&name) {
@@ -138,10 +139,11 @@ fn unknown(name: &str, fitting: &[Lock], rw: bool) -> Failure {
         };
     }
     if catalog::locks().iter().any(|lock| lock.name == name) {
-        return Failure::usage(if rw {
+        let other = if args.grid.is_some() { "take --grid rwlock" } else { "add --workload rw" };
+        return Failure::usage(if args.of_rw() {
             format!("`{name}` is no reader-writer lock: choose from {names}")
         } else {
-            format!("`{name}` is a reader-writer lock: add --workload rw, or choose from {names}")
+            format!("`{name}` is a reader-writer lock: {other}, or choose from {names}")
         });
     }
     Failure::usage(format!("no lock is called `{name}`: choose from {names}, or ours, peers, all"))

@@ -42,7 +42,8 @@ impl Entrant {
         (self.form)(threads)
     }
 
-    fn new(lock: Lock, tunes: &[Tune]) -> Self {
+    /// A lock by itself, with that of what was tuned which it reads.
+    pub(super) fn new(lock: Lock, tunes: &[Tune]) -> Self {
         let variant = Variant { tuning: heeded(&lock, tunes), ..Variant::default() };
         Self { lock, form: Box::new(move |_| variant), line: None }
     }

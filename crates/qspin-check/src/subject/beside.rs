@@ -1,0 +1,106 @@
+//! What sleeps beside the default mutex, as locks: then the same scenarios say whether it loses anybody.
+//!
+//! * The default reader-writer lock is one.
+//! * A condition makes a *monitor*: who acquires waits under a mutex until nobody holds, who releases says so
+//!   and notifies.
+//! * A once that always fails is done by one after the other.
+
+use std::mem;
+use std::sync::atomic::Ordering::Relaxed;
+
+use qspin_core::condvar::Condition;
+use qspin_core::lock::RawLock;
+use qspin_core::mutex::DefaultLock;
+use qspin_core::once::OnceWord;
+use qspin_core::platform::AtomicWord;
+use qspin_core::sleepers::{NEVER, SleepPlatform};
+
+/// Whom a monitor tells.
+pub const ONE: bool = false;
+/// The same.
+pub const ALL: bool = true;
+
+/// A lock made of a mutex and a condition; `WHOM` is told at each release.
+pub struct Monitor<W, A, const WHOM: bool> {
+    mutex: DefaultLock<W>,
+    condition: Condition<W, A>,
+    held: W,
+}
+
+// SAFETY: `held` is set under the mutex by one that has seen it clear, and cleared under it.
+unsafe impl<P: SleepPlatform, const WHOM: bool> RawLock<P> for Monitor<P::Word, P::Address, WHOM> {
+    fn new() -> Self {
+        Self { mutex: RawLock::<P>::new(), condition: Condition::new(), held: P::Word::new(0) }
+    }
+
+    fn acquire(&self, p: &P) {
+        self.mutex.acquire(p);
+        while self.held.load(Relaxed) != 0 {
+            // SAFETY: acquired above, or by the last wait.
+            unsafe { self.condition.wait_until(p, &self.mutex, NEVER) };
+        }
+        self.held.store(1, Relaxed);
+        // SAFETY: acquired above, or by the last wait.
+        unsafe { self.mutex.release(p) };
+    }
+
+    fn try_acquire(&self, p: &P) -> bool {
+        if !self.mutex.try_acquire(p) {
+            return false;
+        }
+        let free = self.held.load(Relaxed) == 0;
+        if free {
+            self.held.store(1, Relaxed);
+        }
+        // SAFETY: acquired above.
+        unsafe { self.mutex.release(p) };
+        free
+    }
+
+    unsafe fn release(&self, p: &P) {
+        self.mutex.acquire(p);
+        self.held.store(0, Relaxed);
+        if WHOM == ALL {
+            self.condition.notify_all(p);
+        } else {
+            self.condition.notify_one(p);
+        }
+        // SAFETY: acquired above.
+        unsafe { self.mutex.release(p) };
+    }
+
+    fn is_locked(&self, _: &P) -> bool {
+        self.held.load(Relaxed) != 0
+    }
+}
+
+/// A once that is never done.
+pub struct Undone<W>(OnceWord<W>);
+
+// SAFETY: one begins at a time, and what it did happens before what the next does.
+unsafe impl<P: SleepPlatform> RawLock<P> for Undone<P::Word> {
+    fn new() -> Self {
+        Self(OnceWord::new())
+    }
+
+    fn acquire(&self, p: &P) {
+        // It is never done, so it begins.
+        mem::forget(self.0.begin(p));
+    }
+
+    fn try_acquire(&self, p: &P) -> bool {
+        let running = self.0.try_begin(p);
+        let begun = running.is_some();
+        mem::forget(running);
+        begun
+    }
+
+    unsafe fn release(&self, p: &P) {
+        // SAFETY: begun by the acquisition, which has forgotten it.
+        drop(unsafe { self.0.go_on(p) });
+    }
+
+    fn is_locked(&self, p: &P) -> bool {
+        self.0.is_running(p)
+    }
+}

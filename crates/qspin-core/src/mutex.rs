@@ -1,0 +1,458 @@
+//! The default mutex: a word whose release is a plain store.
+//!
+//! # Problem
+//! People do not choose locks, they take the default. It must be near the best lock of every load: as
+//! cheap as a spinlock where nobody waits, one that sleeps where threads outnumber CPUs, and fair where
+//! it can be without standing still.
+//!
+//! # Source
+//! Culling after Dave Dice, "Malthusian Locks", EuroSys 2017, as in [`crate::admission::Culled`], whose
+//! [turns](crate::admission) it shares; the queue of sleepers beside the lock is [`crate::sleepers`].
+//!
+//! # States of the word
+//! ```text
+//!             take                      AWAKE: somebody is awake and will take the lock
+//!   free (0) ───────► LOCKED            HEIR:  and nobody else may
+//!     ▲  ▲               │ │
+//!     │  └─── store 0 ───┘ │ (nobody sleeps)     marks | LOCKED ──release──► marks
+//!     └── release ─────────┘                     marks ──take──► LOCKED | marks of others
+//! ```
+//! Who waits looks for some microseconds, yields some times, and sleeps. A release wakes one sleeper if
+//! nobody is awake, and marks it so; while somebody is awake the others sleep on. Who takes the lock may
+//! come past all of them.
+//!
+//! # Invariants
+//! * **M1** LOCKED is set by a compare-exchange from a word in which it was clear, and cleared by whoever
+//!   has set it.
+//! * **M2** While AWAKE is set, a waiter is awake that has set it, or for which it was set, and that will
+//!   clear it: when it takes the lock, or when it has joined the sleepers and before it looks at the lock
+//!   for the last time. The same for HEIR. A store may wipe out marks: then one more is woken than had to.
+//! * **M3** Who releases the lock, and sees nobody awake in the very step, wakes a sleeper if there is one
+//!   (P1 of the sleepers). Who sleeps has seen the lock taken, or somebody awake, after it had joined them.
+//!   So there is always somebody left who will release or take the lock: no sleeper is forgotten.
+//! * **M4** After the step that releases the lock nobody touches it on behalf of the release: what
+//!   follows is static memory, and the lock's address as a number.
+//! * **M5** Marks count in the process in which they were made, whose generation stands beside them: a
+//!   child of `fork` has none of its parent's waiters.
+//! * **M6** Nobody is passed over for ever. A thread that has had its turns past others wakes one of them
+//!   and gives way until it is relieved. One that is woken in vain joins the queue as the first, and that
+//!   has slept for too long is the heir.
+//!
+//! # Limits
+//! Not first come, first served. No poisoning. A signal handler that waits for a lock while what it
+//! interrupts is awake for another, keeps the sleepers of that other waiting.
+
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use crate::admission::Turns;
+use crate::events::{self, Event};
+use crate::lock::{ConstLock, RawLock, RawTimedLock};
+use crate::node::NodeId;
+use crate::platform::{AtomicWord, ConstWord};
+use crate::site::Site;
+use crate::sleepers::{self, Choice, End, NEVER, SleepPlatform, Taken};
+
+/// The lock is held.
+const LOCKED: u32 = 1;
+/// A waiter is awake.
+const AWAKE: u32 = 2;
+/// Nobody else may take the lock.
+const HEIR: u32 = 4;
+const MARKS: u32 = AWAKE | HEIR;
+/// Where the generation of the marks stands (M5).
+const GENERATION_SHIFT: u32 = 8;
+
+/// The tag of those who sleep for a mutex.
+pub const TAG: u32 = 0;
+
+/// The default mutex. See the [module](self) documentation.
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct DefaultLock<W> {
+    word: W,
+}
+
+/// The marks of `seen` that count in this process (M5).
+#[inline]
+fn marks<P: SleepPlatform>(p: &P, seen: u32) -> u32 {
+    if seen & MARKS != 0 && seen >> GENERATION_SHIFT == generation(p) { seen & MARKS } else { 0 }
+}
+
+#[inline]
+fn generation<P: SleepPlatform>(p: &P) -> u32 {
+    p.generation() << GENERATION_SHIFT >> GENERATION_SHIFT
+}
+
+/// The word with `locked` and these marks.
+#[inline]
+fn with_marks<P: SleepPlatform>(p: &P, locked: u32, marks: u32) -> u32 {
+    if marks == 0 { locked } else { locked | marks | generation(p) << GENERATION_SHIFT }
+}
+
+impl<W: AtomicWord> DefaultLock<W> {
+    /// Takes the lock from `seen`, in which it is free, and takes back the marks `mine`.
+    #[inline]
+    fn take<P: SleepPlatform<Word = W>>(&self, p: &P, seen: u32, mine: u32) -> bool {
+        // M1. ORDERING: Acquire pairs with the Release of `release` and `release_slow`.
+        let order = p.ordering(Site::MutexTake, Acquire);
+        let to = with_marks(p, LOCKED, marks(p, seen) & !mine);
+        self.word.compare_exchange(seen, to, order).is_ok()
+    }
+
+    /// The address by which those who sleep for this lock are found.
+    #[inline]
+    pub fn address<P: SleepPlatform<Word = W>>(&self, p: &P) -> usize {
+        p.address(&self.word)
+    }
+
+    /// Acquires the lock for one that has slept elsewhere, and was woken perhaps by a release of this lock,
+    /// since it was moved here: the mark that was set for it is its own (M2).
+    #[cold]
+    pub fn acquire_woken<P: SleepPlatform<Word = W>>(&self, p: &P) {
+        let mut wait = Wait::new(self, p, NEVER);
+        wait.mine = AWAKE;
+        wait.slept = p.now_ns().max(1);
+        // Without a deadline it does not give up.
+        wait.acquire(self.word.load(Relaxed));
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn acquire_slow<P: SleepPlatform<Word = W>>(&self, p: &P, deadline: u64) -> bool {
+        let seen = self.word.load(Relaxed);
+        if seen & LOCKED == 0 && marks(p, seen) & HEIR == 0 && self.take(p, seen, 0) {
+            return true;
+        }
+        events::count(p, Event::MutexSlowpath);
+        Wait::new(self, p, deadline).acquire(seen)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn release_slow<P: SleepPlatform<Word = W>>(&self, p: &P, on: usize) {
+        // ORDERING: Release pairs with the Acquire of `acquire_until` and of `take`.
+        let order = p.ordering(Site::MutexRelease, Release);
+        let turns = Turns::of(p);
+        let mut rotates = None;
+        let mut seen = self.word.load(Relaxed);
+        loop {
+            let awake = marks(p, seen);
+            if awake != 0 && !*rotates.get_or_insert_with(|| rotates_now(&turns)) {
+                // Somebody awake will have the lock next (M3).
+                match self.word.compare_exchange(seen, with_marks(p, 0, awake), order) {
+                    Ok(_) => return given_way(&turns),
+                    Err(now) => seen = now,
+                }
+                continue;
+            }
+            if !sleepers::perhaps_anybody(p, on) {
+                match self.word.compare_exchange(seen, with_marks(p, 0, awake), order) {
+                    Ok(_) => break,
+                    Err(now) => seen = now,
+                }
+                continue;
+            }
+            return self.release_to_sleeper(p, on, seen);
+        }
+        // M4.
+        if sleepers::anybody(p, on) {
+            wake_one(p, on);
+        } else {
+            sleepers::found_nobody(p, on);
+        }
+    }
+
+    /// Releases the lock and wakes a sleeper, if there is one.
+    fn release_to_sleeper<P: SleepPlatform<Word = W>>(&self, p: &P, on: usize, seen: u32) {
+        let taken = take_one(p, on);
+        let mark = if taken.as_ref().is_some_and(|taken| !taken.is_empty()) { AWAKE } else { 0 };
+        // ORDERING: as in `release_slow`.
+        let order = p.ordering(Site::MutexRelease, Release);
+        let mut seen = seen;
+        while let Err(now) =
+            self.word.compare_exchange(seen, with_marks(p, 0, marks(p, seen) | mark), order)
+        {
+            seen = now;
+        }
+        // M4.
+        match taken {
+            None => sleepers::wake_later(p, on),
+            Some(taken) if !taken.is_empty() => {
+                taken.wake(p);
+                woke(p);
+            }
+            Some(_) => {
+                if marks(p, seen) == 0 && sleepers::anybody(p, on) {
+                    wake_one(p, on);
+                }
+            }
+        }
+    }
+
+    /// Clears the marks `mine`; returns the word before.
+    fn unmark<P: SleepPlatform<Word = W>>(&self, p: &P, mine: u32) -> u32 {
+        let mut seen = self.word.load(Relaxed);
+        while marks(p, seen) & mine != 0 {
+            let to = with_marks(p, seen & LOCKED, marks(p, seen) & !mine);
+            match self.word.compare_exchange(seen, to, Relaxed) {
+                Ok(_) => break,
+                Err(now) => seen = now,
+            }
+        }
+        seen
+    }
+}
+
+/// Whether this thread has had its turns, and wakes another for that at this release.
+fn rotates_now<P: SleepPlatform>(turns: &Turns<P>) -> bool {
+    !turns.are_over() && turns.count()
+}
+
+/// After a release past others that wait.
+fn given_way<P: SleepPlatform>(turns: &Turns<P>) {
+    if turns.are_over() {
+        turns.give_way();
+    }
+}
+
+/// After a release that has woken somebody.
+fn woke<P: SleepPlatform>(p: &P) {
+    given_way(&Turns::of(p));
+}
+
+fn take_one<P: SleepPlatform>(p: &P, on: usize) -> Option<Taken> {
+    let mut first = true;
+    sleepers::take(p, on, |_| if core::mem::take(&mut first) { Choice::Take } else { Choice::Stop })
+}
+
+/// Wakes one sleeper, after a release that has not. The lock may be gone (M4).
+#[cold]
+#[inline(never)]
+fn wake_one<P: SleepPlatform>(p: &P, on: usize) {
+    match take_one(p, on) {
+        Some(taken) => taken.wake(p),
+        None => sleepers::wake_later(p, on),
+    }
+}
+
+/// One wait for the lock.
+struct Wait<'a, P: SleepPlatform> {
+    lock: &'a DefaultLock<P::Word>,
+    p: &'a P,
+    deadline: u64,
+    /// The marks that this waiter has set, or that were set for it (M2).
+    mine: u32,
+    /// When it fell asleep first; 0 if it has not slept.
+    slept: u64,
+    /// Looks that are left, the pause after the next one, and yields that are left.
+    looks: u32,
+    pauses: u32,
+    yields: u32,
+}
+
+impl<'a, P: SleepPlatform> Wait<'a, P> {
+    fn new(lock: &'a DefaultLock<P::Word>, p: &'a P, deadline: u64) -> Self {
+        let mut wait =
+            Self { lock, p, deadline, mine: 0, slept: 0, looks: 0, pauses: 1, yields: 0 };
+        wait.begin();
+        wait
+    }
+
+    /// It is awake, and begins to look.
+    fn begin(&mut self) {
+        let tuning = self.p.tuning();
+        self.looks = tuning.mutex_looks;
+        self.pauses = 1;
+        self.yields = tuning.mutex_yields;
+    }
+
+    fn on(&self) -> usize {
+        self.p.address(&self.lock.word)
+    }
+
+    fn is_over(&self) -> bool {
+        self.deadline != NEVER && self.p.now_ns() >= self.deadline
+    }
+
+    /// Waits until it has the lock, or the time is over.
+    fn acquire(&mut self, seen: u32) -> bool {
+        let (p, word) = (self.p, &self.lock.word);
+        if self.is_over() || self.is_relieved(seen) {
+            self.looks = 0;
+            self.yields = 0;
+        }
+        loop {
+            let seen = word.load(Relaxed);
+            let marked = marks(p, seen);
+            if seen & LOCKED == 0 && (marked & HEIR == 0 || self.mine != 0) {
+                if self.lock.take(p, seen, self.mine) {
+                    if self.slept != 0 {
+                        Turns::of(p).begin_anew();
+                    }
+                    return true;
+                }
+                continue;
+            }
+            if self.looks > 0 {
+                self.looks -= 1;
+                self.mark(seen, marked);
+                p.relax(self.pauses);
+                self.pauses = (self.pauses * 2).min(p.tuning().mutex_pauses);
+                continue;
+            }
+            if self.is_over() {
+                return self.give_up();
+            }
+            if self.yields > 0 {
+                self.yields -= 1;
+                p.yield_cpu();
+                continue;
+            }
+            if sleepers::with_sleeper(p, |me| self.sleep(me)) != Some(true) {
+                p.doze();
+            }
+        }
+    }
+
+    /// M6: whether this thread's turns are over, and who was woken for that has had the lock.
+    fn is_relieved(&self, seen: u32) -> bool {
+        let turns = Turns::of(self.p);
+        let relieved = turns.are_over()
+            && seen & LOCKED != 0
+            && !sleepers::is_quiet(self.p, self.on())
+            && marks(self.p, seen) != AWAKE;
+        if relieved {
+            turns.begin_anew();
+        }
+        relieved
+    }
+
+    /// Marks the word, where that is due (M2, M6).
+    fn mark(&mut self, seen: u32, marked: u32) {
+        if seen & LOCKED == 0 || sleepers::is_quiet(self.p, self.on()) {
+            return;
+        }
+        let tuning = self.p.tuning();
+        let waited = || self.p.now_ns().saturating_sub(self.slept) / 1000;
+        let wanted = if marked == 0 && self.mine == 0 {
+            AWAKE
+        } else if self.mine != 0
+            && marked & HEIR == 0
+            && self.slept != 0
+            && waited() >= tuning.mutex_heir_us.into()
+        {
+            events::count(self.p, Event::MutexHeir);
+            AWAKE | HEIR
+        } else {
+            return;
+        };
+        let to = with_marks(self.p, LOCKED, marked | wanted);
+        if self.lock.word.compare_exchange(seen, to, Relaxed).is_ok() {
+            self.mine |= wanted;
+        }
+    }
+
+    /// Sleeps until somebody wakes it, or the time is over; or looks again, if the lock is free by now.
+    /// Returns false if it could not.
+    fn sleep(&mut self, me: NodeId) -> bool {
+        let (p, lock) = (self.p, self.lock);
+        let end = if self.slept == 0 { End::Last } else { End::First };
+        if !sleepers::enqueue(p, me, self.on(), TAG, end) {
+            return false;
+        }
+        if self.slept == 0 {
+            self.slept = p.now_ns().max(1);
+        }
+        // M2.
+        if self.mine != 0 {
+            lock.unmark(p, core::mem::take(&mut self.mine));
+        }
+        // The last look (M3).
+        let seen = lock.word.load(Relaxed);
+        let woken = if seen & LOCKED == 0 && marks(p, seen) == 0 {
+            !sleepers::cancel(p, me)
+        } else {
+            sleepers::await_wake(p, me, self.deadline)
+        };
+        if woken {
+            // Perhaps it was marked as awake by whoever has woken it.
+            self.mine = AWAKE;
+        }
+        self.begin();
+        true
+    }
+
+    /// The time is over. What was meant for this waiter is handed on (M3).
+    #[cold]
+    fn give_up(&mut self) -> bool {
+        let (p, on) = (self.p, self.on());
+        if self.mine != 0 {
+            let seen = self.lock.unmark(p, core::mem::take(&mut self.mine));
+            if seen & LOCKED == 0 && sleepers::anybody(p, on) {
+                wake_one(p, on);
+            }
+        }
+        false
+    }
+}
+
+// SAFETY: M1 gives exclusion; `MutexTry` and `MutexTake` acquire what `MutexStore` and `MutexRelease`
+// release.
+unsafe impl<P: SleepPlatform> RawLock<P> for DefaultLock<P::Word> {
+    #[inline]
+    fn new() -> Self {
+        Self { word: P::Word::new(0) }
+    }
+
+    #[inline]
+    fn acquire(&self, p: &P) {
+        // Without a deadline it does not give up.
+        self.acquire_until(p, NEVER);
+    }
+
+    #[inline]
+    fn try_acquire(&self, p: &P) -> bool {
+        let mut seen = self.word.load(Relaxed);
+        while seen & LOCKED == 0 && marks(p, seen) & HEIR == 0 {
+            if self.take(p, seen, 0) {
+                return true;
+            }
+            seen = self.word.load(Relaxed);
+        }
+        false
+    }
+
+    #[inline]
+    unsafe fn release(&self, p: &P) {
+        let on = p.address(&self.word);
+        if !sleepers::is_quiet(p, on) {
+            return self.release_slow(p, on);
+        }
+        // M1: since it was taken there were only marks. ORDERING: as in `release_slow`.
+        self.word.overwrite(0, p.ordering(Site::MutexStore, Release));
+        // M4.
+        if !sleepers::stored(p, on) {
+            wake_one(p, on);
+        }
+    }
+
+    #[inline]
+    fn is_locked(&self, _: &P) -> bool {
+        self.word.load(Relaxed) & LOCKED != 0
+    }
+}
+
+impl<P: SleepPlatform> RawTimedLock<P> for DefaultLock<P::Word> {
+    #[inline]
+    fn acquire_until(&self, p: &P, deadline: u64) -> bool {
+        // M1. ORDERING: as in `take`.
+        let order = p.ordering(Site::MutexTry, Acquire);
+        self.word.compare_exchange(0, LOCKED, order).is_ok() || self.acquire_slow(p, deadline)
+    }
+}
+
+impl<W: ConstWord> ConstLock for DefaultLock<W> {
+    #[allow(clippy::declare_interior_mutable_const)]
+    const UNLOCKED: Self = Self { word: W::ZERO };
+    type Guard = lock_api::GuardSend;
+}

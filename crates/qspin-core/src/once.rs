@@ -1,0 +1,160 @@
+//! Something that is done once: the first who comes does it, the others wait until it is done.
+//!
+//! # States
+//! ```text
+//!            begin                    end
+//!   NEW ───────────────► RUNNING ───────────► DONE
+//!    ▲                   │    │ who waits       ▲
+//!    │       it failed   │    ▼                 │ end
+//!    └───────────────────┴─ RUNNING | WAITED ───┘
+//! ```
+//!
+//! # Invariants
+//! * **O1** RUNNING is set by a compare-exchange from NEW, so by one context, which takes it away again.
+//! * **O2** What is done before DONE is set happens before everything that follows a look that has seen it.
+//! * **O3** Who waits joins the sleepers, and then sets WAITED by a compare-exchange from a word that runs: the
+//!   step that ends it sees WAITED and wakes everybody, or comes before, and nobody sleeps.
+//!
+//! # Limits
+//! Who does it and comes again meanwhile waits for itself.
+
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use crate::node::NodeId;
+use crate::platform::{AtomicWord, ConstWord};
+use crate::site::Site;
+use crate::sleepers::{self, End, NEVER, SleepPlatform};
+
+const NEW: u32 = 0;
+const RUNNING: u32 = 1;
+/// Somebody sleeps until it is done.
+const WAITED: u32 = 2;
+const DONE: u32 = 4;
+
+/// The tag of those who sleep until it is done.
+const TAG: u32 = 0;
+
+/// Whether something was done. See the [module](self) documentation.
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct OnceWord<W> {
+    word: W,
+}
+
+/// Ends what [`OnceWord::begin`] began: done, or, if it is dropped before (by a panic), as if never begun.
+#[derive(Debug)]
+pub struct Running<'a, P: SleepPlatform> {
+    p: &'a P,
+    once: &'a OnceWord<P::Word>,
+    ends_as: u32,
+}
+
+impl<W: ConstWord> OnceWord<W> {
+    /// Not done.
+    #[allow(clippy::declare_interior_mutable_const)]
+    pub const NEW: Self = Self { word: W::ZERO };
+}
+
+impl<W: AtomicWord> OnceWord<W> {
+    /// Not done.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { word: W::new(NEW) }
+    }
+
+    /// Whether it was done. Acquire ordering, where it was.
+    #[inline]
+    pub fn is_done<P: SleepPlatform<Word = W>>(&self, p: &P) -> bool {
+        // O2. ORDERING: Acquire pairs with the Release of `Running::drop`.
+        self.word.load(p.ordering(Site::OnceLook, Acquire)) == DONE
+    }
+
+    /// `None` once it was done; else the caller is to do it, and nobody else does meanwhile.
+    #[cold]
+    pub fn begin<'a, P: SleepPlatform<Word = W>>(&'a self, p: &'a P) -> Option<Running<'a, P>> {
+        let tuning = p.tuning();
+        let (mut looks, mut pauses) = (tuning.mutex_looks, 1);
+        loop {
+            if self.is_done(p) {
+                return None;
+            }
+            if let Some(running) = self.try_begin(p) {
+                return Some(running);
+            }
+            if looks > 0 {
+                looks -= 1;
+                p.relax(pauses);
+                pauses = (pauses * 2).min(tuning.mutex_pauses);
+            } else if sleepers::with_sleeper(p, |me| self.sleep(p, me)) != Some(true) {
+                p.doze();
+            }
+        }
+    }
+
+    /// The same if that takes no waiting; `None` says nothing.
+    pub fn try_begin<'a, P: SleepPlatform<Word = W>>(&'a self, p: &'a P) -> Option<Running<'a, P>> {
+        // O1. ORDERING: Acquire pairs with the Release of `Running::drop`: of one who has failed.
+        let order = p.ordering(Site::OnceBegin, Acquire);
+        self.word.compare_exchange(NEW, RUNNING, order).ok()?;
+        Some(Running { p, once: self, ends_as: NEW })
+    }
+
+    /// As [`try_begin`](Self::try_begin), for one that has begun already, and has forgotten that.
+    ///
+    /// # Safety
+    /// This context has begun, and its [`Running`] was not dropped.
+    pub unsafe fn go_on<'a, P: SleepPlatform<Word = W>>(&'a self, p: &'a P) -> Running<'a, P> {
+        Running { p, once: self, ends_as: NEW }
+    }
+
+    /// Whether somebody does it at this moment.
+    #[inline]
+    pub fn is_running<P: SleepPlatform<Word = W>>(&self, _: &P) -> bool {
+        self.word.load(Relaxed) & RUNNING != 0
+    }
+
+    /// O3. Returns false if it could not.
+    fn sleep<P: SleepPlatform<Word = W>>(&self, p: &P, me: NodeId) -> bool {
+        if !sleepers::enqueue(p, me, p.address(&self.word), TAG, End::Last) {
+            return false;
+        }
+        let mut seen = self.word.load(Relaxed);
+        while seen & RUNNING != 0 {
+            match self.word.compare_exchange(seen, seen | WAITED, Relaxed) {
+                Ok(_) => {
+                    // It looks again, whatever has ended it.
+                    let _ = sleepers::await_wake(p, me, NEVER);
+                    return true;
+                }
+                Err(now) => seen = now,
+            }
+        }
+        let _ = sleepers::cancel(p, me);
+        true
+    }
+}
+
+impl<W: AtomicWord> Default for OnceWord<W> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<P: SleepPlatform> Running<'_, P> {
+    /// It is done.
+    pub fn done(mut self) {
+        self.ends_as = DONE;
+    }
+}
+
+impl<P: SleepPlatform> Drop for Running<'_, P> {
+    fn drop(&mut self) {
+        let on = self.p.address(&self.once.word);
+        // O2. ORDERING: Release pairs with the Acquire of `is_done` and of `begin`.
+        let before = self.once.word.swap(self.ends_as, self.p.ordering(Site::OnceEnd, Release));
+        if before & WAITED != 0 {
+            // Static memory alone: what has been made may be dropped by now.
+            sleepers::wake(self.p, on, u32::MAX);
+        }
+    }
+}

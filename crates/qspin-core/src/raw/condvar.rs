@@ -1,0 +1,89 @@
+//! Conditions as `lock_api` knows them.
+
+use core::fmt;
+use core::marker::PhantomData;
+use core::sync::atomic::{AtomicU32, AtomicUsize};
+use core::time::Duration;
+
+use super::Raw;
+use crate::condvar::Condition;
+use crate::mutex::DefaultLock;
+use crate::platform::{TimedPlatform, deadline_after};
+use crate::sleepers::{NEVER, SleepPlatform};
+
+/// A condition for the default mutex on platform `P`: [`lock_api::RawCondvar`].
+///
+/// A wait may end for no reason; so, by `lock_api`'s rule, notifications say nothing of whom they reached.
+#[repr(transparent)]
+pub struct RawCondvar<P> {
+    condition: Condition<AtomicU32, AtomicUsize>,
+    platform: PhantomData<fn() -> P>,
+}
+
+impl<P> fmt::Debug for RawCondvar<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RawCondvar").finish_non_exhaustive()
+    }
+}
+
+impl<P: SleepPlatform<Word = AtomicU32> + TimedPlatform> RawCondvar<P> {
+    /// Returns whether it waited until the deadline.
+    ///
+    /// # Safety
+    /// This context holds `mutex`.
+    unsafe fn wait(&self, mutex: &Raw<DefaultLock<AtomicU32>, P>, deadline: u64) -> bool {
+        // Who waits holds nothing.
+        P::PLATFORM.holder_exit();
+        // SAFETY: the caller's promise.
+        let woken = unsafe { self.condition.wait_until(&P::PLATFORM, &mutex.lock, deadline) };
+        P::PLATFORM.holder_enter();
+        !woken
+    }
+}
+
+// SAFETY: `wait` releases the mutex and holds it again when it returns; the guard is a mere marker.
+unsafe impl<P: SleepPlatform<Word = AtomicU32> + TimedPlatform> lock_api::RawCondvar
+    for RawCondvar<P>
+{
+    #[allow(clippy::declare_interior_mutable_const)]
+    const INIT: Self = Self { condition: Condition::UNUSED, platform: PhantomData };
+    type RawMutex = Raw<DefaultLock<AtomicU32>, P>;
+
+    unsafe fn wait(&self, mutex: &Self::RawMutex, _: &mut lock_api::GuardSend) {
+        // SAFETY: the caller's promise.
+        unsafe { self.wait(mutex, NEVER) };
+    }
+
+    #[inline]
+    fn notify_one(&self) -> bool {
+        self.condition.notify_one(&P::PLATFORM);
+        false
+    }
+
+    #[inline]
+    fn notify_all(&self) -> usize {
+        self.condition.notify_all(&P::PLATFORM);
+        0
+    }
+}
+
+// SAFETY: as above.
+unsafe impl<P> lock_api::RawCondvarTimed for RawCondvar<P>
+where
+    P: SleepPlatform<Word = AtomicU32> + TimedPlatform,
+{
+    fn checked_duration_to_instant(timeout: &Duration) -> Option<P::Instant> {
+        P::after(*timeout)
+    }
+
+    unsafe fn wait_until(
+        &self,
+        mutex: &Self::RawMutex,
+        _: &mut lock_api::GuardSend,
+        timeout: &P::Instant,
+    ) -> bool {
+        let deadline = deadline_after(&P::PLATFORM, P::until(*timeout));
+        // SAFETY: the caller's promise.
+        unsafe { self.wait(mutex, deadline) }
+    }
+}

@@ -1,0 +1,117 @@
+//! What reader-writer locks offer beyond [`lock_api::RawRwLock`]: times, and reads that may be upgraded.
+
+use core::time::Duration;
+
+use lock_api::{RawRwLockDowngrade, RawRwLockTimed, RawRwLockUpgrade, RawRwLockUpgradeTimed};
+
+use super::Raw;
+use crate::lock::{ConstLock, Guard, RawTimedSharedLock, RawUpgradableLock};
+use crate::platform::{StaticPlatform, TimedPlatform, deadline_after};
+use crate::sleepers::NEVER;
+
+// SAFETY: as `RawRwLock`; who gives up has acquired nothing.
+unsafe impl<L: RawTimedSharedLock<P> + ConstLock, P: TimedPlatform> RawRwLockTimed for Raw<L, P> {
+    type Duration = Duration;
+    type Instant = P::Instant;
+
+    fn try_lock_shared_for(&self, timeout: Duration) -> Option<L::Guard> {
+        let deadline = deadline_after(&P::PLATFORM, timeout);
+        self.lock.acquire_shared_until(&P::PLATFORM, deadline).then(Self::held)
+    }
+
+    fn try_lock_shared_until(&self, timeout: P::Instant) -> Option<L::Guard> {
+        self.try_lock_shared_for(P::until(timeout))
+    }
+
+    fn try_lock_exclusive_for(&self, timeout: Duration) -> Option<L::Guard> {
+        let deadline = deadline_after(&P::PLATFORM, timeout);
+        self.lock.acquire_exclusive_until(&P::PLATFORM, deadline).then(Self::held)
+    }
+
+    fn try_lock_exclusive_until(&self, timeout: P::Instant) -> Option<L::Guard> {
+        self.try_lock_exclusive_for(P::until(timeout))
+    }
+}
+
+// SAFETY: a writer that becomes a reader lets no other writer in between.
+unsafe impl<L: RawUpgradableLock<P> + ConstLock, P: StaticPlatform> RawRwLockDowngrade
+    for Raw<L, P>
+{
+    unsafe fn downgrade(&self, _: L::Guard) -> L::Guard {
+        // SAFETY: the caller holds the lock for writing.
+        unsafe { self.lock.downgrade(&P::PLATFORM) };
+        L::Guard::marker()
+    }
+}
+
+// SAFETY: `RawUpgradableLock`'s promise.
+unsafe impl<L: RawUpgradableLock<P> + ConstLock, P: StaticPlatform> RawRwLockUpgrade for Raw<L, P> {
+    type UpgradableGuard = L::Guard;
+
+    fn lock_upgradable(&self) -> L::Guard {
+        // Without a deadline it does not give up.
+        self.lock.acquire_upgradable_until(&P::PLATFORM, NEVER);
+        Self::held()
+    }
+
+    fn try_lock_upgradable(&self) -> Option<L::Guard> {
+        self.lock.try_acquire_upgradable(&P::PLATFORM).then(Self::held)
+    }
+
+    unsafe fn unlock_upgradable(&self, _: L::Guard) {
+        // SAFETY: the caller reads upgradably.
+        unsafe { self.lock.release_upgradable(&P::PLATFORM) };
+        Self::left();
+    }
+
+    unsafe fn upgrade(&self, _: L::Guard) -> L::Guard {
+        // SAFETY: the caller reads upgradably. Without a deadline it does not give up.
+        unsafe { self.lock.upgrade_until(&P::PLATFORM, NEVER) };
+        L::Guard::marker()
+    }
+
+    unsafe fn try_upgrade(&self, guard: L::Guard) -> Result<L::Guard, L::Guard> {
+        // SAFETY: the caller reads upgradably.
+        if unsafe { self.lock.try_upgrade(&P::PLATFORM) } {
+            Ok(L::Guard::marker())
+        } else {
+            Err(guard)
+        }
+    }
+}
+
+// SAFETY: as above; who gives up goes on reading upgradably.
+unsafe impl<L, P> RawRwLockUpgradeTimed for Raw<L, P>
+where
+    L: RawUpgradableLock<P> + RawTimedSharedLock<P> + ConstLock,
+    P: TimedPlatform,
+{
+    fn try_lock_upgradable_for(&self, timeout: Duration) -> Option<L::Guard> {
+        let deadline = deadline_after(&P::PLATFORM, timeout);
+        self.lock.acquire_upgradable_until(&P::PLATFORM, deadline).then(Self::held)
+    }
+
+    fn try_lock_upgradable_until(&self, timeout: P::Instant) -> Option<L::Guard> {
+        self.try_lock_upgradable_for(P::until(timeout))
+    }
+
+    unsafe fn try_upgrade_for(
+        &self,
+        guard: L::Guard,
+        timeout: Duration,
+    ) -> Result<L::Guard, L::Guard> {
+        let deadline = deadline_after(&P::PLATFORM, timeout);
+        // SAFETY: the caller reads upgradably.
+        let upgraded = unsafe { self.lock.upgrade_until(&P::PLATFORM, deadline) };
+        if upgraded { Ok(L::Guard::marker()) } else { Err(guard) }
+    }
+
+    unsafe fn try_upgrade_until(
+        &self,
+        guard: L::Guard,
+        timeout: P::Instant,
+    ) -> Result<L::Guard, L::Guard> {
+        // SAFETY: the caller reads upgradably.
+        unsafe { self.try_upgrade_for(guard, P::until(timeout)) }
+    }
+}

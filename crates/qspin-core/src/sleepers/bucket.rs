@@ -1,0 +1,237 @@
+//! One bucket: a lock, and a queue of those who sleep.
+//!
+//! The lock is held for some ten instructions, by a thread that is named in it: a signal handler that
+//! interrupts just them finds itself there, and does not wait.
+
+use core::ops::Deref;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+
+use super::{Choice, End, SleepPlatform, Taken, place};
+use crate::node::NodeId;
+use crate::platform::{AtomicWord, ConstWord, Until};
+use crate::site::Site;
+
+/// Those who sleep on the addresses of one hash value.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct SleepBucket<W> {
+    /// The token of the thread that has the bucket locked; 0 for none.
+    lock: W,
+    /// The first of the queue, by the number of its node; 0 for none.
+    head: W,
+    /// The last.
+    tail: W,
+    /// How many sleep here. Read by others without the lock.
+    pub(super) count: W,
+    /// Releases in a row that have found nobody.
+    pub(super) idle: W,
+    /// Whoever unlocks next wakes everybody (P6).
+    pub(super) rescan: W,
+}
+
+impl<W: AtomicWord> SleepBucket<W> {
+    /// A bucket in which nobody sleeps.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            lock: W::new(0),
+            head: W::new(0),
+            tail: W::new(0),
+            count: W::new(0),
+            idle: W::new(0),
+            rescan: W::new(0),
+        }
+    }
+
+    pub(super) fn is_locked_by(&self, token: u32) -> bool {
+        self.lock.load(Relaxed) == token
+    }
+
+    /// Nobody is here any more, and nobody has it locked.
+    pub(super) fn forget(&self) {
+        for word in [&self.lock, &self.head, &self.tail, &self.count, &self.idle, &self.rescan] {
+            word.store(0, Relaxed);
+        }
+    }
+}
+
+impl<W: AtomicWord> Default for SleepBucket<W> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<W: ConstWord> SleepBucket<W> {
+    /// A bucket in which nobody sleeps: the template for a static table.
+    #[allow(clippy::declare_interior_mutable_const)]
+    pub const EMPTY: Self = Self {
+        lock: W::ZERO,
+        head: W::ZERO,
+        tail: W::ZERO,
+        count: W::ZERO,
+        idle: W::ZERO,
+        rescan: W::ZERO,
+    };
+}
+
+/// The bucket of `on`.
+#[inline]
+pub(super) fn of<P: SleepPlatform>(p: &P, on: usize) -> &SleepBucket<P::Word> {
+    let buckets = p.buckets();
+    &buckets[place(on, buckets.len())]
+}
+
+/// A bucket that this thread has locked.
+pub(super) struct Held<'a, P: SleepPlatform> {
+    p: &'a P,
+    bucket: &'a SleepBucket<P::Word>,
+}
+
+impl<P: SleepPlatform> Deref for Held<'_, P> {
+    type Target = SleepBucket<P::Word>;
+    fn deref(&self) -> &Self::Target {
+        self.bucket
+    }
+}
+
+impl<'a, P: SleepPlatform> Held<'a, P> {
+    /// Locks the bucket of `on`; `None` if that takes too long, or if this is a handler that has
+    /// interrupted its owner (P6).
+    pub(super) fn lock(p: &'a P, on: usize) -> Option<Self> {
+        Self::of(p, of(p, on))
+    }
+
+    /// The same for a bucket.
+    pub(super) fn of(p: &'a P, bucket: &'a SleepBucket<P::Word>) -> Option<Self> {
+        let token = p.token();
+        let mut rounds = 0;
+        loop {
+            if let Some(held) = Self::attempt(p, bucket, token) {
+                return Some(held);
+            }
+            if bucket.is_locked_by(token) || !p.wait_briefly(&bucket.lock, Until::is(0), rounds) {
+                return None;
+            }
+            rounds += 1;
+        }
+    }
+
+    /// Locks the bucket of `on` if nobody has.
+    pub(super) fn try_lock(p: &'a P, on: usize) -> Option<Self> {
+        Self::attempt(p, of(p, on), p.token())
+    }
+
+    fn attempt(p: &'a P, bucket: &'a SleepBucket<P::Word>, token: u32) -> Option<Self> {
+        // ORDERING: Acquire pairs with the Release of `unlock`.
+        let order = p.ordering(Site::SleepBucketLock, Acquire);
+        // Made only where it is locked: dropping it unlocks.
+        bucket.lock.compare_exchange(0, token, order).is_ok().then(|| Self { p, bucket })
+    }
+
+    fn record(&self, id: NodeId) -> &'a super::Sleeper<P::Word, P::Address> {
+        self.p.sleeper(id)
+    }
+
+    /// Puts `id` before or behind all others.
+    pub(super) fn insert(&self, id: NodeId, end: End) {
+        let number = id.number().into();
+        let last = NodeId::from_number(self.tail.load(Relaxed) as u16);
+        match last {
+            Some(last) if end == End::Last => {
+                self.record(id).next.store(0, Relaxed);
+                self.record(last).next.store(number, Relaxed);
+                self.tail.store(number, Relaxed);
+            }
+            _ => {
+                self.record(id).next.store(self.head.load(Relaxed), Relaxed);
+                self.head.store(number, Relaxed);
+                if last.is_none() {
+                    self.tail.store(number, Relaxed);
+                }
+            }
+        }
+        self.count.store(self.count.load(Relaxed).wrapping_add(1), Relaxed);
+    }
+
+    /// Takes `id`, which is behind `before`, out of the queue.
+    pub(super) fn unlink(&self, before: Option<NodeId>, id: NodeId) {
+        let next = self.record(id).next.load(Relaxed);
+        match before {
+            None => self.head.store(next, Relaxed),
+            Some(before) => self.record(before).next.store(next, Relaxed),
+        }
+        if next == 0 {
+            self.tail.store(before.map_or(0, |before| before.number().into()), Relaxed);
+        }
+        self.count.store(self.count.load(Relaxed).wrapping_sub(1), Relaxed);
+    }
+
+    /// Takes `id` out of the queue, wherever it is.
+    pub(super) fn remove(&self, id: NodeId) {
+        self.each(|bucket, before, found| {
+            if found != id {
+                return (Choice::Leave, false);
+            }
+            bucket.unlink(before, id);
+            (Choice::Stop, true)
+        });
+    }
+
+    /// Goes through the queue. `visit` is told who is before, and says whether to go on, and whether it
+    /// has unlinked the one that it has visited.
+    pub(super) fn each(
+        &self,
+        mut visit: impl FnMut(&Self, Option<NodeId>, NodeId) -> (Choice, bool),
+    ) {
+        let mut before = None;
+        let mut next = self.head.load(Relaxed);
+        while let Some(id) = NodeId::from_number(next as u16) {
+            // Before the visit: who is taken out is linked to others.
+            next = self.record(id).next.load(Relaxed);
+            let (choice, unlinked) = visit(self, before, id);
+            if choice == Choice::Stop {
+                return;
+            }
+            if !unlinked {
+                before = Some(id);
+            }
+        }
+    }
+}
+
+impl<P: SleepPlatform> Drop for Held<'_, P> {
+    fn drop(&mut self) {
+        let (p, bucket) = (self.p, self.bucket);
+        // ORDERING: Release pairs with the Acquire of `attempt`.
+        bucket.lock.store(0, p.ordering(Site::SleepBucketUnlock, Release));
+        // ORDERING: pairs with the fence of `wake_later`.
+        p.fence(p.ordering(Site::SleepUnlockFence, SeqCst));
+        if bucket.rescan.load(Relaxed) != 0 {
+            rescan(p, bucket);
+        }
+    }
+}
+
+/// Wakes everybody in the bucket (P6).
+#[cold]
+fn rescan<P: SleepPlatform>(p: &P, bucket: &SleepBucket<P::Word>) {
+    while bucket.rescan.load(Relaxed) != 0 {
+        let token = p.token();
+        // Whoever has it locked now will see the mark.
+        let Some(held) = Held::attempt(p, bucket, token) else { return };
+        // ORDERING: Acquire pairs with the Release of `wake_later`.
+        bucket.rescan.swap(0, p.ordering(Site::SleepRescanTake, Acquire));
+        let mut taken = Taken::NOBODY;
+        held.each(|held, before, id| {
+            held.unlink(before, id);
+            taken.add(p, id);
+            (Choice::Take, true)
+        });
+        // Not by dropping it, which would come here again.
+        core::mem::forget(held);
+        // ORDERING: as in `drop`.
+        bucket.lock.store(0, p.ordering(Site::SleepBucketUnlock, Release));
+        p.fence(p.ordering(Site::SleepUnlockFence, SeqCst));
+        taken.wake(p);
+    }
+}

@@ -1,0 +1,67 @@
+//! Those who sleep on one address sleep on another: a condition variable's waiters wait for its mutex.
+
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
+
+use super::bucket::Held;
+use super::{Choice, EPOCH, End, QUEUED, QUIET, SETTLED, SleepPlatform, Taken, hint, place};
+use crate::events::{self, Event};
+use crate::node::NodeId;
+use crate::platform::{AtomicAddress, AtomicWord};
+use crate::site::Site;
+
+/// Moves up to `most` of those who sleep on `from` to the end of those who sleep on `to`, with the tag
+/// `tag`. Returns how many; `None` if a bucket was not to be had (P6). The caller makes sure that somebody
+/// will look for sleepers on `to`: it holds that lock, or has set a mark in it that its release heeds.
+#[must_use]
+pub fn requeue<P: SleepPlatform>(
+    p: &P,
+    from: usize,
+    to: usize,
+    tag: u32,
+    most: u32,
+) -> Option<u32> {
+    let (low, high) = (place(from, p.buckets().len()), place(to, p.buckets().len()));
+    let (first, second) = if low <= high { (from, to) } else { (to, from) };
+    let lower = Held::lock(p, first)?;
+    let upper = if low == high { None } else { Some(Held::lock(p, second)?) };
+    let (source, target) = match &upper {
+        None => (&lower, &lower),
+        Some(upper) if low <= high => (&lower, upper),
+        Some(upper) => (upper, &lower),
+    };
+    let mut moved = Taken::NOBODY;
+    source.each(|source, before, id| {
+        if moved.count >= most {
+            return (Choice::Stop, false);
+        }
+        if p.sleeper(id).on.load(Relaxed) != from {
+            return (Choice::Leave, false);
+        }
+        source.unlink(before, id);
+        moved.add(p, id);
+        (Choice::Take, true)
+    });
+    let count = moved.count;
+    let mut next = moved.first;
+    while let Some(id) = next {
+        let record = p.sleeper(id);
+        next = NodeId::from_number(record.next.load(Relaxed) as u16);
+        record.on.store(to, Relaxed);
+        record.tag.store(tag, Relaxed);
+        record.state.store(QUEUED, Relaxed);
+        target.insert(id, End::Last);
+    }
+    let hint = hint(p, to);
+    let now = hint.load(Relaxed);
+    if count > 0 && now & QUIET != 0 {
+        hint.store((now & !(QUIET | SETTLED)).wrapping_add(EPOCH), Relaxed);
+    }
+    drop(upper);
+    drop(lower);
+    if count > 0 {
+        events::add(p, Event::SleepRequeue, count.into());
+        // P2 for those who were moved: they have looked their last at another address.
+        p.heavy_barrier(p.ordering(Site::SleepHeavy, SeqCst));
+    }
+    Some(count)
+}

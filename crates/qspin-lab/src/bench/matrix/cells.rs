@@ -1,0 +1,347 @@
+//! Which cells a grid has, and how long each is measured.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::bench::busy::Pace;
+use crate::bench::engine::MutexWork;
+use crate::bench::plan::{Cell, Job, Setting, Variant};
+use crate::bench::station::Mix;
+use crate::bench::surroundings::Beside;
+use crate::bench::workload::leaving::{Leave, Leaving};
+use crate::bench::workload::lengths::Lengths;
+use crate::contender::catalog::Lock;
+
+/// A grid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Grid {
+    /// What a program may do with a mutex: seven numbers of threads by fourteen pairs of lengths;
+    /// within an hour.
+    Default,
+    /// A part of it, in shorter rounds; within five minutes.
+    Quick,
+    /// Threads that are kept from running: hogs inside and outside the process, a CPU quota, holders
+    /// that sleep or yield.
+    Disturbed,
+    /// Reader-writer locks: from readers only to writers only.
+    Rwlock,
+}
+
+/// What a run was restricted to.
+#[derive(Debug, Clone, Default)]
+pub struct Limits {
+    /// Numbers of threads, or none for all of the grid.
+    pub threads: Vec<usize>,
+    /// The one length of the critical section.
+    pub critical: Option<Duration>,
+    /// The one length of the work outside.
+    pub outside: Option<Duration>,
+}
+
+/// A setting with the numbers of threads under which it is measured.
+#[derive(Debug, Clone)]
+pub struct Scene {
+    /// Index of the setting.
+    pub setting: usize,
+    /// Hogs outside the process.
+    pub hogs: usize,
+    /// Numbers of threads.
+    pub threads: Vec<usize>,
+}
+
+/// How long a grid takes.
+#[derive(Debug, Clone, Copy)]
+pub struct Lengthy {
+    /// A round.
+    pub phase: Duration,
+    /// The run that shows how fair a lock is.
+    pub fairness: Duration,
+    /// The most rounds; as many are measured as the time allows.
+    pub rounds: usize,
+    /// Everything.
+    pub total: Duration,
+}
+
+const NS: fn(u64) -> Duration = Duration::from_nanos;
+
+/// Lengths outside beside a critical section, where it has a length: so many times as long.
+const OUTSIDE: [u32; 3] = [0, 2, 4];
+
+/// One section in so many is left by its holder, in the disturbed grid.
+const LEFT: u32 = 64;
+/// How long a holder sleeps, ns: what a disk or a neighbour in the network needs.
+const SLEEP_NS: u32 = 100_000;
+
+impl Grid {
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::Quick => "quick",
+            Self::Disturbed => "disturbed",
+            Self::Rwlock => "rwlock",
+        }
+    }
+
+    /// The lock that is judged.
+    #[must_use]
+    pub fn subject(self) -> &'static str {
+        if self == Self::Rwlock { "default-rw" } else { "mutex" }
+    }
+
+    /// What people would use instead.
+    #[must_use]
+    pub fn yardsticks(self) -> &'static [&'static str] {
+        match self {
+            Self::Rwlock => &["std-rw", "parking_lot-rw", "pthread-rw"],
+            _ => &["std", "parking_lot", "pthread", "pthread_adaptive"],
+        }
+    }
+
+    /// Who takes part beside these, where the build has it.
+    #[must_use]
+    pub fn others(self) -> &'static [&'static str] {
+        match self {
+            Self::Default => &[
+                "tas",
+                "backoff",
+                "yield",
+                "paravirt",
+                "pthread_spin",
+                "spin",
+                "spinning_top",
+                "mcslock",
+                "usync",
+                "tbb_spin",
+                "tbb_mutex",
+            ],
+            Self::Quick => &["tas", "yield", "usync", "mcslock", "tbb_spin", "tbb_mutex"],
+            Self::Disturbed | Self::Rwlock => &[],
+        }
+    }
+
+    /// How long it takes.
+    #[must_use]
+    pub fn lengthy(self) -> Lengthy {
+        let ms = Duration::from_millis;
+        match self {
+            Self::Quick => Lengthy {
+                phase: ms(40),
+                fairness: ms(400),
+                rounds: 9,
+                total: Duration::from_secs(285),
+            },
+            _ => Lengthy {
+                phase: ms(150),
+                fairness: ms(2500),
+                rounds: 15,
+                total: Duration::from_secs(3500),
+            },
+        }
+    }
+
+    /// Its settings, and where each is measured.
+    #[must_use]
+    pub fn scenes(self, limits: &Limits, pace: Pace, seed: u64) -> (Vec<Setting>, Vec<Scene>) {
+        let mut made = Made { limits, pace, settings: Vec::new(), scenes: Vec::new() };
+        match self {
+            Self::Default => {
+                let all = [1, 2, 4, 8, 16, 32, 64];
+                made.lengths(&[NS(0), NS(50), NS(1000), NS(10_000), NS(100_000)], &OUTSIDE, &all);
+            }
+            Self::Quick => {
+                let all = [1, 2, 8, 32];
+                made.lengths(&[NS(0), NS(50), NS(1000), NS(10_000)], &[0, 2], &all);
+            }
+            Self::Disturbed => made.disturbed(),
+            Self::Rwlock => made.readers_and_writers(seed),
+        }
+        (made.settings, made.scenes)
+    }
+}
+
+/// The cells that every lock has in a grid.
+#[must_use]
+pub fn plan_cells(locks: &[Lock], scenes: &[Scene]) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for scene in scenes {
+        for &threads in &scene.threads {
+            cells.extend((0..locks.len()).map(|lock| Cell {
+                lock,
+                variant: Variant::default(),
+                threads,
+                setting: scene.setting,
+                hogs: scene.hogs,
+                shown: true,
+            }));
+        }
+    }
+    cells
+}
+
+/// Settings as they are put together.
+struct Made<'a> {
+    limits: &'a Limits,
+    pace: Pace,
+    settings: Vec<Setting>,
+    scenes: Vec<Scene>,
+}
+
+impl Made<'_> {
+    fn add(&mut self, setting: Setting, hogs: usize, threads: &[usize]) {
+        let threads = match &self.limits.threads[..] {
+            [] => threads.to_vec(),
+            asked => asked.to_vec(),
+        };
+        self.scenes.push(Scene { setting: self.settings.len(), hogs, threads });
+        self.settings.push(setting);
+    }
+
+    fn steps(&self, time: Duration) -> u64 {
+        self.pace.steps(time.as_nanos() as u64)
+    }
+
+    fn setting(&self, critical: Duration, outside: Duration) -> Setting {
+        Setting {
+            workload: "lengths",
+            params: BTreeMap::new(),
+            critical_ns: critical.as_nanos() as f64,
+            outside_ns: outside.as_nanos() as f64,
+            lines: 1,
+            job: Job::Mutex(MutexWork::Lengths(self.work(critical, outside))),
+            beside: Beside::default(),
+        }
+    }
+
+    fn work(&self, critical: Duration, outside: Duration) -> Lengths {
+        Lengths { critical: self.steps(critical), outside: self.steps(outside), lines: 1 }
+    }
+
+    /// Pairs of lengths: those of the grid, or those that were asked for.
+    fn pairs(&self, criticals: &[Duration], times: &[u32]) -> Vec<(Duration, Duration)> {
+        let criticals = match self.limits.critical {
+            Some(critical) => vec![critical],
+            None => criticals.to_vec(),
+        };
+        let outside = |critical: Duration| match self.limits.outside {
+            Some(outside) => vec![outside],
+            None if critical.is_zero() => vec![NS(0), NS(100)],
+            None => times.iter().map(|&times| critical * times).collect(),
+        };
+        criticals
+            .into_iter()
+            .flat_map(|critical| outside(critical).into_iter().map(move |out| (critical, out)))
+            .collect()
+    }
+
+    fn lengths(&mut self, criticals: &[Duration], times: &[u32], threads: &[usize]) {
+        for (critical, outside) in self.pairs(criticals, times) {
+            self.add(self.setting(critical, outside), 0, threads);
+        }
+    }
+
+    fn disturbed(&mut self) {
+        const CROWDS: [usize; 3] = [2, 8, 32];
+        let criticals = [NS(0), NS(1000), NS(10_000)];
+        let pairs: Vec<_> = match (self.limits.critical, self.limits.outside) {
+            (None, None) => {
+                vec![(NS(0), NS(100)), (NS(1000), NS(2000)), (NS(10_000), NS(0))]
+            }
+            _ => self.pairs(&criticals, &[0, 2]),
+        };
+        for (critical, outside) in pairs {
+            let plain = self.setting(critical, outside);
+            for hogs in [2, 4] {
+                let mut inside = plain.clone();
+                inside.params.insert("hogs_inside".to_owned(), hogs.into());
+                inside.beside.hogs = hogs;
+                self.add(inside, 0, &CROWDS);
+                self.add(plain.clone(), hogs, &CROWDS);
+            }
+            for cpus in [0.5, 1.0] {
+                let mut quota = plain.clone();
+                quota.params.insert("quota".to_owned(), cpus.into());
+                quota.beside.quota_cpus = Some(cpus);
+                self.add(quota, 0, &[16]);
+            }
+            for (leave, name) in [(Leave::Sleep(SLEEP_NS), "sleeps"), (Leave::Yield, "yields")] {
+                let mut leaving = plain.clone();
+                leaving.params.insert("holder".to_owned(), name.into());
+                leaving.params.insert("one_in".to_owned(), LEFT.into());
+                let lengths = self.work(critical, outside);
+                leaving.job =
+                    Job::Mutex(MutexWork::Leaving(Leaving { lengths, leave, every: LEFT }));
+                self.add(leaving, 0, &CROWDS);
+            }
+        }
+    }
+
+    fn readers_and_writers(&mut self, seed: u64) {
+        for (critical, outside) in self.pairs(&[NS(0), NS(1000)], &[2]) {
+            for (readers, writers) in [(1, 0), (99, 1), (9, 1), (1, 1), (0, 1)] {
+                let mut setting = self.setting(critical, outside);
+                setting.workload = "rw";
+                setting.params.insert("readers".to_owned(), readers.into());
+                setting.params.insert("writers".to_owned(), writers.into());
+                setting.job = Job::Rw(Mix {
+                    readers,
+                    writers,
+                    critical: self.steps(critical),
+                    outside: self.steps(outside),
+                    seed,
+                });
+                self.add(setting, 0, &[2, 4, 8, 16, 32]);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(grid: Grid, limits: &Limits) -> (usize, usize) {
+        let (settings, scenes) = grid.scenes(limits, Pace::calibrate(), 1);
+        (settings.len(), scenes.iter().map(|scene| scene.threads.len()).sum())
+    }
+
+    #[test]
+    fn the_default_grid_is_the_whole_matrix() {
+        assert_eq!(count(Grid::Default, &Limits::default()), (14, 98));
+        assert_eq!(count(Grid::Quick, &Limits::default()), (8, 32));
+        // Each of three pairs: hogs twice inside and twice outside, two quotas, sleepers, yielders.
+        assert_eq!(count(Grid::Disturbed, &Limits::default()), (24, 3 * (4 * 3 + 2 + 2 * 3)));
+        assert_eq!(count(Grid::Rwlock, &Limits::default()), (15, 75));
+    }
+
+    #[test]
+    fn limits_leave_what_was_asked_for() {
+        let critical = Some(Duration::from_micros(10));
+        let limits = Limits { threads: vec![3, 5], critical, outside: None };
+        assert_eq!(count(Grid::Default, &limits), (3, 6));
+        let (settings, _) = Grid::Default.scenes(&limits, Pace::calibrate(), 1);
+        let outside: Vec<f64> = settings.iter().map(|setting| setting.outside_ns).collect();
+        assert_eq!(outside, [0.0, 20_000.0, 40_000.0]);
+        let limits = Limits { outside: Some(Duration::ZERO), ..limits };
+        assert_eq!(count(Grid::Default, &limits), (1, 2));
+    }
+
+    #[test]
+    fn every_setting_of_a_grid_has_rows_of_its_own() {
+        for grid in [Grid::Default, Grid::Quick, Grid::Disturbed, Grid::Rwlock] {
+            let (settings, scenes) = grid.scenes(&Limits::default(), Pace::calibrate(), 1);
+            let mut keys: Vec<String> = scenes
+                .iter()
+                .map(|scene| {
+                    let setting = &settings[scene.setting];
+                    let lengths = (setting.critical_ns, setting.outside_ns);
+                    format!("{} {:?} {lengths:?} {}", setting.workload, setting.params, scene.hogs)
+                })
+                .collect();
+            keys.sort();
+            keys.dedup();
+            assert_eq!(keys.len(), scenes.len(), "{grid:?}");
+        }
+    }
+}

@@ -1,0 +1,412 @@
+//! A judged grid in Markdown, which is readable on a terminal too: so the documentation shows what
+//! the run has printed.
+
+use std::collections::BTreeSet;
+
+use comfy_table::presets::ASCII_MARKDOWN;
+use comfy_table::{CellAlignment, Table};
+
+use crate::bench::plan::Setting;
+use crate::bench::stats::FEWEST_ROUNDS;
+use crate::report::number::{digits, duration, list, plural};
+
+use super::{Matrix, Outcome, Place, geometric_mean};
+
+/// What the judged lock was meant to keep, as the tables name what goes beyond it: operations of the
+/// busiest thread over the idlest's.
+const MAX_MIN: f64 = 1.5;
+/// The worst wait, and the CPU time an operation, over the least of the yardsticks.
+const OVER_THE_LEAST: f64 = 1.1;
+/// Throughput over the fastest of all contenders.
+const TO_THE_BEST: f64 = 0.85;
+
+/// Everything.
+#[must_use]
+pub fn markdown(matrix: &Matrix<'_>) -> String {
+    let mut out = ratios(matrix);
+    out += &everybody(matrix);
+    if matrix.places.iter().any(|place| matrix.max_min(place, matrix.subject).is_some()) {
+        out += &fairness(matrix);
+    }
+    out += &cpu(matrix);
+    out += &throughputs(matrix);
+    out
+}
+
+/// The judged lock against the yardsticks.
+fn ratios(matrix: &Matrix<'_>) -> String {
+    let subject = matrix.subject;
+    let yardsticks: Vec<String> =
+        matrix.yardsticks.iter().filter(|name| **name != subject).map(|n| quoted(n)).collect();
+    let rounds = matrix.found.rounds;
+    let mut out = format!(
+        "## `{subject}` against the best of {}\n\n\
+         Throughput over that of the fastest of these in the cell, median of {}; ≈ where the 95 % \
+         interval touches 1, ▼ where it lies below.\n\n",
+        list(&yardsticks, "and"),
+        plural(rounds as f64, "round"),
+    );
+    out += &by_threads(matrix, &|place| {
+        let compared = matrix.compared(place)?;
+        let mark = match compared.outcome {
+            Outcome::Win => "",
+            Outcome::Tie => "≈ ",
+            Outcome::Loss => "▼ ",
+        };
+        Some(format!("{mark}{:.2}", compared.ratio.median))
+    });
+    let compared: Vec<_> =
+        matrix.places.iter().filter_map(|place| Some((place, matrix.compared(place)?))).collect();
+    let count = |outcome| compared.iter().filter(|(_, one)| one.outcome == outcome).count();
+    let medians: Vec<f64> = compared.iter().map(|(_, one)| one.ratio.median).collect();
+    let worst = compared
+        .iter()
+        .min_by(|(_, one), (_, other)| one.ratio.median.total_cmp(&other.ratio.median));
+    if let (Some(mean), Some((place, worst))) = (geometric_mean(&medians), worst) {
+        out += &format!(
+            "\n{}: {}, {}, {}; geometric mean {mean:.2}, worst {:.2} ({}, behind {}).\n",
+            plural(compared.len() as f64, "cell"),
+            plural_of(count(Outcome::Win), "win", "wins"),
+            plural_of(count(Outcome::Tie), "tie", "ties"),
+            plural_of(count(Outcome::Loss), "loss", "losses"),
+            worst.ratio.median,
+            name(matrix, place),
+            quoted(worst.leader),
+        );
+    }
+    if rounds < FEWEST_ROUNDS {
+        out += &format!(
+            "\n{} {} too few for an interval: it takes at least {FEWEST_ROUNDS}.\n",
+            plural(rounds as f64, "round"),
+            if rounds == 1 { "is" } else { "are" },
+        );
+    }
+    let losses: Vec<_> = compared.iter().filter(|(_, one)| one.outcome == Outcome::Loss).collect();
+    if !losses.is_empty() {
+        let mut table = table(&["lost cell", "to", "ratio", "95 % interval"]);
+        for (place, one) in losses {
+            table.add_row([
+                name(matrix, place),
+                quoted(one.leader),
+                format!("{:.3}", one.ratio.median),
+                format!("{:.3} – {:.3}", one.ratio.lo, one.ratio.hi),
+            ]);
+        }
+        out += &format!("\n{table}\n");
+    }
+    out
+}
+
+/// All contenders against the fastest of each cell.
+fn everybody(matrix: &Matrix<'_>) -> String {
+    let mut lines: Vec<(f64, f64, String, String)> = Vec::new();
+    for lock in matrix.locks() {
+        let ratios: Vec<(&Place, &str, f64)> = matrix
+            .places
+            .iter()
+            .filter_map(|place| {
+                let (leader, ratio) = matrix.to_the_best(place, lock)?;
+                Some((place, leader, ratio))
+            })
+            .collect();
+        let values: Vec<f64> = ratios.iter().map(|(_, _, ratio)| *ratio).collect();
+        let worst = ratios.iter().min_by(|(_, _, one), (_, _, other)| one.total_cmp(other));
+        if let (Some(mean), Some((place, leader, least))) = (geometric_mean(&values), worst) {
+            let at = format!("{}: {}", name(matrix, place), quoted(leader));
+            lines.push((mean, *least, lock.to_owned(), at));
+        }
+    }
+    lines.sort_by(|(one, ..), (other, ..)| other.total_cmp(one));
+    let mut all = table(&["lock", "geometric mean", "worst", "there the fastest is"]);
+    for (mean, worst, lock, at) in lines {
+        all.add_row([quoted(&lock), format!("{mean:.3}"), ratio(worst), at]);
+    }
+    right(&mut all, &[1, 2]);
+    let mut out = format!(
+        "\n## Everybody against the best of each cell\n\n\
+         Throughput over that of the fastest contender of the cell, which is 1.\n\n{all}\n"
+    );
+    let mut far = table(&["cell", "fastest", "ratio"]);
+    for place in &matrix.places {
+        if let Some((leader, behind)) = matrix.to_the_best(place, matrix.subject)
+            && behind < TO_THE_BEST
+        {
+            far.add_row([name(matrix, place), quoted(leader), ratio(behind)]);
+        }
+    }
+    if far.row_count() > 0 {
+        out += &format!(
+            "\nCells in which `{}` is below {TO_THE_BEST} of the fastest:\n\n{far}\n",
+            matrix.subject
+        );
+    }
+    out
+}
+
+fn fairness(matrix: &Matrix<'_>) -> String {
+    let subject = matrix.subject;
+    let length = matrix.plan.fairness.as_ref().map_or(0.0, |fair| fair.length.as_nanos() as f64);
+    let mut out = format!(
+        "\n## How evenly `{subject}` is shared\n\n\
+         Operations of the busiest thread over those of the idlest, in one run of {}.\n\n",
+        duration(length)
+    );
+    out += &by_threads(matrix, &|place| matrix.max_min(place, subject).map(ratio));
+    out += &beyond(
+        matrix,
+        &format!("above {MAX_MIN}"),
+        &|place| {
+            let found = matrix.max_min(place, subject).filter(|ratio| *ratio > MAX_MIN)?;
+            let others = matrix.yardsticks.iter().filter(|lock| **lock != subject);
+            let theirs = others.filter_map(|lock| {
+                Some(format!("{} {}", quoted(lock), ratio(matrix.max_min(place, lock)?)))
+            });
+            Some([ratio(found), theirs.collect::<Vec<_>>().join(", ")])
+        },
+        ["max/min", "theirs"],
+    );
+    let writers = matrix.plan.settings.iter().any(|setting| setting.workload == "rw");
+    let classes: &[(Option<&str>, &str)] = if writers {
+        &[(Some("read"), "readers'"), (Some("write"), "writers'")]
+    } else {
+        &[(None, "thread's")]
+    };
+    for (class, whose) in classes {
+        let wait = |place: &Place, lock: &str| matrix.worst_wait(place, lock, *class);
+        out += &format!(
+            "\nThe worst {whose} 99.9th percentile of waits, ms (waits in progress count with their \
+             age); behind the stroke, over the least of the yardsticks.\n\n"
+        );
+        out += &by_threads(matrix, &|place| {
+            let own = wait(place, subject)?;
+            let over = matrix.over_the_least(place, wait).map(|(_, over, _)| over);
+            let over = over.map(|over| format!(" / {}", ratio(over))).unwrap_or_default();
+            Some(format!("{}{over}", digits(own / 1e6)))
+        });
+        out += &beyond_the_least(matrix, &wait);
+    }
+    out
+}
+
+fn cpu(matrix: &Matrix<'_>) -> String {
+    let locks = matrix.locks();
+    let figure = |place: &Place, lock: &str| matrix.cpu(place, lock);
+    let mut out =
+        "\n## CPU time an operation\n\nOf all threads, ns; medians of the rounds.\n\n".to_owned();
+    out += &by_lock(matrix, &locks, &|place, lock| Some(digits(figure(place, lock)?)));
+    out += &beyond_the_least(matrix, &figure);
+    out
+}
+
+fn throughputs(matrix: &Matrix<'_>) -> String {
+    let locks = matrix.locks();
+    let mut out =
+        "\n## Throughput\n\nThousand operations a second; medians of the rounds.\n\n".to_owned();
+    out += &by_lock(matrix, &locks, &|place, lock| Some(digits(matrix.rate(place, lock)? / 1e3)));
+    out
+}
+
+/// The cells in which the judged lock needs more than the least of the yardsticks, by more than what
+/// it was meant to keep.
+fn beyond_the_least(matrix: &Matrix<'_>, figure: &dyn Fn(&Place, &str) -> Option<f64>) -> String {
+    beyond(
+        matrix,
+        &format!("more than {OVER_THE_LEAST} times the least of the yardsticks"),
+        &|place| {
+            let (_, over, least) = matrix.over_the_least(place, figure)?;
+            (over > OVER_THE_LEAST).then(|| [ratio(over), quoted(least)])
+        },
+        ["ratio", "least"],
+    )
+}
+
+/// A list of the cells for which `say` says something, or a sentence that there is none.
+fn beyond(
+    matrix: &Matrix<'_>,
+    what: &str,
+    say: &dyn Fn(&Place) -> Option<[String; 2]>,
+    headings: [&str; 2],
+) -> String {
+    let mut table = table(&["cell", headings[0], headings[1]]);
+    for place in &matrix.places {
+        if let Some([figure, beside]) = say(place) {
+            table.add_row([name(matrix, place), figure, beside]);
+        }
+    }
+    let count = table.row_count();
+    if count == 0 {
+        return format!("\nNo cell is {what}.\n");
+    }
+    let are = if count == 1 { "is" } else { "are" };
+    format!("\n{} {are} {what}:\n\n{table}\n", plural(count as f64, "cell"))
+}
+
+/// A line a setting, a column a number of threads.
+fn by_threads(matrix: &Matrix<'_>, value: &dyn Fn(&Place) -> Option<String>) -> String {
+    let threads: BTreeSet<usize> = matrix.places.iter().map(|place| place.threads).collect();
+    let headings: Vec<String> = threads.iter().map(ToString::to_string).collect();
+    let mut headings: Vec<&str> = headings.iter().map(String::as_str).collect();
+    headings.insert(0, "critical, outside \\ threads");
+    let mut table = table(&headings);
+    let mut settings: Vec<(usize, usize)> = Vec::new();
+    for place in &matrix.places {
+        if !settings.contains(&(place.setting, place.hogs)) {
+            settings.push((place.setting, place.hogs));
+        }
+    }
+    for (setting, hogs) in settings {
+        let mut line = vec![scene(&matrix.plan.settings[setting], hogs)];
+        line.extend(threads.iter().map(|&threads| {
+            let same = |place: &&Place| {
+                (place.setting, place.hogs, place.threads) == (setting, hogs, threads)
+            };
+            let place = matrix.places.iter().find(same);
+            place.and_then(value).unwrap_or_default()
+        }));
+        table.add_row(line);
+    }
+    right(&mut table, &(1..headings.len()).collect::<Vec<_>>());
+    format!("{table}\n")
+}
+
+/// A line a cell, a column a lock.
+fn by_lock(
+    matrix: &Matrix<'_>,
+    locks: &[&str],
+    value: &dyn Fn(&Place, &str) -> Option<String>,
+) -> String {
+    let mut headings = vec!["cell"];
+    headings.extend(locks);
+    let mut table = table(&headings);
+    for place in &matrix.places {
+        let mut line = vec![name(matrix, place)];
+        line.extend(locks.iter().map(|lock| value(place, lock).unwrap_or_else(|| "–".to_owned())));
+        table.add_row(line);
+    }
+    right(&mut table, &(1..headings.len()).collect::<Vec<_>>());
+    format!("{table}\n")
+}
+
+/// `1 µs, 2 µs, 4 hogs outside`.
+fn scene(setting: &Setting, hogs: usize) -> String {
+    let time = |ns: f64| if ns == 0.0 { "0".to_owned() } else { duration(ns) };
+    let mut parts = Vec::new();
+    if let (Some(readers), Some(writers)) =
+        (setting.params.get("readers"), setting.params.get("writers"))
+    {
+        parts.push(format!("{readers}:{writers}"));
+    }
+    parts.push(time(setting.critical_ns));
+    parts.push(time(setting.outside_ns));
+    if setting.beside.hogs > 0 {
+        parts.push(format!("{} inside", plural(setting.beside.hogs as f64, "hog")));
+    }
+    if hogs > 0 {
+        parts.push(format!("{} outside", plural(hogs as f64, "hog")));
+    }
+    if let Some(cpus) = setting.beside.quota_cpus {
+        parts.push(format!("quota of {}", plural(cpus, "CPU")));
+    }
+    if let (Some(does), Some(one_in)) = (setting.params.get("holder"), setting.params.get("one_in"))
+    {
+        parts.push(format!("1 holder in {one_in} {}", does.as_str().unwrap_or_default()));
+    }
+    parts.join(", ")
+}
+
+/// `1 µs, 2 µs; 8 threads`.
+fn name(matrix: &Matrix<'_>, place: &Place) -> String {
+    let setting = scene(&matrix.plan.settings[place.setting], place.hogs);
+    format!("{setting}; {}", plural(place.threads as f64, "thread"))
+}
+
+fn quoted(name: &str) -> String {
+    format!("`{name}`")
+}
+
+fn ratio(value: f64) -> String {
+    match value {
+        _ if !value.is_finite() => "∞".to_owned(),
+        _ if value >= 9.995 => format!("{value:.0}"),
+        _ if value < 0.1 => digits(value),
+        _ => format!("{value:.2}"),
+    }
+}
+
+fn plural_of(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+fn table(headings: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(ASCII_MARKDOWN);
+    table.set_header(headings.iter().map(|heading| heading.replace('_', "\\_")));
+    table
+}
+
+fn right(table: &mut Table, columns: &[usize]) {
+    for &column in columns {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::with;
+    use super::*;
+
+    #[test]
+    fn losses_are_named_and_counted() {
+        let locks = [
+            ("yield", [800; 6]),
+            ("std", [1000; 6]),
+            ("parking_lot", [500; 6]),
+            ("tas", [1600; 6]),
+        ];
+        let text = with(&locks, markdown);
+        assert!(
+            text.contains("16 cells: 0 wins, 0 ties, 16 losses; geometric mean 0.80"),
+            "{text}"
+        );
+        assert!(text.contains("| 10 µs, 20 µs; 4 threads"), "{text}");
+        assert!(text.contains("▼ 0.80") && text.contains("below 0.85 of the fastest"), "{text}");
+        assert!(text.contains("max/min") && text.contains("16 cells are more than 1.1"), "{text}");
+        let table = |line: &&str| line.starts_with('|');
+        assert!(text.lines().filter(table).all(|line| line.ends_with('|')), "{text}");
+    }
+
+    #[test]
+    fn a_lock_that_wins_loses_no_cell() {
+        let locks = [("yield", [2000; 6]), ("std", [1000; 6]), ("parking_lot", [500; 6])];
+        let text = with(&locks, markdown);
+        assert!(text.contains("16 wins, 0 ties, 0 losses; geometric mean 2.00"), "{text}");
+        assert!(!text.contains("lost cell") && text.contains("No cell is more than 1.1"), "{text}");
+    }
+
+    #[test]
+    fn what_stands_around_the_threads_is_in_the_name_of_the_cell() {
+        use super::super::cells::{Grid, Limits};
+        let pace = crate::bench::busy::Pace::calibrate();
+        let (settings, scenes) = Grid::Disturbed.scenes(&Limits::default(), pace, 1);
+        let names: Vec<String> = scenes
+            .iter()
+            .take(8)
+            .map(|place| scene(&settings[place.setting], place.hogs))
+            .collect();
+        let expected = [
+            "0, 100 ns, 2 hogs inside",
+            "0, 100 ns, 2 hogs outside",
+            "0, 100 ns, 4 hogs inside",
+            "0, 100 ns, 4 hogs outside",
+            "0, 100 ns, quota of 0.5 CPUs",
+            "0, 100 ns, quota of 1 CPU",
+            "0, 100 ns, 1 holder in 64 sleeps",
+            "0, 100 ns, 1 holder in 64 yields",
+        ];
+        assert_eq!(names, expected);
+        let (settings, _) = Grid::Rwlock.scenes(&Limits::default(), pace, 1);
+        assert_eq!(scene(&settings[1], 0), "99:1, 0, 0");
+    }
+}

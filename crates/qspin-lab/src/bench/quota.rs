@@ -1,0 +1,207 @@
+//! A CPU quota for the time of a measurement: a control group of its own, into which this process
+//! moves and out of which it moves again.
+//!
+//! # Source
+//! Linux, `Documentation/admin-guide/cgroup-v2.rst` (`cpu.max`, and that a group with processes has
+//! no children with controllers) and `Documentation/scheduler/sched-bwc.rst` (`cpu.cfs_quota_us`).
+//!
+//! Only who may make control groups can do that; for everybody else the answer says why not.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The period of the quota, µs: the kernel's default, and that of every container.
+const PERIOD_US: u64 = 100_000;
+
+/// A control group with a quota, empty unless this process is in it. It goes when it is dropped.
+#[derive(Debug)]
+pub struct QuotaGroup {
+    group: PathBuf,
+    /// The group where this process belongs.
+    home: PathBuf,
+    inside: bool,
+}
+
+/// Where this process belongs in the hierarchy that limits CPU time.
+struct Home {
+    version: Version,
+    folder: PathBuf,
+    /// The top of what can be seen of the hierarchy.
+    top: PathBuf,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Version {
+    V1,
+    V2,
+}
+
+impl QuotaGroup {
+    /// Makes a group that may use so many CPUs' time.
+    ///
+    /// # Errors
+    ///
+    /// Why that is not possible here.
+    pub fn make(cpus: f64) -> Result<Self, String> {
+        let home = home().ok_or("no hierarchy of control groups limits CPU time here")?;
+        let name = format!("qspin-{}-{:.0}", std::process::id(), cpus * 100.0);
+        let quota_us = (cpus * PERIOD_US as f64) as u64;
+        let mut parents = vec![home.folder.clone()];
+        if home.version == Version::V2 && home.folder != home.top {
+            // A group with processes in it has no children with controllers; its parent may.
+            parents.extend(home.folder.parent().map(Path::to_owned));
+        }
+        let mut why = String::new();
+        for parent in parents {
+            let group = parent.join(&name);
+            match limit(&parent, &group, home.version, quota_us) {
+                Ok(()) => return Ok(Self { group, home: home.folder, inside: false }),
+                Err(error) => {
+                    // One that was made and cannot be limited is of no use.
+                    let _ = fs::remove_dir(&group);
+                    why = error;
+                }
+            }
+        }
+        Err(why)
+    }
+
+    /// Moves this process, all threads of it, into the group.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel has against it.
+    pub fn enter(&mut self) -> Result<(), String> {
+        write(&self.group.join("cgroup.procs"), &std::process::id().to_string())?;
+        self.inside = true;
+        Ok(())
+    }
+
+    /// Moves this process back to where it belongs.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel has against it.
+    pub fn leave(&mut self) -> Result<(), String> {
+        if self.inside {
+            write(&self.home.join("cgroup.procs"), &std::process::id().to_string())?;
+            self.inside = false;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for QuotaGroup {
+    fn drop(&mut self) {
+        // A group that cannot be left stays, empty once this process has ended.
+        let _ = self.leave();
+        let _ = fs::remove_dir(&self.group);
+    }
+}
+
+/// Makes `group` in `parent` and limits it.
+fn limit(parent: &Path, group: &Path, version: Version, quota_us: u64) -> Result<(), String> {
+    if version == Version::V2 {
+        let control = parent.join("cgroup.subtree_control");
+        let on = fs::read_to_string(&control).unwrap_or_default();
+        if !on.split_whitespace().any(|name| name == "cpu") {
+            write(&control, "+cpu")?;
+        }
+    }
+    fs::create_dir(group).map_err(|why| format!("cannot make {}: {why}", group.display()))?;
+    match version {
+        Version::V1 => {
+            write(&group.join("cpu.cfs_period_us"), &PERIOD_US.to_string())?;
+            write(&group.join("cpu.cfs_quota_us"), &quota_us.to_string())
+        }
+        Version::V2 => write(&group.join("cpu.max"), &format!("{quota_us} {PERIOD_US}")),
+    }
+}
+
+fn write(file: &Path, text: &str) -> Result<(), String> {
+    fs::write(file, text).map_err(|why| format!("cannot write {}: {why}", file.display()))
+}
+
+/// Version 1 where its hierarchy has the controller, else version 2.
+fn home() -> Option<Home> {
+    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    find(&groups, &mounts)
+}
+
+fn find(groups: &str, mounts: &str) -> Option<Home> {
+    let group_of = |of: &dyn Fn(&str) -> bool| {
+        groups.lines().find_map(|line| {
+            let mut parts = line.splitn(3, ':').skip(1);
+            let controllers = parts.next()?;
+            of(controllers).then(|| parts.next()).flatten()
+        })
+    };
+    let first = group_of(&|controllers| controllers.split(',').any(|name| name == "cpu"));
+    let second = group_of(&str::is_empty);
+    for (version, group) in [(Version::V1, first), (Version::V2, second)] {
+        let Some(group) = group else { continue };
+        if let Some((seen, top)) = mounts.lines().find_map(|line| mounted(line, version)) {
+            let below = Path::new(group).strip_prefix(seen).unwrap_or(Path::new(""));
+            return Some(Home { version, folder: top.join(below), top });
+        }
+    }
+    None
+}
+
+/// The group at the top of a mounted hierarchy, and where it is mounted:
+/// `36 35 98:0 /top /at rw,noatime master:1 - cgroup cgroup rw,cpu`.
+fn mounted(line: &str, version: Version) -> Option<(&str, PathBuf)> {
+    let (place, kind) = line.split_once(" - ")?;
+    let mut place = place.split(' ').skip(3);
+    let (top, at) = (place.next()?, place.next()?);
+    let mut kind = kind.split(' ');
+    let is = match (kind.next()?, kind.nth(1)?) {
+        ("cgroup2", _) => version == Version::V2,
+        ("cgroup", options) => {
+            version == Version::V1 && options.split(',').any(|option| option == "cpu")
+        }
+        _ => false,
+    };
+    is.then(|| (top, PathBuf::from(at)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hierarchy_that_has_the_controller_is_found() {
+        let of = |groups: &str, mounts: &str| find(groups, mounts).map(|home| home.folder);
+        let v1 = "40 35 0:31 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n";
+        let v2 = "41 35 0:32 /slice /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
+        let both = format!("{v2}{v1}");
+        assert_eq!(of("4:cpu,cpuacct:/a/b\n0::/\n", &both), Some("/sys/fs/cgroup/cpu/a/b".into()));
+        assert_eq!(of("0::/slice/x\n", &both), Some("/sys/fs/cgroup/x".into()));
+        assert_eq!(of("0::/beside\n", v2), Some("/sys/fs/cgroup".into()));
+        assert_eq!(of("7:memory:/\n", &both), None);
+        assert_eq!(of("0::/\n", v1), None);
+    }
+
+    #[test]
+    fn a_quota_is_in_force_inside_and_nothing_is_left_of_it() {
+        let mut group = match QuotaGroup::make(0.75) {
+            Ok(group) => group,
+            Err(why) => {
+                println!("skipped: a quota of CPU time ({why})");
+                return;
+            }
+        };
+        let quota = || qspin::select::quota(Path::new("/"), &mut |_| ()).map(|quota| quota.cpus);
+        let before = quota();
+        group.enter().unwrap();
+        assert!(quota().is_some_and(|cpus| cpus <= 0.75), "{:?}", quota());
+        group.leave().unwrap();
+        assert_eq!(quota(), before);
+        let folder = group.group.clone();
+        group.enter().unwrap();
+        drop(group);
+        assert_eq!(quota(), before);
+        assert!(!folder.exists());
+    }
+}

@@ -1,0 +1,84 @@
+//! What stands around the measured threads: hogs inside the process and outside it, and a quota.
+
+use anyhow::{Context, anyhow};
+
+use super::hog_threads::HogThreads;
+use super::hogs::Hogs;
+use super::plan::{Cell, Plan};
+use super::quota::QuotaGroup;
+
+/// What a setting puts around its threads, beside the hogs of [`Cell::hogs`].
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Beside {
+    /// Threads of this process that spin.
+    pub hogs: usize,
+    /// So many CPUs' time is all that the process may use.
+    pub quota_cpus: Option<f64>,
+}
+
+/// The surroundings of a run, arranged anew for each cell.
+#[derive(Debug, Default)]
+pub struct Surroundings {
+    outside: Hogs,
+    inside: HogThreads,
+    quotas: Vec<(f64, QuotaGroup)>,
+}
+
+impl Surroundings {
+    /// Everything that a plan needs; it stands still until a cell asks for it.
+    ///
+    /// # Errors
+    ///
+    /// What the machine does not make.
+    pub fn start(plan: &Plan) -> anyhow::Result<Self> {
+        let most_hogs = plan.cells.iter().map(|cell| cell.hogs).max().unwrap_or(0);
+        let settings = plan.settings.iter();
+        let most_threads = settings.map(|setting| setting.beside.hogs).max().unwrap_or(0);
+        let mut quotas: Vec<(f64, QuotaGroup)> = Vec::new();
+        for cpus in plan.settings.iter().filter_map(|setting| setting.beside.quota_cpus) {
+            if !quotas.iter().any(|(made, _)| *made == cpus) {
+                let group = QuotaGroup::make(cpus).map_err(|why| anyhow!(why));
+                quotas.push((cpus, group.with_context(|| format!("no quota of {cpus} CPUs"))?));
+            }
+        }
+        Ok(Self {
+            outside: Hogs::start(most_hogs).context("cannot start the hogs")?,
+            inside: HogThreads::start(most_threads).context("cannot start the hogs")?,
+            quotas,
+        })
+    }
+
+    /// Arranges what a cell asks for.
+    ///
+    /// # Errors
+    ///
+    /// When a control group cannot be entered or left.
+    pub fn arrange(&mut self, plan: &Plan, cell: Cell) -> anyhow::Result<()> {
+        let beside = plan.settings[cell.setting].beside;
+        self.set(cell.hogs, beside)
+    }
+
+    /// Nothing stands around the threads any more.
+    ///
+    /// # Errors
+    ///
+    /// When a control group cannot be left.
+    pub fn clear(&mut self) -> anyhow::Result<()> {
+        self.set(0, Beside::default())
+    }
+
+    fn set(&mut self, hogs: usize, beside: Beside) -> anyhow::Result<()> {
+        self.outside.run(hogs);
+        self.inside.run(beside.hogs);
+        // Out of one before into another: each remembers home, not where the process was.
+        for (_, group) in &mut self.quotas {
+            group.leave().map_err(|why| anyhow!(why))?;
+        }
+        for (cpus, group) in &mut self.quotas {
+            if beside.quota_cpus == Some(*cpus) {
+                group.enter().map_err(|why| anyhow!(why))?;
+            }
+        }
+        Ok(())
+    }
+}

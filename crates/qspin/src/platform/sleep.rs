@@ -1,0 +1,130 @@
+//! Threads that sleep for a lock, found by its address: see [`qspin_core::sleepers`].
+//!
+//! In the child of `fork` nobody sleeps any more but, perhaps, its own thread, if it forked in a signal
+//! handler. The child is another *generation*: marks that its parent's waiters have left in locks do not
+//! count.
+
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering, compiler_fence};
+use std::time::{Duration, Instant};
+
+use qspin_core::node::NodeId;
+use qspin_core::platform::{Budget, CpuId, Platform, TimedPlatform, Until};
+use qspin_core::sleepers::{self, SleepBucket, SleepPlatform, Sleeper};
+
+use super::clock::Clock;
+use super::holder::Hint;
+use super::syscall::syscall;
+use super::{NODES, StaticEvents, Threads, barrier, cpu, futex};
+use crate::events::NoEvents;
+
+/// Addresses that share a bucket wait for each other for some instructions, and keep each other's releases
+/// from being plain stores. The hints of all are 2 KiB.
+const PLACES: usize = 512;
+
+static HINTS: [AtomicU32; PLACES] = [const { AtomicU32::new(0) }; PLACES];
+static BUCKETS: [SleepBucket<AtomicU32>; PLACES] = [const { SleepBucket::EMPTY }; PLACES];
+
+/// A record a node: 2 MiB of address space, touched where threads have slept.
+static SLEEPERS: [Sleeper<AtomicU32, AtomicUsize>; NODES.len()] =
+    [const { Sleeper::<AtomicU32, AtomicUsize>::UNUSED }; NODES.len()];
+
+static GENERATION: AtomicU32 = AtomicU32::new(0);
+
+/// Looks at a locked bucket before its owner is taken for one that does not run.
+const LOOKS: u32 = 64;
+/// Times that the CPU is then yielded before that owner is left alone.
+const ROUNDS: u32 = 64;
+/// How long a context without a node sleeps between two looks.
+const DOZE_NS: i64 = 50_000;
+
+/// The program is loaded.
+pub(super) fn register() {
+    barrier::register();
+    if barrier::available() {
+        sleepers::settle_all(&Threads::<NoEvents>::NEW);
+    }
+}
+
+/// In the child of `fork`, whose one thread is `own`.
+pub(super) fn child_begins(own: Option<CpuId>) {
+    GENERATION.fetch_add(1, Relaxed);
+    barrier::register();
+    sleepers::forget(&Threads::<NoEvents>::NEW, own);
+}
+
+impl<E: StaticEvents, H: Hint, C: Clock> SleepPlatform for Threads<E, H, C> {
+    #[inline]
+    fn hints(&self) -> &[AtomicU32] {
+        &HINTS
+    }
+
+    #[inline]
+    fn buckets(&self) -> &[SleepBucket<AtomicU32>] {
+        &BUCKETS
+    }
+
+    #[inline]
+    fn sleeper(&self, id: NodeId) -> &Sleeper<AtomicU32, AtomicUsize> {
+        &SLEEPERS[usize::from(id.number())]
+    }
+
+    fn token(&self) -> u32 {
+        match cpu::current() {
+            Some(cpu) => cpu.number() + 1,
+            // SAFETY: asks for a number.
+            None => 1 << 31 | unsafe { syscall::<0>(libc::SYS_gettid, []) } as u32,
+        }
+    }
+
+    #[inline]
+    fn asymmetric(&self) -> bool {
+        barrier::available()
+    }
+
+    #[inline]
+    fn light_barrier(&self, _: Ordering) {
+        compiler_fence(SeqCst);
+    }
+
+    fn heavy_barrier(&self, _: Ordering) {
+        barrier::pass();
+    }
+
+    fn halt_until(&self, me: NodeId, deadline_ns: u64) {
+        futex::halt_until(&NODES[usize::from(me.number())].kick, deadline_ns);
+    }
+
+    fn wait_briefly(&self, word: &AtomicU32, until: Until, rounds: u32) -> bool {
+        if rounds == 0 {
+            self.wait_until(word, until, Budget::Looks(LOOKS), Relaxed);
+        } else {
+            self.yield_cpu();
+        }
+        rounds < ROUNDS
+    }
+
+    #[cold]
+    fn doze(&self) {
+        let time = libc::timespec { tv_sec: 0, tv_nsec: DOZE_NS };
+        // SAFETY: a valid place, and none for the rest of the time.
+        unsafe { syscall(libc::SYS_nanosleep, [&raw const time as u64, 0]) };
+    }
+
+    #[inline]
+    fn generation(&self) -> u32 {
+        GENERATION.load(Relaxed)
+    }
+}
+
+impl<E: StaticEvents, H: Hint, C: Clock> TimedPlatform for Threads<E, H, C> {
+    type Instant = Instant;
+
+    fn until(instant: Instant) -> Duration {
+        instant.saturating_duration_since(Instant::now())
+    }
+
+    fn after(duration: Duration) -> Option<Instant> {
+        Instant::now().checked_add(duration)
+    }
+}

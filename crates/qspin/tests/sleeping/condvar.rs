@@ -1,0 +1,167 @@
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use qspin::{Condvar, Mutex};
+
+use super::{LONG, until};
+
+#[test]
+fn everything_that_was_put_in_is_taken_out() {
+    const THREADS: u64 = 6;
+    const THINGS: u64 = 3000;
+    const ROOM: usize = 4;
+    let (queue, filled, emptied) = (Mutex::new(Vec::new()), Condvar::new(), Condvar::new());
+    let sum = AtomicU64::new(0);
+    thread::scope(|scope| {
+        for producer in 0..THREADS {
+            let (queue, filled, emptied) = (&queue, &filled, &emptied);
+            scope.spawn(move || {
+                for thing in 0..THINGS {
+                    let mut queue = queue.lock();
+                    emptied.wait_while(&mut queue, |queue| queue.len() == ROOM);
+                    queue.push(producer * THINGS + thing);
+                    drop(queue);
+                    // Either has to do: with one, somebody else than who was meant may not be told.
+                    if thing % 2 == 0 {
+                        filled.notify_one()
+                    } else {
+                        filled.notify_all() > 0
+                    };
+                }
+            });
+            scope.spawn(|| {
+                for _ in 0..THINGS {
+                    let mut queue = queue.lock();
+                    filled.wait_while(&mut queue, |queue| queue.is_empty());
+                    let thing = queue.pop().unwrap();
+                    // Under the lock this time.
+                    emptied.notify_one();
+                    drop(queue);
+                    sum.fetch_add(thing, Relaxed);
+                }
+            });
+        }
+    });
+    let all = THREADS * THINGS;
+    assert_eq!(sum.load(Relaxed), all * (all - 1) / 2);
+}
+
+/// Rounds in which everybody waits for everybody: each notification is for all, and who was moved to the
+/// mutex and forgotten would stop it for ever.
+#[test]
+fn all_are_told_again_and_again() {
+    const THREADS: u64 = 16;
+    const ROUNDS: u64 = 300;
+    let (state, turn) = (Mutex::new((0_u64, 0_u64)), Condvar::new());
+    thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                for round in 0..ROUNDS {
+                    let mut state = state.lock();
+                    state.0 += 1;
+                    if state.0 == THREADS {
+                        *state = (0, round + 1);
+                        turn.notify_all();
+                    } else {
+                        turn.wait_while(&mut state, |state| state.1 == round);
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(*state.lock(), (0, ROUNDS));
+}
+
+#[test]
+fn times_are_kept() {
+    let (mutex, condition) = (Mutex::new(()), Condvar::new());
+    let moment = Duration::from_millis(20);
+    let mut held = mutex.lock();
+    // A wait may end for no reason, so it is repeated until the time is said to be over.
+    let wait = |wait: &mut dyn FnMut() -> bool| {
+        let began = Instant::now();
+        while !wait() {
+            assert!(began.elapsed() < LONG);
+        }
+        began.elapsed()
+    };
+    assert!(wait(&mut || condition.wait_for(&mut held, moment).timed_out()) >= moment);
+    let end = Instant::now() + moment;
+    wait(&mut || condition.wait_until(&mut held, end).timed_out());
+    assert!(Instant::now() >= end);
+    assert!(condition.wait_while_for(&mut held, |()| true, moment).timed_out());
+    assert!(!condition.wait_while_for(&mut held, |()| false, moment).timed_out());
+    // In the past, and no time at all.
+    assert!(wait(&mut || condition.wait_until(&mut held, end).timed_out()) < LONG);
+    assert!(wait(&mut || condition.wait_for(&mut held, Duration::ZERO).timed_out()) < LONG);
+    // It holds the mutex again, whatever has ended the wait.
+    assert!(mutex.is_locked());
+    drop(held);
+    assert!(!mutex.is_locked());
+}
+
+#[test]
+fn a_time_that_never_comes_is_no_overflow() {
+    let (mutex, condition) = (Mutex::new(false), Condvar::new());
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut told = mutex.lock();
+            while !*told {
+                assert!(!condition.wait_for(&mut told, Duration::MAX).timed_out());
+            }
+        });
+        *mutex.lock() = true;
+        condition.notify_all();
+    });
+}
+
+#[test]
+fn one_condition_may_serve_two_mutexes() {
+    let (one, other, condition) = (Mutex::new(false), Mutex::new(false), Condvar::new());
+    let waiting = AtomicU64::new(0);
+    thread::scope(|scope| {
+        for mutex in [&one, &other, &one, &other] {
+            let (condition, waiting) = (&condition, &waiting);
+            scope.spawn(move || {
+                let mut told = mutex.lock();
+                waiting.fetch_add(1, Relaxed);
+                condition.wait_while(&mut told, |told| !*told);
+            });
+        }
+        until(|| waiting.load(Relaxed) == 4);
+        for mutex in [&one, &other] {
+            *mutex.lock() = true;
+        }
+        condition.notify_all();
+    });
+}
+
+/// Waiters that give up just when they are told, or are moved: nobody's notification is lost with them.
+#[test]
+fn who_gives_up_takes_no_notification_along() {
+    let (mutex, condition) = (Mutex::new(0_u64), Condvar::new());
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for index in 0..4 {
+            let (mutex, condition, stop) = (&mutex, &condition, &stop);
+            scope.spawn(move || {
+                let mut count = mutex.lock();
+                while !stop.load(Relaxed) {
+                    condition.wait_for(&mut count, Duration::from_micros(50 * (index + 1)));
+                }
+            });
+        }
+        scope.spawn(|| {
+            for round in 0..500 {
+                let mut count = mutex.lock();
+                *count += 1;
+                condition.notify_all();
+                condition.wait_for(&mut count, Duration::from_micros(20 * (round % 10)));
+            }
+            stop.store(true, Relaxed);
+            condition.notify_all();
+        });
+    });
+    assert_eq!(*mutex.lock(), 500);
+}
