@@ -43,6 +43,7 @@ pub(super) fn row(scenario: &Scenario, runs: &[Outcome], asked: u32) -> Option<R
         wait_ns_by: BTreeMap::new(),
         partial: runs.len() < asked as usize,
         fairness: fairness(&sections),
+        fairness_s: None,
         cpu_ns_per_op: None,
         overhead_ns_per_op: Some(median(&mut spun)).filter(|ns| ns.is_finite()),
         uncontended_ns: None,
