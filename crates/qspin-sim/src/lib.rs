@@ -13,22 +13,32 @@
 //! * [`platform`]: what a lock finds on a simulated CPU;
 //! * [`hypervisor`]: who runs where;
 //! * [`workload`]: what the CPUs do.
-//! * [`published`]: the documents' tables, to judge it by.
+//! * [`plan`]: what a scenario file asks for; [`catalog`]: machines by name;
+//! * [`batch`]: many at once;
+//! * [`timeline`]: what everybody did when;
+//! * [`published`]: the documents' tables, to judge it by; [`reproduce`]: how it does.
 
+pub mod batch;
+pub mod catalog;
 pub mod engine;
 pub mod failure;
 pub mod hypervisor;
 pub mod machine;
 pub mod outcome;
+pub mod plan;
 pub mod platform;
 pub mod published;
+pub mod reproduce;
 pub mod scenario;
 mod simulate;
+pub mod timeline;
 pub mod workload;
 
 pub use failure::Failure;
 pub use hypervisor::{Hypervisor, Pinning};
 pub use machine::Machine;
 pub use outcome::Outcome;
+pub use plan::Plan;
 pub use scenario::{Lock, Placement, Scenario};
-pub use simulate::{simulate, simulate_audited, simulate_lock};
+pub use simulate::{simulate, simulate_audited, simulate_lock, simulate_traced};
+pub use timeline::Timeline;

@@ -21,7 +21,7 @@ pub struct Outcome {
     pub elapsed_ns: f64,
     /// Operations a microsecond, as the workload defines them.
     pub throughput: f64,
-    /// Critical sections of each CPU.
+    /// Critical sections of each CPU; its operations, where the workload counts those.
     pub sections: Vec<u64>,
     /// When each CPU was done.
     pub finished_ns: Vec<f64>,
@@ -66,10 +66,12 @@ pub struct Outcome {
 impl Outcome {
     pub(crate) fn new(scenario: &Scenario, seed: u64, state: &State, events: &SimEvents) -> Self {
         let figures: Vec<_> = state.strands.iter().map(|strand| strand.figures).collect();
+        let done: Vec<u64> = figures.iter().map(|it| it.done).collect();
         let sections: Vec<u64> = figures.iter().map(|it| it.sections).collect();
+        let entered = sections.iter().sum::<u64>();
+        let sections = if done.iter().any(|&it| it > 0) { done } else { sections };
         let finished_ns: Vec<f64> = figures.iter().map(|it| to_ns(it.finished_at)).collect();
         let sum = |of: fn(&crate::engine::Figures) -> u64| figures.iter().map(of).sum::<u64>();
-        let all = sections.iter().sum::<u64>();
         let least = sections.iter().copied().min().unwrap_or(0);
         let most = sections.iter().copied().max().unwrap_or(0);
         let wakes = sum(|it| it.wakes);
@@ -86,7 +88,10 @@ impl Outcome {
             hand_overs: state.progress.hand_overs,
             remote_hand_overs: state.progress.remote_hand_overs,
             spun_ns: to_ns(sum(|it| it.spun)),
-            mean_wait_ns: if all == 0 { 0.0 } else { to_ns(sum(|it| it.waited)) / all as f64 },
+            mean_wait_ns: match entered {
+                0 => 0.0,
+                _ => to_ns(sum(|it| it.waited)) / entered as f64,
+            },
             longest_wait_ns: to_ns(figures.iter().map(|it| it.longest_wait).max().unwrap_or(0)),
             halts: sum(|it| it.halts),
             kicks: sum(|it| it.kicks),

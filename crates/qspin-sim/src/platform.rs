@@ -164,6 +164,21 @@ impl SimPlatform {
         to_ns(self.world.clock())
     }
 
+    /// Loads words of different lines, none of whose addresses depends on another: they are under way
+    /// at one time.
+    pub fn load_together<'a>(&self, words: impl IntoIterator<Item = &'a SimWord>) {
+        let memory = &self.world.memory;
+        self.world
+            .load_together(words.into_iter().map(|word| (memory.place(word.address()), word.0)));
+    }
+
+    /// This CPU has done one more operation, of a workload that counts them itself.
+    pub(crate) fn did_one(&self) {
+        let mut state = self.world.state.borrow_mut();
+        let me = state.current;
+        state.strands[me].figures.done += 1;
+    }
+
     /// Whether the workload is to come to an end.
     #[must_use]
     pub fn is_over(&self) -> bool {

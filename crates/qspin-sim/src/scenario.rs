@@ -127,11 +127,11 @@ pub struct Scenario {
 }
 
 /// A fifth of a second: some slices of an overcommitted processor.
-fn patience() -> f64 {
+pub(crate) fn patience() -> f64 {
     2e8
 }
 
-fn anywhere() -> Pinning {
+pub(crate) fn anywhere() -> Pinning {
     Pinning::Any
 }
 

@@ -6,10 +6,13 @@
 
 pub mod advise;
 pub mod bench;
+pub mod calibrate;
 pub mod hog;
 pub mod locks;
 pub mod report;
+pub mod reproduce;
 pub mod run;
+pub mod simulate;
 pub mod stat;
 pub mod vm;
 
@@ -34,6 +37,12 @@ pub enum Command {
     Report(report::Args),
     /// Run a program with these locks in the place of the C library's.
     Run(run::Args),
+    /// Simulate the published tables, and say how far off that is.
+    Reproduce(reproduce::Args),
+    /// Fit the constants of the simulated machines to some rows of the published tables.
+    Calibrate(calibrate::Args),
+    /// Predict locks on a machine that a text file describes.
+    Simulate(simulate::Args),
     /// Show what the locks of a running process count.
     Stat(stat::Args),
     /// Measure locks in a guest, on virtual CPUs that the host takes away.
@@ -55,6 +64,9 @@ pub fn run(command: &Command) -> Result<ExitCode, Failure> {
         Command::Bench(args) => bench::run(args),
         Command::Report(args) => report::run(args),
         Command::Run(args) => run::run(args),
+        Command::Reproduce(args) => reproduce::run(args),
+        Command::Calibrate(args) => calibrate::run(args),
+        Command::Simulate(args) => simulate::run(args),
         Command::Stat(args) => stat::run(args),
         Command::Vm(args) => vm::run(args),
         Command::Hog(args) => hog::run(args),

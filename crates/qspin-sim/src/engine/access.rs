@@ -78,6 +78,33 @@ impl World {
         value
     }
 
+    /// Loads of which none depends on another: a processor has them all under way at one time, and goes
+    /// on when the last has come. The words lie in different lines.
+    pub(crate) fn load_together(&self, words: impl Iterator<Item = (usize, u32)>) {
+        let mut state = self.synchronise();
+        let me = state.current;
+        let core = state.strands[me].core;
+        let mut missing = 0;
+        for (word, first) in words {
+            let value = state.value(word, first);
+            state.strands[me].figures.operations += 1;
+            if state.lines[word / WORDS].is_at(core) {
+                let now = state.now;
+                state.digest.add(now, Happened::Read, word, value);
+            } else {
+                state.ask(me, word / WORDS, false);
+                missing += 1;
+            }
+        }
+        if missing == 0 {
+            let hit = state.prices.load_hit;
+            state.strands[me].clock += hit;
+            return;
+        }
+        state.strands[me].awaits = missing;
+        drop(self.wait_for(state, Wait::Transfer));
+    }
+
     /// A store.
     pub(crate) fn store(&self, word: usize, first: u32, value: u32) {
         let mut state = self.synchronise();

@@ -8,6 +8,7 @@
 use super::strand::Strand;
 use super::{State, Time, Wait, to_ns};
 use crate::failure::{Failure, Standing};
+use crate::timeline::Step;
 
 /// Nobody, in the place of a strand.
 const NOBODY: u32 = u32::MAX;
@@ -52,6 +53,11 @@ impl Progress {
         self.moved = self.moved.max(time);
     }
 
+    /// For that long, nobody was allowed to move.
+    pub(crate) fn stood(&mut self, time: Time) {
+        self.moved = self.moved.saturating_add(time);
+    }
+
     /// When the watchdog's patience is at its end.
     pub(crate) fn patience(&self) -> Time {
         self.moved.saturating_add(self.watchdog)
@@ -62,7 +68,9 @@ impl State {
     /// The current strand wants `lock`.
     pub(crate) fn wants(&mut self, lock: u32) {
         let it = &mut self.strands[self.current];
-        it.wants = Some((lock, it.clock));
+        let clock = it.clock;
+        it.wants = Some((lock, clock));
+        self.note(clock, self.current as u32, Step::Wants(lock));
     }
 
     /// The current strand has it.
@@ -88,11 +96,14 @@ impl State {
             self.progress.remote_hand_overs += u64::from(held.socket != socket);
         }
         *held = Held { by: me, socket, last: me };
+        self.note(clock, me, Step::Enters(lock));
     }
 
     /// The current strand is about to leave it.
     pub(crate) fn leaves(&mut self, lock: u32) {
         self.progress.locks[lock as usize].by = NOBODY;
+        let clock = self.strands[self.current].clock;
+        self.note(clock, self.current as u32, Step::Leaves(lock));
     }
 
     /// Nothing moves any more: who waits for whom.

@@ -11,6 +11,7 @@ use crate::failure::Failure;
 use crate::hypervisor::Schedule;
 use crate::machine::{Distances, Line, Memory, Prices, Shape, WORDS};
 use crate::scenario::Scenario;
+use crate::timeline::{Step, Timeline};
 
 /// All of it.
 #[derive(Debug)]
@@ -39,6 +40,8 @@ pub(crate) struct State {
     pub(crate) failure: Option<Failure>,
     /// Whether to check the invariants after every event.
     pub(crate) audits: bool,
+    /// Who did what when, if that is to be written down.
+    pub(crate) timeline: Option<Timeline>,
     /// Resumptions of a coroutine.
     pub(crate) switches: u64,
 }
@@ -68,6 +71,7 @@ impl State {
             stop_at: scenario.stop_at(),
             failure: None,
             audits: false,
+            timeline: None,
             switches: 0,
         };
         let spread = from_ns(scenario.start_ns);
@@ -75,12 +79,11 @@ impl State {
             // Work, as it were, that is done when the strand is first on a processor.
             strand.backlog = (spread as f64 * strand.random.unit()) as Time;
         }
-        state.begin();
         state
     }
 
     /// Everybody is given a processor.
-    fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         self.begin_schedule();
         self.queue.push(self.progress.patience(), What::Watchdog);
     }
@@ -168,6 +171,14 @@ impl State {
         })
     }
 
+    /// Writes down that `task` did this.
+    #[inline]
+    pub(crate) fn note(&mut self, time: Time, task: u32, step: Step) {
+        if let Some(timeline) = &mut self.timeline {
+            timeline.add(time, task, step);
+        }
+    }
+
     /// A word, for people.
     pub(crate) fn name_of(&self, word: usize) -> String {
         let (region, number, byte) = self.memory.locate(word);
@@ -230,7 +241,11 @@ impl State {
     /// A copy of a line has come for `strand`.
     fn delivered(&mut self, strand: usize) -> Option<usize> {
         match self.strands[strand].wait {
-            Wait::Transfer => Some(self.transferred(strand)),
+            Wait::Transfer => {
+                let it = &mut self.strands[strand];
+                it.awaits = it.awaits.saturating_sub(1);
+                (it.awaits == 0).then(|| self.transferred(strand))
+            }
             Wait::Watch => self.read_arrived(strand),
             _ => None,
         }

@@ -92,6 +92,8 @@ pub(crate) struct Figures {
     pub(crate) yields: u64,
     pub(crate) pause_loop_exits: u64,
     pub(crate) sections: u64,
+    /// Operations of the workload, where it counts them.
+    pub(crate) done: u64,
     pub(crate) waited: Time,
     pub(crate) longest_wait: Time,
     /// When it had done its work.
@@ -116,6 +118,8 @@ pub(crate) struct Strand {
     pub(crate) leaves: bool,
     /// Until when it works: what slows the other thread of its core down.
     pub(crate) works_until: Time,
+    /// Copies that it waits for; none and one are alike.
+    pub(crate) awaits: u32,
     pub(crate) stores: VecDeque<Store>,
     pub(crate) watch: Watch,
     /// Kicks that no halt has taken yet, by level (C4 of the platform).
@@ -144,6 +148,7 @@ impl Strand {
             backlog: 0,
             leaves: false,
             works_until: 0,
+            awaits: 0,
             stores: VecDeque::new(),
             watch,
             kicked: [false; LEVELS as usize],

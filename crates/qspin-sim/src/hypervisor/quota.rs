@@ -56,6 +56,7 @@ impl State {
         if self.schedule.quota_left > 0 {
             return self.quota_changed();
         }
+        self.schedule.quota_spent_at = Some(self.now);
         for task in 0..self.schedule.cpus {
             let processor = usize::from(self.schedule.tasks[task].processor);
             match self.schedule.tasks[task].standing {
@@ -79,11 +80,21 @@ impl State {
         self.count_quota();
         let calls = self.schedule.calls;
         self.schedule.quota_left = calls.quota;
+        if let Some(spent) = self.schedule.quota_spent_at.take() {
+            // Nobody could have moved meanwhile: that is no standstill.
+            self.progress.stood(self.now - spent);
+        }
         self.queue.push(self.now + calls.period, What::QuotaPeriod);
+        // All of them line up before anybody runs, so that who has had least is first. If they came one
+        // by one as those who wake do, the first of a processor would run until the quota is used up
+        // again, in every period the same one, and a holder behind it for ever not.
         for task in 0..self.schedule.cpus {
             if self.schedule.tasks[task].standing == Standing::Throttled {
-                self.make_ready(task as u32);
+                self.line_up_again(task as u32);
             }
+        }
+        for processor in 0..self.schedule.processors.len() {
+            self.settle(processor);
         }
         self.quota_changed();
     }

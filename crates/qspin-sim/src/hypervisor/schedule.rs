@@ -12,6 +12,7 @@
 use super::{Calls, Pinning};
 use crate::engine::{Happened, State, Time, Wait, What};
 use crate::scenario::Scenario;
+use crate::timeline::Step;
 
 /// Where a task is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +75,8 @@ pub(crate) struct Schedule {
     pub(super) quota_turn: u32,
     /// CPUs that have run since then.
     pub(super) quota_running: Time,
+    /// When it was used up, if it is.
+    pub(super) quota_spent_at: Option<Time>,
     /// Who was favoured by the last pause-loop exit.
     pub(super) last_favoured: usize,
     pub(super) preemptions: u64,
@@ -118,6 +121,7 @@ impl Schedule {
             quota_seen: 0,
             quota_turn: 0,
             quota_running: 0,
+            quota_spent_at: None,
             last_favoured: 0,
             preemptions: 0,
         }
@@ -212,6 +216,7 @@ impl State {
         it.favoured = false;
         self.begin_slice(processor);
         self.digest.add(now, Happened::Ran, task as usize, processor as u32);
+        self.note(now, task, Step::Runs(processor as u16));
         if (task as usize) < self.schedule.cpus {
             self.put_on(task as usize, processor, now + cost);
             self.quota_changed();
@@ -353,6 +358,8 @@ impl State {
             self.schedule.line_up(processor, task);
         }
         self.digest.add(now, Happened::Left, task as usize, processor as u32);
+        let why = if to == Standing::Blocked { Step::Halts } else { Step::Stops };
+        self.note(now, task, why);
         if strand < self.schedule.cpus {
             self.quota_changed();
         }
@@ -420,6 +427,7 @@ impl State {
         // A sleeper's credit is bounded.
         it.had = it.had.max(least.saturating_sub(calls.latency / 2));
         let had = it.had;
+        self.note(now, task, Step::Wakes);
         self.schedule.line_up(processor, task);
         match self.schedule.processors[processor].running {
             None => self.dispatch(processor, None),
@@ -431,6 +439,25 @@ impl State {
                 self.end_slice_in_time(processor);
             }
         }
+    }
+
+    /// A task that the quota had stopped is ready where it was. It has slept no more than the others:
+    /// it keeps its place among them.
+    pub(super) fn line_up_again(&mut self, task: u32) {
+        let (now, credit) = (self.now, self.schedule.calls.latency / 2);
+        let processor = usize::from(self.schedule.tasks[task as usize].processor);
+        let least = self.schedule.processors[processor].least;
+        let it = &mut self.schedule.tasks[task as usize];
+        it.standing = Standing::Ready;
+        it.since = now;
+        it.had = it.had.max(least.saturating_sub(credit));
+        self.schedule.line_up(processor, task);
+    }
+
+    /// Somebody runs on a processor that has a queue, and not for longer than his slice.
+    pub(super) fn settle(&mut self, processor: usize) {
+        self.dispatch(processor, None);
+        self.end_slice_in_time(processor);
     }
 
     /// Where a waking task goes: where it was, if nobody is there; else where nobody is.

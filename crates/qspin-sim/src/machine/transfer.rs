@@ -4,9 +4,10 @@
 //! A line serves one transfer of ownership at a time; reads overlap, each keeping the line for its
 //! occupancy only. Who has to wait, waits in the line's queue. Who is served next is not who came
 //! first alone: with the machine's `near_bias` it is the nearest to the present owner, as
-//! interconnects prefer whom they reach first. When a read is served, all that wait are. A request
-//! that has waited has made the first part of its way meanwhile: what is left of its cost is the
-//! machine's `queued`.
+//! interconnects prefer whom they reach first. Reads that follow each other are served together; one
+//! that came after somebody who wants to own the line is not served before that. A request that
+//! has waited has made the first part of its way meanwhile: what is left of its cost is the machine's
+//! `queued`.
 //!
 //! A read that is under way while the line goes to a new owner delivers what the line holds when it
 //! arrives, and leaves no copy.
@@ -79,15 +80,15 @@ impl State {
             self.serve(line, request, 0, true);
             return;
         }
+        // The reads that came before anybody who wants to own it; or the one that is nearer.
+        let waiting = &mut self.lines[line].waiting;
+        let first = waiting.iter().position(|request| request.owns).unwrap_or(waiting.len());
+        let reads = if next < first { 0..first } else { next..next + 1 };
+        let reads: Vec<Request> = waiting.drain(reads).collect();
         let mut after = 0;
-        let waiting = std::mem::take(&mut self.lines[line].waiting);
-        for request in waiting {
-            if request.owns {
-                self.lines[line].waiting.push(request);
-            } else {
-                self.serve(line, request, after, true);
-                after += self.prices.read_occupancy;
-            }
+        for request in reads {
+            self.serve(line, request, after, true);
+            after += self.prices.read_occupancy;
         }
         if !self.lines[line].waiting.is_empty() {
             self.free_later(line);

@@ -52,7 +52,7 @@ impl Work for KernelLockBench {
         let half = self.overhead_ns / 2.0;
         for _ in 0..self.rounds / u64::from(station.cpus()) {
             station.section(p, 0, || {
-                station.word(1, 0).load(Relaxed);
+                p.load_together([station.word(0, 0), station.word(1, 0)]);
                 station.word(0, 0).store(p.number(), Relaxed);
                 p.work(half + f64::from(self.critical + 1) * self.unit_ns);
             });

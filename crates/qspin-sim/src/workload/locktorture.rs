@@ -121,6 +121,7 @@ impl Work for Locktorture {
         while !p.is_over() {
             p.work(self.outside_ns);
             station.section(p, 0, || {
+                p.load_together([held, count]);
                 held.load(Relaxed);
                 held.store(1, Relaxed);
                 readers.load(Relaxed);

@@ -4,6 +4,7 @@
 //! touches. What a processor takes for a piece of code that touches no shared line is a figure of
 //! the workload, in nanoseconds.
 
+mod futex_mutex;
 mod kernel_build;
 mod kernel_lock_bench;
 mod locktorture;
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::platform::SimPlatform;
 
+pub use futex_mutex::FutexMutex;
 pub use kernel_build::KernelBuild;
 pub use kernel_lock_bench::KernelLockBench;
 pub use locktorture::{Locktorture, LongDelays};
@@ -100,6 +102,8 @@ workloads! {
     KernelLockBench,
     /// A kernel build: document 001.
     KernelBuild,
+    /// A mutex that sleeps in the kernel: document 002.
+    FutexMutex,
     /// A loop of system calls, described by its critical sections.
     SystemCalls,
 }

@@ -1,6 +1,7 @@
 //! The locks of a workload and the lines of its data, in simulated memory.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::sync::atomic::Ordering::Relaxed;
 
 use qspin_core::lock::RawLock;
@@ -27,6 +28,8 @@ pub struct Station<L> {
     data: Box<[Data]>,
     /// Pieces of work that nobody has taken yet.
     pieces: Cell<u64>,
+    /// Who sleeps, in the order of their coming; under the first lock.
+    pub(super) sleepers: RefCell<VecDeque<u32>>,
     cpus: u32,
 }
 
@@ -44,6 +47,7 @@ impl<L: RawLock<SimPlatform>> Station<L> {
             locks: (0..locks).map(|_| Padded(place())).collect(),
             data: (0..lines).map(|_| Padded(words())).collect(),
             pieces: Cell::new(pieces),
+            sleepers: RefCell::default(),
             cpus,
         }
     }

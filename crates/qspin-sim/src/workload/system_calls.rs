@@ -15,10 +15,7 @@
 //! Nobody sleeps. Lines that are touched outside of the sections are private, so part of
 //! `outside_ns`.
 
-use std::sync::atomic::Ordering::Relaxed;
-
 use qspin_core::lock::RawLock;
-use qspin_core::platform::AtomicWord;
 use serde::{Deserialize, Serialize};
 
 use super::{Station, Work, check_lengths};
@@ -110,9 +107,7 @@ impl Work for SystemCalls {
                 let line = |number: u32| station.word((step.lock * lines + number) as usize, 0);
                 p.work(step.outside_ns);
                 station.section(p, step.lock, || {
-                    for number in 0..step.reads {
-                        line(number).load(Relaxed);
-                    }
+                    p.load_together((0..step.reads.max(step.writes)).map(line));
                     for number in 0..step.writes {
                         station.count(line(number));
                     }

@@ -54,3 +54,13 @@ pub(crate) fn counting(lock: Lock, cpus: u32, count: u64) -> Scenario {
         ..small()
     }
 }
+
+/// The half of a lock that the workloads here leave alone.
+macro_rules! nobody_tries {
+    () => {
+        fn try_acquire(&self, _: &qspin_sim::platform::SimPlatform) -> bool {
+            unimplemented!("nobody tries")
+        }
+    };
+}
+pub(crate) use nobody_tries;

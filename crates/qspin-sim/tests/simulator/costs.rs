@@ -49,9 +49,7 @@ unsafe impl RawLock<SimPlatform> for Script {
             self.second(p);
         }
     }
-    fn try_acquire(&self, _: &SimPlatform) -> bool {
-        unimplemented!("nobody tries")
-    }
+    common::nobody_tries!();
     unsafe fn release(&self, _: &SimPlatform) {}
     fn is_locked(&self, _: &SimPlatform) -> bool {
         false

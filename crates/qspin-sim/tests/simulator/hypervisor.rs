@@ -62,6 +62,28 @@ fn a_quota_limits_the_time_of_all_cpus_together() {
     assert!((shared / (2.0 / 0.3) - 1.0).abs() < 0.15, "{shared} times as long");
 }
 
+#[test]
+fn a_tiny_quota_is_slow_and_no_standstill() {
+    for (cpus, quota) in [(8, 200_000.0), (24, 50_000.0)] {
+        for lock in [Lock::Tas, Lock::Ticket, Lock::Cna, Lock::Yield] {
+            let hypervisor = Hypervisor {
+                quota,
+                period: 500_000.0,
+                // A slice is longer than what the quota leaves of a period.
+                latency: 6e6,
+                least_slice: 750_000.0,
+                ..common::hypervisor()
+            };
+            let mut scenario = common::counting(lock, cpus, 20);
+            scenario.hypervisor = Some(hypervisor);
+            scenario.pinning = Pinning::Any;
+            scenario.hogs = 4;
+            let outcome = run(&scenario);
+            assert_eq!(outcome.sections, vec![20; cpus as usize], "{}", lock.name());
+        }
+    }
+}
+
 /// A guest of 4 CPUs on 4 processors beside hogs, whose locks are held for long.
 fn guest(lock: Lock, change: impl FnOnce(&mut Hypervisor)) -> Scenario {
     let mut hypervisor = common::hypervisor();

@@ -29,9 +29,7 @@ unsafe impl RawLock<SimPlatform> for NotAtomic {
         }
         self.0.store(1, Relaxed);
     }
-    fn try_acquire(&self, _: &SimPlatform) -> bool {
-        unimplemented!("nobody tries")
-    }
+    common::nobody_tries!();
     unsafe fn release(&self, _: &SimPlatform) {
         self.0.store(0, Release);
     }
@@ -72,9 +70,7 @@ unsafe impl<const FENCED: bool> RawLock<SimPlatform> for NoFence<FENCED> {
             p.relax(1 + p.random(|random| random.below(8)));
         }
     }
-    fn try_acquire(&self, _: &SimPlatform) -> bool {
-        unimplemented!("nobody tries")
-    }
+    common::nobody_tries!();
     unsafe fn release(&self, p: &SimPlatform) {
         self.0[p.number() as usize].0.store(0, Release);
     }
@@ -131,9 +127,7 @@ unsafe impl<const CHECKS: bool> RawLock<SimPlatform> for Halting<CHECKS> {
             self.waiter.store(0, Relaxed);
         }
     }
-    fn try_acquire(&self, _: &SimPlatform) -> bool {
-        unimplemented!("nobody tries")
-    }
+    common::nobody_tries!();
     unsafe fn release(&self, p: &SimPlatform) {
         self.word.swap(0, Release);
         if let Some(waiter) = NodeId::from_number(self.waiter.load(Relaxed) as u16) {
@@ -179,9 +173,7 @@ unsafe impl RawLock<SimPlatform> for Forgetful {
             p.wait_until(&self.0, Until::is(0), Budget::Unbounded, Relaxed);
         }
     }
-    fn try_acquire(&self, _: &SimPlatform) -> bool {
-        unimplemented!("nobody tries")
-    }
+    common::nobody_tries!();
     unsafe fn release(&self, _: &SimPlatform) {
         RELEASES.set(RELEASES.get() + 1);
         if RELEASES.get() < 10 {
@@ -216,9 +208,7 @@ unsafe impl RawLock<SimPlatform> for Hopeless {
             p.relax(1000);
         }
     }
-    fn try_acquire(&self, _: &SimPlatform) -> bool {
-        unimplemented!("nobody tries")
-    }
+    common::nobody_tries!();
     unsafe fn release(&self, _: &SimPlatform) {}
     fn is_locked(&self, _: &SimPlatform) -> bool {
         false

@@ -1,0 +1,94 @@
+//! `qspin calibrate`: fits the constants of the simulated machines to some rows of the published tables.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::anyhow;
+use indicatif::{ProgressBar, ProgressStyle};
+use qspin_sim::reproduce::{Constants, STUDIES, Study, calibrate};
+
+use crate::bench::interrupt::Interrupt;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::quantity::parse_seed;
+
+/// Fit the constants of the simulated machines to some rows of the published tables.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Studies [default: all]. The others' constants stay what they are.
+    #[arg(value_name = "STUDY", value_parser = parse_study)]
+    studies: Vec<&'static Study>,
+    /// Points that each search tries.
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "120",
+          value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    evaluations: u32,
+    /// Four points each: to see that it works.
+    #[arg(long, conflicts_with = "evaluations")]
+    quick: bool,
+    /// Seed of search and simulations.
+    #[arg(long, value_name = "SEED", allow_hyphen_values = true, default_value = "1",
+          value_parser = parse_seed)]
+    seed: u64,
+    /// File to write; without it, the standard output. The project's own is
+    /// data/calibrated/constants.toml.
+    #[arg(long, value_name = "FILE.toml")]
+    out: Option<PathBuf>,
+}
+
+fn parse_study(text: &str) -> Result<&'static Study, String> {
+    let known = || STUDIES.iter().map(|it| it.name).collect::<Vec<_>>().join(", ");
+    let found = STUDIES.iter().find(|it| it.name == text);
+    found.ok_or_else(|| format!("no study is called `{text}`: choose from {}", known()))
+}
+
+/// The exit code of an interrupted run, as shells have it for SIGINT.
+const INTERRUPTED: u8 = 130;
+const QUICK: u32 = 4;
+
+/// Searches, and writes what was found.
+///
+/// # Errors
+///
+/// Wrong input; a lock that fails in the simulation.
+pub fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let out = args.out.as_deref().map(Output::prepare).transpose()?;
+    let mut constants = Constants::frozen().map_err(|why| anyhow!(why))?;
+    let interrupt = Interrupt::on_signals()?;
+    let evaluations = if args.quick { QUICK } else { args.evaluations };
+    let asked = |study: &&Study| {
+        args.studies.is_empty() || args.studies.iter().any(|it| it.name == study.name)
+    };
+    for study in STUDIES.iter().filter(asked) {
+        let bar = ProgressBar::new(evaluations.into());
+        if let Ok(style) = ProgressStyle::with_template("{bar:20} {pos}/{len} {msg} {eta}") {
+            bar.set_style(style);
+        }
+        let progress = |number: u32, error: f64| {
+            bar.set_position(number.into());
+            bar.set_message(format!("{}, error {:.1} %", study.name, 100.0 * error.sqrt()));
+            !interrupt.is_raised()
+        };
+        let found = calibrate(study, &constants, evaluations, args.seed, &progress);
+        bar.finish_and_clear();
+        if interrupt.is_raised() {
+            super::tell("interrupted: nothing was written");
+            return Ok(ExitCode::from(INTERRUPTED));
+        }
+        let found = found.map_err(|why| anyhow!("{}: {why}", study.name))?;
+        if let Some(found) = found {
+            let (error, cells) = (100.0 * found.error, found.cells.len());
+            super::tell(&format!("{}: mean error {error:.1} % on its {cells} cells", study.name));
+            constants.0.insert(study.name.to_owned(), found);
+        }
+    }
+    let text = constants.to_toml().map_err(|why| anyhow!(why))?;
+    match out {
+        Some(out) => {
+            let path = out.path().to_owned();
+            out.finish(&text)?;
+            super::tell(&format!("wrote {}", path.display()));
+        }
+        None => super::say(&text)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,117 @@
+//! From outcomes to rows.
+
+use std::collections::BTreeMap;
+
+use qspin_sim::workload::Workload;
+use qspin_sim::{Outcome, Pinning, Scenario};
+use serde_json::Value;
+
+use crate::bench::counters::locality;
+use crate::bench::stats::{fairness, interval, median, spread};
+use crate::row::{Row, SCHEMA};
+
+/// The row of a cell, from its runs; `None` without any. `asked` runs were asked for.
+#[must_use]
+pub(super) fn row(scenario: &Scenario, runs: &[Outcome], asked: u32) -> Option<Row> {
+    let first = runs.first()?;
+    let rates: Vec<f64> = runs.iter().map(|run| run.throughput * 1e6).collect();
+    let op_ns: Vec<f64> = rates.iter().map(|rate| 1e9 / rate).collect();
+    let sections: Vec<Vec<u64>> = runs.iter().map(|run| run.sections.clone()).collect();
+    let mut events = BTreeMap::new();
+    for (name, count) in runs.iter().flat_map(|run| &run.events) {
+        *events.entry((*name).to_owned()).or_insert(0) += count;
+    }
+    let mut spun: Vec<f64> = runs.iter().map(|run| run.spun_ns / all(run)).collect();
+    let (workload, critical_ns, outside_ns) = workload(&scenario.workload);
+    Some(Row {
+        schema: SCHEMA,
+        kind: "simulate".to_owned(),
+        workload: workload.to_owned(),
+        params: params(scenario),
+        lock: scenario.lock.name().to_owned(),
+        tune: scenario.tuning.iter().map(|(name, &value)| (name.clone(), value.into())).collect(),
+        threads: scenario.cpus,
+        critical_ns,
+        outside_ns,
+        lines: 0,
+        pin: pin(&scenario.pinning).to_owned(),
+        hogs: scenario.hogs,
+        rounds: runs.len() as u32,
+        ops_per_s: interval(&rates),
+        op_ns: spread(&op_ns),
+        wait_ns: None,
+        wait_ns_by: BTreeMap::new(),
+        partial: runs.len() < asked as usize,
+        fairness: fairness(&sections),
+        fairness_s: None,
+        cpu_ns_per_op: None,
+        overhead_ns_per_op: Some(median(&mut spun)).filter(|ns| ns.is_finite()),
+        uncontended_ns: None,
+        floor_ratio: None,
+        locality: locality(&events),
+        events,
+        events_ops: Some(first.sections.iter().sum()).filter(|_| runs.len() == 1),
+        platform: platform(runs),
+    })
+}
+
+/// Sections of a run.
+pub(super) fn all(run: &Outcome) -> f64 {
+    run.sections.iter().sum::<u64>() as f64
+}
+
+/// What the simulated machine did, all runs together; times are the mean or the longest of them.
+fn platform(runs: &[Outcome]) -> BTreeMap<String, u64> {
+    let sum = |of: fn(&Outcome) -> u64| runs.iter().map(of).sum::<u64>();
+    let count = runs.len() as f64;
+    let mean = |of: fn(&Outcome) -> f64| (runs.iter().map(of).sum::<f64>() / count) as u64;
+    let longest = runs.iter().map(|run| run.longest_wait_ns).fold(0.0, f64::max);
+    [
+        ("sections", sum(|run| run.sections.iter().sum())),
+        ("hand_overs", sum(|run| run.hand_overs)),
+        ("remote_hand_overs", sum(|run| run.remote_hand_overs)),
+        ("halts", sum(|run| run.halts)),
+        ("kicks", sum(|run| run.kicks)),
+        ("yields", sum(|run| run.yields)),
+        ("pause_loop_exits", sum(|run| run.pause_loop_exits)),
+        ("preemptions", sum(|run| run.preemptions)),
+        ("spun_ns", sum(|run| run.spun_ns as u64)),
+        ("stolen_ns", sum(|run| run.stolen_ns as u64)),
+        ("elapsed_ns", sum(|run| run.elapsed_ns as u64)),
+        ("mean_wait_ns", mean(|run| run.mean_wait_ns)),
+        ("longest_wait_ns", longest as u64),
+    ]
+    .into_iter()
+    .map(|(name, count)| (name.to_owned(), count))
+    .collect()
+}
+
+/// The name of a workload, and its lengths where it has one of each.
+fn workload(workload: &Workload) -> (&'static str, f64, f64) {
+    match workload {
+        Workload::Sections(it) => ("sections", it.inside_ns, it.outside_ns),
+        Workload::Locktorture(_) => ("locktorture", 0.0, 0.0),
+        Workload::KernelLockBench(_) => ("kernel-lock-bench", 0.0, 0.0),
+        Workload::FutexMutex(it) => ("futex-mutex", it.inside_ns, it.outside_ns),
+        Workload::KernelBuild(it) => ("kernel-build", it.inside_ns, it.outside_ns),
+        Workload::SystemCalls(_) => ("system-calls", 0.0, 0.0),
+    }
+}
+
+fn params(scenario: &Scenario) -> BTreeMap<String, Value> {
+    let mut params = BTreeMap::new();
+    if let Workload::KernelLockBench(it) = &scenario.workload {
+        params.insert("critical".to_owned(), it.critical.into());
+        params.insert("non_critical".to_owned(), it.non_critical.into());
+    }
+    params
+}
+
+/// The nearest of the pinning scenarios of the other commands.
+fn pin(pinning: &Pinning) -> &'static str {
+    match pinning {
+        Pinning::Own => "A",
+        Pinning::Any => "B",
+        Pinning::To(_) => "C",
+    }
+}

@@ -1,0 +1,193 @@
+//! How far a simulated table is from the published one.
+//!
+//! Errors are fractions: simulated / published - 1, without sign. A table's *ratio* is new over old, as
+//! its head says. The null model says that every ratio is 1.
+
+use serde::Serialize;
+
+use super::{CellPlan, Role};
+use crate::published::{Ratio, Table};
+
+/// A published figure beside the simulated one.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Cell {
+    /// What names the row.
+    pub row: String,
+    /// The column.
+    pub column: String,
+    /// What the document prints.
+    pub published: f64,
+    /// What the simulation gives; none where it is not simulated, or has no such figure.
+    pub simulated: Option<f64>,
+    /// `calibrated` or `predicted`.
+    pub role: &'static str,
+    /// Of the simulated figure.
+    pub error: Option<f64>,
+}
+
+/// Errors of several cells.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Summary {
+    /// Cells that were simulated.
+    #[serde(rename = "simulated_cells")]
+    pub cells: usize,
+    /// Mean error of the ratios of new to old; none where the table compares nothing.
+    pub ratio_mae: Option<f64>,
+    /// Mean error of the figures.
+    pub value_mae: Option<f64>,
+    /// Mean error of the ratios if there were no difference anywhere.
+    pub null_mae: Option<f64>,
+    /// Spearman's rank correlation of the ratios, or of the figures of a table without.
+    pub rank_correlation: Option<f64>,
+    /// The largest error of a figure.
+    pub max_cell_error: Option<f64>,
+}
+
+/// A table and its errors.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Verdict {
+    /// Its name.
+    pub table: String,
+    /// The unit of the figures.
+    pub unit: String,
+    /// Every published figure.
+    pub cells: Vec<Cell>,
+    /// Errors of all cells that were simulated.
+    #[serde(flatten)]
+    pub all: Summary,
+    /// Errors of those to which nothing was fitted.
+    pub predicted: Summary,
+}
+
+/// Puts the simulated figures beside the published ones. `simulated` has one for each of `plans`, scale
+/// and all.
+#[must_use]
+pub fn judge(table: &Table, plans: &[CellPlan], simulated: &[Option<f64>]) -> Verdict {
+    let found = |row: usize, column: usize| {
+        plans.iter().position(|plan| (plan.row, plan.column) == (row, column))
+    };
+    let value = |row: usize, column: usize| found(row, column).and_then(|at| simulated[at]);
+    let fitted = |row: usize, column: usize| {
+        found(row, column).is_some_and(|at| plans[at].role == Role::Calibrated)
+    };
+    let mut cells = Vec::new();
+    // Published, simulated, and whether something was fitted to it.
+    let (mut values, mut ratios) = (Vec::new(), Vec::new());
+    for (row, published) in table.rows.iter().enumerate() {
+        for &column in &table.values {
+            let Some(figure) = published.cells[column] else { continue };
+            let here = value(row, column);
+            if let Some(here) = here {
+                values.push((figure, here, fitted(row, column)));
+            }
+            let role = if fitted(row, column) { Role::Calibrated } else { Role::Predicted };
+            cells.push(Cell {
+                row: table.row_name(published),
+                column: table.columns[column].clone(),
+                published: figure,
+                simulated: here,
+                role: role.name(),
+                error: here.map(|here| error(figure, here)),
+            });
+        }
+        match &table.ratio {
+            Ratio::None | Ratio::Percent => {}
+            Ratio::Cells => {}
+            Ratio::Columns(quotients) => {
+                for it in quotients {
+                    let printed = published.cells[it.new].zip(published.cells[it.old]);
+                    let ours = value(row, it.new).zip(value(row, it.old));
+                    if let (Some((new, old)), Some((our_new, our_old))) = (printed, ours) {
+                        let fitted = fitted(row, it.new) && fitted(row, it.old);
+                        ratios.push((new / old, our_new / our_old, fitted));
+                    }
+                }
+            }
+        }
+    }
+    if table.ratio == Ratio::Cells {
+        ratios.clone_from(&values);
+    }
+    let unfitted =
+        |all: &[(f64, f64, bool)]| all.iter().copied().filter(|cell| !cell.2).collect::<Vec<_>>();
+    Verdict {
+        table: table.name.clone(),
+        unit: table.comments.get("unit").cloned().unwrap_or_default(),
+        cells,
+        predicted: summary(&unfitted(&values), &unfitted(&ratios)),
+        all: summary(&values, &ratios),
+    }
+}
+
+fn error(published: f64, simulated: f64) -> f64 {
+    (simulated / published - 1.0).abs()
+}
+
+fn summary(values: &[(f64, f64, bool)], ratios: &[(f64, f64, bool)]) -> Summary {
+    let errors =
+        |of: &[(f64, f64, bool)]| of.iter().map(|it| error(it.0, it.1)).collect::<Vec<_>>();
+    let null: Vec<f64> = ratios.iter().map(|it| error(it.0, 1.0)).collect();
+    let of_values = errors(values);
+    Summary {
+        cells: values.len(),
+        ratio_mae: mean(&errors(ratios)),
+        value_mae: mean(&of_values),
+        null_mae: mean(&null),
+        rank_correlation: rank_correlation(if ratios.len() > 2 { ratios } else { values }),
+        max_cell_error: of_values.into_iter().reduce(f64::max),
+    }
+}
+
+fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// Spearman's; none of fewer than three, or where one side is all alike.
+fn rank_correlation(pairs: &[(f64, f64, bool)]) -> Option<f64> {
+    if pairs.len() < 3 {
+        return None;
+    }
+    let ours = ranks(&pairs.iter().map(|pair| pair.1).collect::<Vec<_>>());
+    let theirs = ranks(&pairs.iter().map(|pair| pair.0).collect::<Vec<_>>());
+    let middle = (pairs.len() as f64 - 1.0) / 2.0;
+    let product = |a: &[f64], b: &[f64]| {
+        a.iter().zip(b).map(|(a, b)| (a - middle) * (b - middle)).sum::<f64>()
+    };
+    let spread = (product(&ours, &ours) * product(&theirs, &theirs)).sqrt();
+    (spread > 0.0).then(|| product(&ours, &theirs) / spread)
+}
+
+/// Ranks from 0; those that are alike share the mean of theirs.
+fn ranks(values: &[f64]) -> Vec<f64> {
+    let below = |value: f64| values.iter().filter(|&&other| other < value).count() as f64;
+    let alike = |value: f64| values.iter().filter(|&&other| other == value).count() as f64;
+    values.iter().map(|&value| below(value) + (alike(value) - 1.0) / 2.0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(pairs: &[(f64, f64)]) -> Vec<(f64, f64, bool)> {
+        pairs.iter().map(|&(a, b)| (a, b, false)).collect()
+    }
+
+    #[test]
+    fn ranks_are_correlated_as_spearman_says() {
+        let same = rank_correlation(&pairs(&[(1.0, 10.0), (2.0, 20.0), (3.0, 90.0)]));
+        assert!((same.unwrap() - 1.0).abs() < 1e-12);
+        let other = rank_correlation(&pairs(&[(1.0, 3.0), (2.0, 2.0), (3.0, 1.0)]));
+        assert!((other.unwrap() + 1.0).abs() < 1e-12);
+        assert_eq!(rank_correlation(&pairs(&[(1.0, 3.0), (2.0, 3.0), (3.0, 3.0)])), None);
+        assert_eq!(ranks(&[5.0, 1.0, 5.0]), [1.5, 0.0, 1.5]);
+    }
+
+    #[test]
+    fn errors_are_fractions_beside_the_null_model() {
+        let values = pairs(&[(10.0, 11.0), (20.0, 15.0)]);
+        let it = summary(&values, &pairs(&[(2.0, 1.0)]));
+        assert!((it.value_mae.unwrap() - 0.175).abs() < 1e-12);
+        assert_eq!((it.ratio_mae, it.null_mae), (Some(0.5), Some(0.5)));
+        assert_eq!(it.max_cell_error, Some(0.25));
+    }
+}

@@ -1,0 +1,192 @@
+//! What every CPU did when: for Perfetto (ui.perfetto.dev) and Chrome's `about:tracing`.
+//!
+//! # Format
+//! The "Trace Event Format" of Chromium: JSON, an event an object, times in microseconds. Three groups
+//! of lanes: what each CPU does with locks (waits, holds), what becomes of it (preempted, halted), and
+//! whom each processor runs.
+
+use std::fmt::Write;
+
+use crate::engine::{Time, to_ns};
+
+/// Steps that are kept; what comes later is cut off, and the timeline says so.
+const MOST: usize = 1 << 20;
+
+/// A step of a simulated CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    Wants(u32),
+    Enters(u32),
+    Leaves(u32),
+    /// It is on a processor.
+    Runs(u16),
+    /// It leaves that.
+    Stops,
+    /// It leaves it because it halts, or sleeps.
+    Halts,
+    /// It is ready again.
+    Wakes,
+}
+
+/// Every step of every task, in the order of time.
+#[derive(Debug, Clone, Default)]
+pub struct Timeline {
+    steps: Vec<(Time, u32, Step)>,
+    cut: bool,
+}
+
+impl Timeline {
+    pub(crate) fn add(&mut self, time: Time, task: u32, step: Step) {
+        if self.steps.len() < MOST {
+            self.steps.push((time, task, step));
+        } else {
+            self.cut = true;
+        }
+    }
+
+    /// Whether steps after the first million were left out.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        self.cut
+    }
+
+    /// The timeline of `cpus` CPUs as a JSON text that trace viewers open. Tasks after the CPUs are
+    /// hogs.
+    #[must_use]
+    pub fn to_trace(&self, title: &str, cpus: u32) -> String {
+        let end = self.steps.iter().map(|step| step.0).max().unwrap_or(0);
+        let mut text = format!(
+            "{{\"displayTimeUnit\":\"ns\",\"otherData\":{{\"SIMULATED\":{},\"cut\":{}}},\
+             \"traceEvents\":[",
+            quoted(title),
+            self.cut
+        );
+        for (lane, name) in LANES {
+            let name = quoted(&format!("SIMULATED: {name}"));
+            let _ = write!(
+                text,
+                "\n{{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{lane},\"args\":{{\"name\":{name}}}}},"
+            );
+        }
+        let tasks = self.steps.iter().map(|step| step.1 as usize + 1).max().unwrap_or(0);
+        let mut open: Vec<Open> = vec![Open::default(); tasks];
+        for &(time, task, step) in &self.steps {
+            open[task as usize].step(&mut text, (task, cpus), time, step);
+        }
+        for (task, it) in open.iter_mut().enumerate() {
+            it.close(&mut text, (task as u32, cpus), end);
+        }
+        // The list must not end with a comma.
+        let _ = write!(
+            text,
+            "\n{{\"ph\":\"M\",\"name\":\"process_labels\",\"pid\":1,\"args\":{{\"labels\":\"SIMULATED\"}}}}]}}\n"
+        );
+        text
+    }
+}
+
+const LOCKS: u32 = 1;
+const FATES: u32 = 2;
+const PROCESSORS: u32 = 3;
+const LANES: [(u32, &str); 3] = [
+    (LOCKS, "CPUs and their locks"),
+    (FATES, "CPUs that do not run"),
+    (PROCESSORS, "processors and whom they run"),
+];
+
+/// What a task is in the middle of.
+#[derive(Debug, Clone, Default)]
+struct Open {
+    waits: Option<(Time, u32)>,
+    holds: Vec<(Time, u32)>,
+    runs: Option<(Time, u16)>,
+    away: Option<(Time, &'static str)>,
+}
+
+impl Open {
+    fn step(&mut self, text: &mut String, who: (u32, u32), time: Time, step: Step) {
+        let (task, cpus) = who;
+        match step {
+            Step::Wants(lock) => self.waits = Some((time, lock)),
+            Step::Enters(lock) => {
+                if let Some((since, lock)) = self.waits.take() {
+                    event(text, LOCKS, task, &format!("waits for lock {lock}"), since, time);
+                }
+                self.holds.push((time, lock));
+            }
+            Step::Leaves(lock) => {
+                if let Some(place) = self.holds.iter().rposition(|held| held.1 == lock) {
+                    let (since, lock) = self.holds.remove(place);
+                    event(text, LOCKS, task, &format!("holds lock {lock}"), since, time);
+                }
+            }
+            Step::Runs(processor) => {
+                self.end_absence(text, task, time);
+                self.runs = Some((time, processor));
+            }
+            Step::Stops => self.leave(text, (task, cpus), time, "preempted"),
+            Step::Halts => self.leave(text, (task, cpus), time, "halted"),
+            Step::Wakes => {
+                self.end_absence(text, task, time);
+                self.away = Some((time, "ready"));
+            }
+        }
+    }
+
+    fn leave(
+        &mut self,
+        text: &mut String,
+        (task, cpus): (u32, u32),
+        time: Time,
+        why: &'static str,
+    ) {
+        if let Some((since, processor)) = self.runs.take() {
+            let whom = if task < cpus { format!("CPU {task}") } else { "a hog".to_owned() };
+            event(text, PROCESSORS, processor.into(), &whom, since, time);
+        }
+        if task < cpus {
+            self.away = Some((time, why));
+        }
+    }
+
+    fn end_absence(&mut self, text: &mut String, task: u32, time: Time) {
+        if let Some((since, why)) = self.away.take() {
+            event(text, FATES, task, why, since, time);
+        }
+    }
+
+    fn close(&mut self, text: &mut String, who: (u32, u32), end: Time) {
+        let (task, _) = who;
+        if let Some((since, lock)) = self.waits.take() {
+            event(text, LOCKS, task, &format!("waits for lock {lock}"), since, end);
+        }
+        for (since, lock) in std::mem::take(&mut self.holds) {
+            event(text, LOCKS, task, &format!("holds lock {lock}"), since, end);
+        }
+        self.end_absence(text, task, end);
+        self.leave(text, who, end, "finished");
+    }
+}
+
+fn event(text: &mut String, lane: u32, row: u32, name: &str, since: Time, until: Time) {
+    let (at, lasts) = (to_ns(since) / 1000.0, to_ns(until.saturating_sub(since)) / 1000.0);
+    let name = quoted(name);
+    let _ = write!(
+        text,
+        "\n{{\"ph\":\"X\",\"name\":{name},\"pid\":{lane},\"tid\":{row},\"ts\":{at},\"dur\":{lasts}}},"
+    );
+}
+
+/// A text as JSON has it.
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => out.extend(['\\', letter]),
+            letter if letter.is_control() => out.push(' '),
+            letter => out.push(letter),
+        }
+    }
+    out.push('"');
+    out
+}
