@@ -86,7 +86,16 @@ impl<W: AtomicWord, A: AtomicAddress> Condition<W, A> {
         // SAFETY: the caller's promise.
         let waited = sleepers::with_sleeper(p, |me| unsafe { self.sleep(p, me, lock, deadline) });
         match waited {
-            Some(Some(woken)) => woken,
+            Some(Some(woken)) => {
+                // Not with the node: to wait for the lock takes one of its own.
+                if woken {
+                    // V3.
+                    lock.acquire_woken(p);
+                } else {
+                    lock.acquire(p);
+                }
+                woken
+            }
             // It cannot sleep: the wait ends for no reason, not without a moment for others.
             Some(None) | None => {
                 // SAFETY: the caller's promise.
@@ -98,7 +107,8 @@ impl<W: AtomicWord, A: AtomicAddress> Condition<W, A> {
         }
     }
 
-    /// `None` if it could not join the sleepers; then the lock is still held.
+    /// Releases the lock and sleeps; whether it was woken. `None` if it could not join the sleepers; then
+    /// the lock is still held.
     ///
     /// # Safety
     /// As [`wait_until`](Self::wait_until).
@@ -118,12 +128,6 @@ impl<W: AtomicWord, A: AtomicAddress> Condition<W, A> {
         unsafe { lock.release(p) };
         let woken = sleepers::await_wake(p, me, deadline);
         self.waiters.fetch_add(1_u32.wrapping_neg(), Relaxed);
-        if woken {
-            // V3.
-            lock.acquire_woken(p);
-        } else {
-            lock.acquire(p);
-        }
         Some(woken)
     }
 
@@ -174,7 +178,10 @@ impl<W: AtomicWord, A: AtomicAddress> Condition<W, A> {
             return 0;
         }
         // (2).
-        let moved = sleepers::requeue(p, on, mutex, mutex::TAG, u32::MAX);
+        let moved = sleepers::requeue(p, on, mutex, mutex::TAG, u32::MAX, || {
+            // V4: another mutex would have been made known before who waits with it joined.
+            self.mutex.load(Relaxed) == mutex
+        });
         let count = taken.count() + moved.unwrap_or_else(|| sleepers::wake(p, on, u32::MAX));
         // (3).
         taken.wake(p);

@@ -75,7 +75,14 @@ pub struct DefaultLock<W> {
 /// The marks of `seen` that count in this process (M5).
 #[inline]
 fn marks<P: SleepPlatform>(p: &P, seen: u32) -> u32 {
-    if seen & MARKS != 0 && seen >> GENERATION_SHIFT == generation(p) { seen & MARKS } else { 0 }
+    if seen & MARKS != 0 { marks_in(generation(p), seen) } else { 0 }
+}
+
+/// The same for a process that is of this generation. Who looks at marks and writes them asks for it once:
+/// a signal handler may fork in between, and what the parent has seen is not the child's.
+#[inline]
+fn marks_in(generation: u32, seen: u32) -> u32 {
+    if seen >> GENERATION_SHIFT == generation { seen & MARKS } else { 0 }
 }
 
 #[inline]
@@ -85,8 +92,8 @@ fn generation<P: SleepPlatform>(p: &P) -> u32 {
 
 /// The word with `locked` and these marks.
 #[inline]
-fn with_marks<P: SleepPlatform>(p: &P, locked: u32, marks: u32) -> u32 {
-    if marks == 0 { locked } else { locked | marks | generation(p) << GENERATION_SHIFT }
+fn with_marks(generation: u32, locked: u32, marks: u32) -> u32 {
+    if marks == 0 { locked } else { locked | marks | generation << GENERATION_SHIFT }
 }
 
 impl<W: AtomicWord> DefaultLock<W> {
@@ -95,7 +102,8 @@ impl<W: AtomicWord> DefaultLock<W> {
     fn take<P: SleepPlatform<Word = W>>(&self, p: &P, seen: u32, mine: u32) -> bool {
         // M1. ORDERING: Acquire pairs with the Release of `release` and `release_slow`.
         let order = p.ordering(Site::MutexTake, Acquire);
-        let to = with_marks(p, LOCKED, marks(p, seen) & !mine);
+        let of = generation(p);
+        let to = with_marks(of, LOCKED, marks_in(of, seen) & !mine);
         self.word.compare_exchange(seen, to, order).is_ok()
     }
 
@@ -133,20 +141,21 @@ impl<W: AtomicWord> DefaultLock<W> {
         // ORDERING: Release pairs with the Acquire of `acquire_until` and of `take`.
         let order = p.ordering(Site::MutexRelease, Release);
         let turns = Turns::of(p);
+        let of = generation(p);
         let mut rotates = None;
         let mut seen = self.word.load(Relaxed);
         loop {
-            let awake = marks(p, seen);
+            let awake = marks_in(of, seen);
             if awake != 0 && !*rotates.get_or_insert_with(|| rotates_now(&turns)) {
                 // Somebody awake will have the lock next (M3).
-                match self.word.compare_exchange(seen, with_marks(p, 0, awake), order) {
+                match self.word.compare_exchange(seen, with_marks(of, 0, awake), order) {
                     Ok(_) => return given_way(&turns),
                     Err(now) => seen = now,
                 }
                 continue;
             }
             if !sleepers::perhaps_anybody(p, on) {
-                match self.word.compare_exchange(seen, with_marks(p, 0, awake), order) {
+                match self.word.compare_exchange(seen, with_marks(of, 0, awake), order) {
                     Ok(_) => break,
                     Err(now) => seen = now,
                 }
@@ -164,13 +173,15 @@ impl<W: AtomicWord> DefaultLock<W> {
 
     /// Releases the lock and wakes a sleeper, if there is one.
     fn release_to_sleeper<P: SleepPlatform<Word = W>>(&self, p: &P, on: usize, seen: u32) {
+        // Before: whom a handler's fork leaves behind is not marked in the child.
+        let of = generation(p);
         let taken = take_one(p, on);
         let mark = if taken.as_ref().is_some_and(|taken| !taken.is_empty()) { AWAKE } else { 0 };
         // ORDERING: as in `release_slow`.
         let order = p.ordering(Site::MutexRelease, Release);
         let mut seen = seen;
         while let Err(now) =
-            self.word.compare_exchange(seen, with_marks(p, 0, marks(p, seen) | mark), order)
+            self.word.compare_exchange(seen, with_marks(of, 0, marks_in(of, seen) | mark), order)
         {
             seen = now;
         }
@@ -182,7 +193,7 @@ impl<W: AtomicWord> DefaultLock<W> {
                 woke(p);
             }
             Some(_) => {
-                if marks(p, seen) == 0 && sleepers::anybody(p, on) {
+                if marks_in(of, seen) == 0 && sleepers::anybody(p, on) {
                     wake_one(p, on);
                 }
             }
@@ -191,9 +202,10 @@ impl<W: AtomicWord> DefaultLock<W> {
 
     /// Clears the marks `mine`; returns the word before.
     fn unmark<P: SleepPlatform<Word = W>>(&self, p: &P, mine: u32) -> u32 {
+        let of = generation(p);
         let mut seen = self.word.load(Relaxed);
-        while marks(p, seen) & mine != 0 {
-            let to = with_marks(p, seen & LOCKED, marks(p, seen) & !mine);
+        while marks_in(of, seen) & mine != 0 {
+            let to = with_marks(of, seen & LOCKED, marks_in(of, seen) & !mine);
             match self.word.compare_exchange(seen, to, Relaxed) {
                 Ok(_) => break,
                 Err(now) => seen = now,
@@ -332,6 +344,8 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
         if seen & LOCKED == 0 || sleepers::is_quiet(self.p, self.on()) {
             return;
         }
+        let of = generation(self.p);
+        let marked = marked & marks_in(of, seen);
         let tuning = self.p.tuning();
         let waited = || self.p.now_ns().saturating_sub(self.slept) / 1000;
         let wanted = if marked == 0 && self.mine == 0 {
@@ -346,7 +360,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
         } else {
             return;
         };
-        let to = with_marks(self.p, LOCKED, marked | wanted);
+        let to = with_marks(of, LOCKED, marked | wanted);
         if self.lock.word.compare_exchange(seen, to, Relaxed).is_ok() {
             self.mine |= wanted;
         }

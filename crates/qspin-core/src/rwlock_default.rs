@@ -40,7 +40,11 @@
 //!
 //! # Limits
 //! Eight bytes. Not first come, first served. No poisoning. A thread that reads already and reads again may
-//! wait for a writer that waits for it. A child of `fork` may use a lock for which no other thread waited in
+//! wait for a writer that waits for it; so may a signal handler that reads, [in an
+//! interrupt](crate::platform::Platform::in_interrupt) or not: for handlers that read there is the queued
+//! lock. A reader that has come to the gate, because a writer or an upgrade was in its way, stays there as
+//! long as the gate is taken: also behind one that reads upgradably, whose upgrade has failed or is not asked
+//! for. So two that read the lock, one of them upgradably, must not wait for each other by another lock. A child of `fork` may use a lock for which no other thread waited in
 //! that moment.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};

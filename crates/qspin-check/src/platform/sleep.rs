@@ -44,7 +44,7 @@ impl<M: Machine> Context<M> {
     /// Before anybody else runs: releases may be plain stores, if there is a heavy barrier.
     pub(crate) fn settle(&self) {
         if self.domain.sleepers.asymmetric {
-            settle_all(self);
+            settle_all(self, self.token());
         }
     }
 }

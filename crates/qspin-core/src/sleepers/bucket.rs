@@ -98,12 +98,11 @@ impl<'a, P: SleepPlatform> Held<'a, P> {
     /// Locks the bucket of `on`; `None` if that takes too long, or if this is a handler that has
     /// interrupted its owner (P6).
     pub(super) fn lock(p: &'a P, on: usize) -> Option<Self> {
-        Self::of(p, of(p, on))
+        Self::of(p, of(p, on), p.token())
     }
 
-    /// The same for a bucket.
-    pub(super) fn of(p: &'a P, bucket: &'a SleepBucket<P::Word>) -> Option<Self> {
-        let token = p.token();
+    /// The same for a bucket, in this name.
+    pub(super) fn of(p: &'a P, bucket: &'a SleepBucket<P::Word>, token: u32) -> Option<Self> {
         let mut rounds = 0;
         loop {
             if let Some(held) = Self::attempt(p, bucket, token) {

@@ -487,10 +487,11 @@ pub fn forget<P: SleepPlatform>(p: &P, own: Option<CpuId>) {
     }
 }
 
-/// For a platform that has got a heavy barrier: every bucket in which nobody sleeps is quiet.
-pub fn settle_all<P: SleepPlatform>(p: &P) {
+/// For a platform that has got a heavy barrier: every bucket in which nobody sleeps is quiet. Who does it
+/// need not be known to the platform yet: `token` is any that nobody else has.
+pub fn settle_all<P: SleepPlatform>(p: &P, token: u32) {
     for (bucket, hint) in p.buckets().iter().zip(p.hints()) {
-        if let Some(bucket) = Held::of(p, bucket)
+        if let Some(bucket) = Held::of(p, bucket, token)
             && bucket.count.load(Relaxed) == 0
         {
             hint.store(hint.load(Relaxed) & !SETTLED | QUIET, Relaxed);

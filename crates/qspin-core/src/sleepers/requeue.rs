@@ -10,7 +10,8 @@ use crate::platform::{AtomicAddress, AtomicWord};
 use crate::site::Site;
 
 /// Moves up to `most` of those who sleep on `from` to the end of those who sleep on `to`, with the tag
-/// `tag`. Returns how many; `None` if a bucket was not to be had (P6). The caller makes sure that somebody
+/// `tag`. Returns how many; `None` if a bucket was not to be had (P6), or if it is not `still` right,
+/// which is asked when nobody can join those on `from` any more. The caller makes sure that somebody
 /// will look for sleepers on `to`: it holds that lock, or has set a mark in it that its release heeds.
 #[must_use]
 pub fn requeue<P: SleepPlatform>(
@@ -19,11 +20,15 @@ pub fn requeue<P: SleepPlatform>(
     to: usize,
     tag: u32,
     most: u32,
+    still: impl FnOnce() -> bool,
 ) -> Option<u32> {
     let (low, high) = (place(from, p.buckets().len()), place(to, p.buckets().len()));
     let (first, second) = if low <= high { (from, to) } else { (to, from) };
     let lower = Held::lock(p, first)?;
     let upper = if low == high { None } else { Some(Held::lock(p, second)?) };
+    if !still() {
+        return None;
+    }
     let (source, target) = match &upper {
         None => (&lower, &lower),
         Some(upper) if low <= high => (&lower, upper),

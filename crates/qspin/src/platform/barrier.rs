@@ -14,9 +14,9 @@
 //!   filter that came after the registration, nobody is promised one any more; and the barrier is a wait of
 //!   a millisecond, in which every processor has long written down what it had stored.
 
-use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use core::sync::atomic::fence;
+use core::sync::atomic::{AtomicBool, AtomicU32};
 
 use super::syscall::{say_unless_blocked, syscall};
 
@@ -37,10 +37,20 @@ pub(super) fn available() -> bool {
     STATE.load(Relaxed) == AVAILABLE
 }
 
-/// Registers the process. For its start, and for the start of a child.
+/// Whether the environment forbids it.
+static FORBIDDEN: AtomicBool = AtomicBool::new(false);
+
+/// Registers the process when it starts.
 pub(super) fn register() {
-    let state = if allowed() && membarrier(REGISTER) { AVAILABLE } else { NONE };
-    STATE.store(state, Relaxed);
+    FORBIDDEN.store(!allowed(), Relaxed);
+    register_again();
+}
+
+/// Registers a child. The environment is not asked again: another thread of the parent may have been about to
+/// change it.
+pub(super) fn register_again() {
+    let available = !FORBIDDEN.load(Relaxed) && membarrier(REGISTER);
+    STATE.store(if available { AVAILABLE } else { NONE }, Relaxed);
 }
 
 const REGISTER: i32 = libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED;

@@ -24,7 +24,8 @@
 //! locks without a node. A program that has used up the C library's first 32 thread-specific keys
 //! before this library is loaded pays one allocation by that library when a thread gets its number,
 //! which is not async-signal-safe if it happens in a handler. A child made by a raw `fork` system call, behind the C library's
-//! back, inherits all numbers as taken; it still works, with fewer numbers.
+//! back, inherits all numbers as taken; it still works, with fewer numbers. But who slept in the parent for a
+//! default mutex is in the child's queues as well, and wakes nobody: there such a child must not begin threads.
 
 use core::ffi::c_void;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};

@@ -2,7 +2,7 @@
 //!
 //! The locks work in a handler whether it says so or not, as long as the handler does not lock what
 //! the code that it interrupts holds or is just acquiring. One that says so gets the rule of
-//! interrupts: its readers pass a writer that only waits, since that writer may be waiting for
+//! interrupts: its readers of a queued reader-writer lock pass a writer that only waits, since that writer may be waiting for
 //! the very reader that the handler interrupted.
 
 use std::cell::Cell;

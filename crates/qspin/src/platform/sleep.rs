@@ -38,18 +38,21 @@ const ROUNDS: u32 = 64;
 /// How long a context without a node sleeps between two looks.
 const DOZE_NS: i64 = 50_000;
 
+/// The token of whoever loads the program: no thread's. It has no number, and is to get none by that.
+const LOADER: u32 = u32::MAX;
+
 /// The program is loaded.
 pub(super) fn register() {
     barrier::register();
     if barrier::available() {
-        sleepers::settle_all(&Threads::<NoEvents>::NEW);
+        sleepers::settle_all(&Threads::<NoEvents>::NEW, LOADER);
     }
 }
 
 /// In the child of `fork`, whose one thread is `own`.
 pub(super) fn child_begins(own: Option<CpuId>) {
     GENERATION.fetch_add(1, Relaxed);
-    barrier::register();
+    barrier::register_again();
     sleepers::forget(&Threads::<NoEvents>::NEW, own);
 }
 
