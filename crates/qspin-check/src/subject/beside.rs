@@ -6,7 +6,7 @@
 //! * A once that always fails is done by one after the other.
 
 use std::mem;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use qspin_core::condvar::Condition;
 use qspin_core::lock::RawLock;
@@ -27,7 +27,14 @@ pub struct Monitor<W, A, const WHOM: bool> {
     held: W,
 }
 
-// SAFETY: `held` is set under the mutex by one that has seen it clear, and cleared under it.
+impl<W: AtomicWord, A, const WHOM: bool> Monitor<W, A, WHOM> {
+    fn take(&self) -> bool {
+        // ORDERING: Acquire pairs with the Release of `release`; who attempts has no mutex.
+        self.held.compare_exchange(0, 1, Acquire).is_ok()
+    }
+}
+
+// SAFETY: `held` is set by one that has seen it clear, in one step, and cleared by that one.
 unsafe impl<P: SleepPlatform, const WHOM: bool> RawLock<P> for Monitor<P::Word, P::Address, WHOM> {
     fn new() -> Self {
         Self { mutex: RawLock::<P>::new(), condition: Condition::new(), held: P::Word::new(0) }
@@ -35,31 +42,23 @@ unsafe impl<P: SleepPlatform, const WHOM: bool> RawLock<P> for Monitor<P::Word, 
 
     fn acquire(&self, p: &P) {
         self.mutex.acquire(p);
-        while self.held.load(Relaxed) != 0 {
+        while !self.take() {
             // SAFETY: acquired above, or by the last wait.
             unsafe { self.condition.wait_until(p, &self.mutex, NEVER) };
         }
-        self.held.store(1, Relaxed);
         // SAFETY: acquired above, or by the last wait.
         unsafe { self.mutex.release(p) };
     }
 
-    fn try_acquire(&self, p: &P) -> bool {
-        if !self.mutex.try_acquire(p) {
-            return false;
-        }
-        let free = self.held.load(Relaxed) == 0;
-        if free {
-            self.held.store(1, Relaxed);
-        }
-        // SAFETY: acquired above.
-        unsafe { self.mutex.release(p) };
-        free
+    fn try_acquire(&self, _: &P) -> bool {
+        // Without the mutex, whose release may wait for a moment; it makes nobody's wait longer.
+        self.take()
     }
 
     unsafe fn release(&self, p: &P) {
         self.mutex.acquire(p);
-        self.held.store(0, Relaxed);
+        // ORDERING: Release pairs with the Acquire of `take`.
+        self.held.store(0, Release);
         if WHOM == ALL {
             self.condition.notify_all(p);
         } else {
