@@ -13,7 +13,6 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use libc::{c_int, pthread_spinlock_t};
 
 use crate::sleep::pause;
-use crate::thread;
 
 const FREE: u32 = 1;
 const HELD: u32 = 0;
@@ -31,10 +30,7 @@ unsafe fn at<'a>(lock: *mut pthread_spinlock_t) -> &'a AtomicU32 {
 
 #[inline(always)]
 fn try_take(word: &AtomicU32) -> bool {
-    if thread::is_alone() && word.load(Relaxed) == FREE {
-        word.store(HELD, Relaxed);
-        return true;
-    }
+    // No cheaper way for a process with one thread: another process may share the word.
     // ORDERING: Acquire pairs with the Release of `unlock`.
     word.compare_exchange(FREE, HELD, Acquire, Relaxed).is_ok()
 }

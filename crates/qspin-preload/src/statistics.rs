@@ -258,6 +258,17 @@ fn open(report: Option<&CStr>) -> Option<(u64, u64)> {
     };
     let file = report
         .and_then(|path| call(libc::SYS_open, [path.as_ptr() as u64, flags, 0]))
+        .and_then(|file| {
+            // The path is of another process's file, which by now may be any.
+            // SAFETY: zeros are a valid value of this plain struct.
+            let mut found: libc::stat = unsafe { core::mem::zeroed() };
+            call(libc::SYS_fstat, [file, &raw mut found as u64, 0])?;
+            if found.st_size as u64 == size {
+                return Some(file);
+            }
+            call(libc::SYS_close, [file, 0, 0]);
+            None
+        })
         .or_else(|| {
             let name = c"qspin-locks".as_ptr() as u64;
             let file = call(libc::SYS_memfd_create, [name, libc::MFD_CLOEXEC.into(), 0])?;
@@ -274,6 +285,14 @@ fn open(report: Option<&CStr>) -> Option<(u64, u64)> {
     }
     // SAFETY: a page of zeros or of this form, which stays mapped until it is unmapped below.
     let head = unsafe { &*(first as usize as *const [AtomicU64; 3]) };
+    // Others may be just beginning here, too.
+    let is_ours = |(word, magic): (&AtomicU64, u64)| [0, magic].contains(&word.load(Relaxed));
+    if !head.iter().zip(MAGIC).all(is_ours) {
+        // SAFETY: mapped above, and not used after this.
+        unsafe { system_call(libc::SYS_munmap, [first as u64, PAGE as u64]) };
+        call(libc::SYS_close, [file, 0, 0]);
+        return None;
+    }
     head[0].store(MAGIC[0], Relaxed);
     head[1].store(MAGIC[1], Relaxed);
     let slot = head[2].fetch_add(1, Relaxed);
