@@ -6,8 +6,9 @@
 //! cancelled, and then has the mutex when the program's handlers run, and has taken no signal from others.
 //!
 //! So a waiter stands in a list, oldest first, and sleeps on a semaphore of its own, which is a point of
-//! cancellation in the C library. Who signals takes it out of the list and posts the semaphore:
-//! from then on nothing of the waiter is in the condition variable.
+//! cancellation in the C library (`wait`). Who signals takes it out of the list and posts the semaphore:
+//! from then on nothing of the waiter is in the condition variable. Who is cancelled after that hands the
+//! signal on to another waiter, and finds it in static memory (`register`).
 //!
 //! ```text
 //!         signal, broadcast                  posted
@@ -15,20 +16,18 @@
 //!    └── the deadline passes, a cancellation ──► LEAVING ──► takes itself out
 //!
 //!   byte  the C library's       of one that is served
-//!      0  sequence, group 1     latch; the generation of the process in which somebody began to wait
-//!      8  start, references     the oldest waiter; the youngest
-//!     36  references            the same two marks: 1 process-shared, 2 waits by the monotonic clock
+//!      4  sequence              the generation of the process in which somebody began to wait
+//!      8  groups                the oldest waiter; the youngest
+//!  24..48 references and others the same: process-shared, waits by the monotonic clock (`marks`)
 //! ```
 //!
 //! # Invariants
-//! * **V1** The list and the states of who is in it change under the latch.
+//! * **V1** The list and the states of who is in it change under the latch of its address (`register`).
 //! * **V2** A node stays in place until its semaphore was posted, if it is SIGNALLED, and until it was taken out
 //!   of the list otherwise. Who signals does not look at it after the post.
 //! * **V3** A waiter that was signalled does not touch the condition variable. One that leaves of itself does,
 //!   and is in the list until then: who destroys a condition variable waits for it.
 
-use core::ffi::c_void;
-use core::mem::MaybeUninit;
 use core::ptr::null_mut;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicPtr, AtomicU32};
@@ -37,31 +36,32 @@ use libc::{
     c_int, clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, sem_t, timespec,
 };
 
-use crate::deadline::{self, Deadline};
+use crate::generation;
 use crate::libc_locks as real;
-use crate::sleep::Latch;
+use crate::sleep::Patience;
 use crate::statistics::{self, LeftToLibc};
-use crate::{generation, mutex};
 
+use register::Place;
+
+mod marks;
 mod mixed;
+pub(crate) mod register;
+mod wait;
+
+pub(crate) use marks::find as find_marks;
 
 /// A condition variable as it lies in the caller's memory.
 #[repr(C)]
 pub(crate) struct Condvar {
-    latch: Latch,
+    first: AtomicU32,
     generation: AtomicU32,
     oldest: AtomicPtr<Waiter>,
     youngest: AtomicPtr<Waiter>,
-    unused: [AtomicU32; 3],
-    marks: AtomicU32,
-    rest: [AtomicU32; 2],
+    rest: [AtomicU32; 6],
 }
 
 const _: () = assert!(size_of::<Condvar>() == size_of::<pthread_cond_t>());
 const _: () = assert!(align_of::<Condvar>() <= align_of::<pthread_cond_t>());
-
-const SHARED: u32 = 1;
-const MONOTONIC: u32 = 2;
 
 /// A thread that waits, on its own stack.
 struct Waiter {
@@ -74,36 +74,14 @@ struct Waiter {
     condvar: *mut pthread_cond_t,
     mutex: *mut pthread_mutex_t,
     site: usize,
+    /// Its neighbours among all who wait at this place of the register.
+    before: AtomicPtr<Waiter>,
+    behind: AtomicPtr<Waiter>,
 }
 
 const LISTED: u32 = 0;
 const SIGNALLED: u32 = 1;
 const LEAVING: u32 = 2;
-
-unsafe extern "C-unwind" {
-    // Points of cancellation, which unwind the stack.
-    #[link_name = "sem_wait"]
-    fn wait_for_post(semaphore: *mut sem_t) -> c_int;
-    #[link_name = "sem_timedwait"]
-    fn wait_for_post_until(semaphore: *mut sem_t, time: *const timespec) -> c_int;
-
-    // The C library's own list of what a cancellation calls; <pthread.h> of old had it.
-    fn _pthread_cleanup_push(
-        buffer: *mut Cleanup,
-        routine: unsafe extern "C" fn(*mut c_void),
-        argument: *mut c_void,
-    );
-    fn _pthread_cleanup_pop(buffer: *mut Cleanup, execute: c_int);
-}
-
-/// `struct _pthread_cleanup_buffer`.
-#[repr(C)]
-struct Cleanup {
-    routine: *mut c_void,
-    argument: *mut c_void,
-    canceltype: c_int,
-    previous: *mut c_void,
-}
 
 #[inline(always)]
 unsafe fn at<'a>(condvar: *mut pthread_cond_t) -> &'a Condvar {
@@ -113,15 +91,16 @@ unsafe fn at<'a>(condvar: *mut pthread_cond_t) -> &'a Condvar {
 
 impl Condvar {
     fn is_served(&self) -> bool {
-        self.marks.load(Relaxed) & SHARED == 0
+        !marks::is_shared(self)
     }
 
     fn clock(&self) -> clockid_t {
-        if self.marks.load(Relaxed) & MONOTONIC == 0 {
-            libc::CLOCK_REALTIME
-        } else {
-            libc::CLOCK_MONOTONIC
-        }
+        if marks::is_monotonic(self) { libc::CLOCK_MONOTONIC } else { libc::CLOCK_REALTIME }
+    }
+
+    #[inline]
+    fn place(&self) -> &'static Place {
+        register::of(core::ptr::from_ref(self).addr())
     }
 
     /// Waiters of another process are none (L6).
@@ -129,14 +108,14 @@ impl Condvar {
         generation::renew(&self.generation, || {
             self.oldest.store(null_mut(), Relaxed);
             self.youngest.store(null_mut(), Relaxed);
-            self.latch.0.store(0, Relaxed);
         });
     }
 
     /// Puts `waiter` at the end.
     unsafe fn enter(&self, waiter: *mut Waiter) {
         self.renew();
-        self.latch.lock();
+        let place = self.place();
+        place.latch.lock();
         let youngest = self.youngest.load(Relaxed);
         // SAFETY: the caller's own node; the youngest is in the list, so it is in place (V1, V2).
         unsafe {
@@ -148,9 +127,10 @@ impl Condvar {
             } else {
                 (*youngest).younger.store(waiter, Relaxed);
             }
+            place.insert(waiter);
         }
         self.youngest.store(waiter, Relaxed);
-        self.latch.unlock();
+        place.latch.unlock();
     }
 
     /// Takes `waiter`, which is in the list, out of it. Under the latch.
@@ -168,21 +148,24 @@ impl Condvar {
             } else {
                 (*younger).older.store(older, Relaxed);
             }
+            self.place().remove(waiter);
         }
     }
 
     /// Takes `waiter` out of the list unless it is signalled; whether it was not.
-    unsafe fn leave(&self, waiter: *mut Waiter) -> bool {
+    unsafe fn leave(condvar: *mut pthread_cond_t, waiter: *mut Waiter) -> bool {
         // SAFETY: the caller's own node.
         let state = unsafe { &(*waiter).state };
         // ORDERING: Acquire pairs with the Release of `signalled`.
         if state.compare_exchange(LISTED, LEAVING, Acquire, Acquire).is_err() {
+            // No reference was made of it: it may be gone (V3).
             return false;
         }
-        self.latch.lock();
-        // SAFETY: V1.
-        unsafe { self.take_out(waiter) };
-        self.latch.unlock();
+        let place = register::of(condvar.addr());
+        place.latch.lock();
+        // SAFETY: V1, V3.
+        unsafe { at(condvar).take_out(waiter) };
+        place.latch.unlock();
         true
     }
 
@@ -206,13 +189,8 @@ impl Condvar {
         !self.oldest.load(SeqCst).is_null()
     }
 
-    /// Wakes the oldest waiter.
-    fn signal(&self) {
-        if !self.has_waiters() {
-            return;
-        }
-        self.renew();
-        self.latch.lock();
+    /// Takes the oldest waiter out as signalled; it is to be posted. Under the latch.
+    fn choose(&self) -> *mut Waiter {
         let mut waiter = self.oldest.load(Relaxed);
         // SAFETY: all of them are in the list, so they are in place (V1, V2).
         unsafe {
@@ -224,10 +202,22 @@ impl Condvar {
                 (*waiter).others.store(u32::from(others), Relaxed);
             }
         }
-        self.latch.unlock();
+        waiter
+    }
+
+    /// Wakes the oldest waiter.
+    fn signal(&self) {
+        if !self.has_waiters() {
+            return;
+        }
+        self.renew();
+        let place = self.place();
+        place.latch.lock();
+        let waiter = self.choose();
+        place.latch.unlock();
         if !waiter.is_null() {
             // SAFETY: it waits for the post (V2).
-            unsafe { post(waiter) };
+            unsafe { wait::post(waiter) };
         }
     }
 
@@ -239,7 +229,8 @@ impl Condvar {
         self.renew();
         // Those who are taken out, from the youngest on: they stay in place (V2).
         let mut taken = null_mut::<Waiter>();
-        self.latch.lock();
+        let place = self.place();
+        place.latch.lock();
         let mut waiter = self.youngest.load(Relaxed);
         while !waiter.is_null() {
             // SAFETY: it is in the list, so it is in place (V1, V2).
@@ -252,12 +243,12 @@ impl Condvar {
                 waiter = older;
             }
         }
-        self.latch.unlock();
+        place.latch.unlock();
         while !taken.is_null() {
             // SAFETY: it waits for the post; what comes after it is read before (V2).
             unsafe {
                 let next = (*taken).younger.load(Relaxed);
-                post(taken);
+                wait::post(taken);
                 taken = next;
             }
         }
@@ -265,10 +256,15 @@ impl Condvar {
 
     /// Whether somebody waits who was not signalled. Those who leave of themselves are gone after it.
     fn is_awaited(&self) -> bool {
+        if !self.has_waiters() {
+            return false;
+        }
         self.renew();
+        let mut patience = Patience::new();
         loop {
             let mut awaited = false;
-            self.latch.lock();
+            let place = self.place();
+            place.latch.lock();
             let mut waiter = self.oldest.load(Relaxed);
             let leaving = !waiter.is_null();
             while !waiter.is_null() {
@@ -278,176 +274,11 @@ impl Condvar {
                     waiter = (*waiter).younger.load(Relaxed);
                 }
             }
-            self.latch.unlock();
+            place.latch.unlock();
             if awaited || !leaving {
                 return awaited;
             }
-            // SAFETY: a system call that touches no memory.
-            unsafe { libc::sched_yield() };
-        }
-    }
-}
-
-/// Posts the semaphore of a waiter that is signalled.
-unsafe fn post(waiter: *mut Waiter) {
-    let errno = Errno::keep();
-    // SAFETY: V2. The C library's semaphores may be gone as soon as they are posted.
-    unsafe { libc::sem_post(&raw mut (*waiter).semaphore) };
-    errno.restore();
-}
-
-/// `errno` as it was (L7). Restored by hand: there is to be nothing to drop (L5).
-#[derive(Clone, Copy)]
-struct Errno(c_int);
-
-impl Errno {
-    fn now() -> c_int {
-        // SAFETY: the place of this thread's `errno`.
-        unsafe { *libc::__errno_location() }
-    }
-
-    fn keep() -> Self {
-        Self(Self::now())
-    }
-
-    fn restore(self) {
-        // SAFETY: as above.
-        unsafe { *libc::__errno_location() = self.0 };
-    }
-}
-
-/// A wait that was cancelled: no signal is lost, and the mutex is this thread's again.
-unsafe extern "C" fn cancelled(waiter: *mut c_void) {
-    let waiter = waiter.cast::<Waiter>();
-    // SAFETY: the node is on this thread's stack, which is unwound after this only. The condition variable is
-    // there while somebody waits for it.
-    unsafe {
-        if !at((*waiter).condvar).leave_or_wait(waiter) && (*waiter).others.load(Relaxed) != 0 {
-            // The signal was meant for somebody who goes on.
-            at((*waiter).condvar).signal();
-        }
-        let _ = mutex::lock((*waiter).mutex, (*waiter).site);
-    }
-}
-
-impl Condvar {
-    /// As `leave`; where the waiter was signalled, waits for the post, which must find it in place (V2).
-    unsafe fn leave_or_wait(&self, waiter: *mut Waiter) -> bool {
-        // SAFETY: the caller's own node.
-        unsafe {
-            if self.leave(waiter) {
-                return true;
-            }
-            while libc::sem_trywait(&raw mut (*waiter).semaphore) != 0 {
-                // Between taking a waiter out and posting is next to nothing, unless the other does not run.
-                libc::sched_yield();
-            }
-        }
-        false
-    }
-}
-
-/// Waits for the post, or for the deadline: 0, or an error number. Nothing here is dropped (L5).
-unsafe fn await_post(waiter: *mut Waiter, deadline: *const Deadline) -> c_int {
-    // SAFETY: the caller's own node, whose semaphore is initialised.
-    let semaphore = unsafe { &raw mut (*waiter).semaphore };
-    loop {
-        // SAFETY: as above; the deadline is null or valid.
-        let result = unsafe {
-            if deadline.is_null() {
-                wait_for_post(semaphore)
-            } else if (*deadline).clock == libc::CLOCK_REALTIME {
-                wait_for_post_until(semaphore, &raw const (*deadline).time)
-            } else {
-                real::sem_clockwait(semaphore, (*deadline).clock, &raw const (*deadline).time)
-            }
-        };
-        if result == 0 {
-            return 0;
-        }
-        let error = if result == libc::ENOSYS { libc::EINVAL } else { Errno::now() };
-        if error != libc::EINTR {
-            return error;
-        }
-    }
-}
-
-/// Waits, with the mutex given up meanwhile.
-unsafe fn wait_served(
-    condvar: *mut pthread_cond_t,
-    mutex: *mut pthread_mutex_t,
-    deadline: *const Deadline,
-    site: usize,
-) -> c_int {
-    let mut node = MaybeUninit::<Waiter>::uninit();
-    let waiter = node.as_mut_ptr();
-    let mut cleanup = MaybeUninit::<Cleanup>::uninit();
-    let errno = Errno::keep();
-    // SAFETY: the node lives in this frame until it is out of the list and posted, if it was signalled
-    // (V2); an unwinding calls `cancelled` first, which sees to the same.
-    unsafe {
-        waiter.write(Waiter {
-            older: AtomicPtr::new(null_mut()),
-            younger: AtomicPtr::new(null_mut()),
-            state: AtomicU32::new(LISTED),
-            others: AtomicU32::new(0),
-            semaphore: core::mem::zeroed(),
-            condvar,
-            mutex,
-            site,
-        });
-        libc::sem_init(&raw mut (*waiter).semaphore, 0, 0);
-        at(condvar).enter(waiter);
-        let refused = mutex::unlock(mutex);
-        if refused != 0 {
-            at(condvar).leave_or_wait(waiter);
-            errno.restore();
-            return refused;
-        }
-        _pthread_cleanup_push(cleanup.as_mut_ptr(), cancelled, waiter.cast());
-        let mut result = await_post(waiter, deadline);
-        _pthread_cleanup_pop(cleanup.as_mut_ptr(), 0);
-        if result != 0 && !at(condvar).leave_or_wait(waiter) {
-            // The signal came with the deadline.
-            result = 0;
-        }
-        let locked = mutex::lock(mutex, site);
-        errno.restore();
-        if locked != 0 { locked } else { result }
-    }
-}
-
-/// Waits: by whom is it served?
-unsafe fn wait_by(
-    condvar: *mut pthread_cond_t,
-    mutex: *mut pthread_mutex_t,
-    clock: Option<clockid_t>,
-    time: *const timespec,
-    site: usize,
-) -> c_int {
-    // SAFETY: the caller's, as everywhere below.
-    unsafe {
-        let this = at(condvar);
-        if !this.is_served() && !mutex::at(mutex).is_served() {
-            return match clock {
-                Some(clock) => real::pthread_cond_clockwait(condvar, mutex, clock, time),
-                None if time.is_null() => real::pthread_cond_wait(condvar, mutex),
-                None => real::pthread_cond_timedwait(condvar, mutex, time),
-            };
-        }
-        let mut deadline = MaybeUninit::<Deadline>::uninit();
-        let mut given: *const Deadline = core::ptr::null();
-        if !time.is_null() {
-            let until = Deadline::of(clock.unwrap_or_else(|| this.clock()), time);
-            if !until.is_valid() || !deadline::is_served(until.clock) {
-                return libc::EINVAL;
-            }
-            given = deadline.write(until);
-        }
-        if this.is_served() {
-            wait_served(condvar, mutex, given, site)
-        } else {
-            mixed::wait_mixed(condvar, mutex, given, site)
+            patience.wait();
         }
     }
 }
@@ -459,7 +290,7 @@ pub(crate) unsafe extern "C-unwind" fn wait(
     site: usize,
 ) -> c_int {
     // SAFETY: the caller's.
-    unsafe { wait_by(condvar, mutex, None, core::ptr::null(), site) }
+    unsafe { wait::wait_by(condvar, mutex, None, core::ptr::null(), site) }
 }
 
 /// `pthread_cond_timedwait`.
@@ -470,7 +301,7 @@ pub(crate) unsafe extern "C-unwind" fn wait_until(
     site: usize,
 ) -> c_int {
     // SAFETY: the caller's.
-    unsafe { wait_by(condvar, mutex, None, time, site) }
+    unsafe { wait::wait_by(condvar, mutex, None, time, site) }
 }
 
 /// `pthread_cond_clockwait`.
@@ -482,7 +313,7 @@ pub(crate) unsafe extern "C-unwind" fn wait_until_on(
     site: usize,
 ) -> c_int {
     // SAFETY: the caller's.
-    unsafe { wait_by(condvar, mutex, Some(clock), time, site) }
+    unsafe { wait::wait_by(condvar, mutex, Some(clock), time, site) }
 }
 
 /// `pthread_cond_signal`.

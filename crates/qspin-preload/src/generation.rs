@@ -19,6 +19,7 @@
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
+use crate::condvar::register;
 use crate::sleep::{Latch, system_call};
 
 #[repr(C, align(4096))]
@@ -67,13 +68,9 @@ fn next() -> u32 {
 
 /// From here on the process notices that it is a child.
 pub(crate) fn begin() {
-    /// `MADV_WIPEONFORK`, since Linux 4.14.
-    const EMPTY_IN_A_CHILD: u64 = 18;
-    let arguments = [&raw const PAGE as u64, size_of::<Page>() as u64, EMPTY_IN_A_CHILD];
-    // SAFETY: the page is this library's alone, whole and private; nothing is in it yet.
-    let result = unsafe { system_call(libc::SYS_madvise, arguments) };
+    let emptied = empty_in_a_child(&PAGE) && register::begin();
     PAGE.number.store(LAST.load(Relaxed) + 1, Relaxed);
-    if result == 0 {
+    if emptied {
         EMPTIED.store(1, Relaxed);
     } else {
         // SAFETY: a function that lives as long as the process, since the library is never unloaded.
@@ -81,10 +78,22 @@ pub(crate) fn begin() {
     }
 }
 
+/// Lets the kernel empty these pages in a child. Returns whether it will.
+pub(crate) fn empty_in_a_child<T: Sync>(pages: &'static T) -> bool {
+    /// `MADV_WIPEONFORK`, since Linux 4.14.
+    const EMPTY_IN_A_CHILD: u64 = 18;
+    const { assert!(align_of::<T>() == 4096) };
+    let arguments = [core::ptr::from_ref(pages) as u64, size_of::<T>() as u64, EMPTY_IN_A_CHILD];
+    // SAFETY: whole pages, private to this process, which stay. Of what a child finds in them says their
+    // own file.
+    unsafe { system_call(libc::SYS_madvise, arguments) == 0 }
+}
+
 extern "C" fn in_the_child() {
     let number = LAST.load(Relaxed) + 1;
     LAST.store(number, Relaxed);
-    PAGE.clearing.0.store(0, Relaxed);
+    PAGE.clearing.forget();
+    register::forget();
     PAGE.counts.store(0, Relaxed);
     PAGE.number.store(number + 1, Relaxed);
 }

@@ -8,36 +8,40 @@
 //! ```text
 //!   byte  the C library's     of a lock that is served
 //!      0  readers             state: readers in 30 bits (all set: a writer), readers wait, writers wait
-//!      4  writers             writers that wait
-//!      8  phase               wake-ups of writers, counted
+//!      4  writers             calls: releases that somebody waited for, counted
+//!      8  phase               writers that wait
 //!     12  writers' word       the generation of the process in which somebody began to wait
 //!     24  writer              the thread that writes
 //!     28  shared              the same: not 0 if shared between processes
 //!     48  flags               the same: 2 if writers that wait come before readers
 //! ```
 //!
+//! Whoever has released the lock must not look at it again, since the next owner may free it: so the release
+//! and the call to those who wait are one step, on eight bytes, and waking them takes the address alone.
+//!
 //! # Invariants
-//! * **R1** READERS_WAIT is set before a reader sleeps on `state`, WRITERS_WAIT before a writer sleeps on `wakes`.
-//!   Who makes the lock free and sees one of them clears it, or hands it on, and wakes.
+//! * **R1** READERS_WAIT is set before a reader sleeps on the calls, WRITERS_WAIT before a writer does, and the number of
+//!   calls until which they sleep is that which stood beside the mark. Who makes the lock free and sees one of
+//!   them counts a call in that very step, and wakes; so nobody sleeps on at a lock that was released.
 //! * **R2** `writer` is written by who holds the lock for writing, as the owner of a mutex is.
+//! * **R3** After the step that makes the lock free nothing of it is touched on behalf of the release (L4).
 
-use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use core::sync::atomic::{AtomicU32, AtomicU64};
 
 use libc::{c_int, clockid_t, pthread_rwlock_t, pthread_rwlockattr_t, timespec};
 
 use crate::deadline::{self, Deadline};
 use crate::libc_locks as real;
-use crate::sleep::{Woken, sleep, wake};
+use crate::sleep::{Woken, sleep_among, wake_among};
 use crate::statistics::{self, LeftToLibc};
 use crate::{generation, thread};
 
 /// A reader-writer lock as it lies in the caller's memory.
 #[repr(C)]
 pub(crate) struct RwLock {
-    state: AtomicU32,
+    state: AtomicU64,
     waiting_writers: AtomicU32,
-    wakes: AtomicU32,
     generation: AtomicU32,
     unused: [AtomicU32; 2],
     writer: AtomicU32,
@@ -50,12 +54,18 @@ pub(crate) struct RwLock {
 const _: () = assert!(size_of::<RwLock>() == size_of::<pthread_rwlock_t>());
 const _: () = assert!(align_of::<RwLock>() <= align_of::<pthread_rwlock_t>());
 
-const COUNT: u32 = (1 << 30) - 1;
-const WRITER: u32 = COUNT;
-const MOST_READERS: u32 = COUNT - 1;
-const READERS_WAIT: u32 = 1 << 30;
-const WRITERS_WAIT: u32 = 1 << 31;
-const WAIT: u32 = READERS_WAIT | WRITERS_WAIT;
+const COUNT: u64 = (1 << 30) - 1;
+const WRITER: u64 = COUNT;
+const MOST_READERS: u64 = COUNT - 1;
+const READERS_WAIT: u64 = 1 << 30;
+const WRITERS_WAIT: u64 = 1 << 31;
+const WAIT: u64 = READERS_WAIT | WRITERS_WAIT;
+/// One call: the upper half counts them, and is what waiters sleep on.
+const CALL: u64 = 1 << 32;
+
+/// The kernel's marks of those who sleep on the calls.
+const READERS: u32 = 1;
+const WRITERS: u32 = 2;
 
 /// `PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP`.
 const WRITERS_FIRST: u32 = 2;
@@ -82,11 +92,11 @@ impl RwLock {
     fn renew(&self) {
         generation::renew(&self.generation, || {
             self.waiting_writers.store(0, Relaxed);
-            self.state.fetch_and(COUNT, Relaxed);
+            self.state.fetch_and(!WAIT, Relaxed);
         });
     }
 
-    fn admits_reader(&self, state: u32) -> bool {
+    fn admits_reader(&self, state: u64) -> bool {
         state & COUNT < MOST_READERS && (state & WRITERS_WAIT == 0 || !self.writers_first())
     }
 
@@ -98,7 +108,7 @@ impl RwLock {
             if !self.admits_reader(state) {
                 return if state & COUNT == MOST_READERS { libc::EAGAIN } else { libc::EBUSY };
             }
-            // ORDERING: Acquire pairs with the Release of `end_write`.
+            // ORDERING: Acquire pairs with the Release of `release`.
             match self.state.compare_exchange_weak(state, state + 1, Acquire, Relaxed) {
                 Ok(_) => return 0,
                 Err(now) => state = now,
@@ -111,7 +121,7 @@ impl RwLock {
     fn try_write(&self) -> bool {
         let mut state = self.state.load(Relaxed);
         while state & COUNT == 0 {
-            // ORDERING: Acquire pairs with the Release of `end_write` and `end_read`.
+            // ORDERING: Acquire pairs with the Release of `release`.
             match self.state.compare_exchange_weak(state, state | WRITER, Acquire, Relaxed) {
                 Ok(_) => {
                     self.writer.store(thread::number(), Relaxed);
@@ -129,7 +139,7 @@ impl RwLock {
     }
 
     /// Looks for a while whether `ready` is met.
-    fn look(&self, ready: impl Fn(u32) -> bool) -> u32 {
+    fn look(&self, ready: impl Fn(u64) -> bool) -> u64 {
         for _ in 0..LOOKS {
             let state = self.state.load(Relaxed);
             if ready(state) || state & WAIT != 0 {
@@ -155,14 +165,16 @@ impl RwLock {
             if self.admits_reader(state) || state & COUNT == MOST_READERS {
                 continue;
             }
-            let marked = state | READERS_WAIT;
             // R1.
             if state & READERS_WAIT == 0
-                && self.state.compare_exchange(state, marked, Relaxed, Relaxed).is_err()
+                && self
+                    .state
+                    .compare_exchange(state, state | READERS_WAIT, Relaxed, Relaxed)
+                    .is_err()
             {
                 continue;
             }
-            if sleep(&self.state, marked, deadline) == Woken::Late {
+            if self.sleep(state, READERS, deadline) == Woken::Late {
                 return if self.try_read() == 0 { 0 } else { libc::ETIMEDOUT };
             }
         }
@@ -196,14 +208,7 @@ impl RwLock {
             {
                 continue;
             }
-            // Before the last look at the state: a wake-up from here on changes it.
-            // ORDERING: Acquire pairs with the Release of `wake_writer`.
-            let wakes = self.wakes.load(Acquire);
-            let state = self.state.load(Relaxed);
-            if state & COUNT == 0 || state & WRITERS_WAIT == 0 {
-                continue;
-            }
-            if sleep(&self.wakes, wakes, deadline) == Woken::Late {
+            if self.sleep(state, WRITERS, deadline) == Woken::Late {
                 break if self.try_write() { 0 } else { libc::ETIMEDOUT };
             }
         };
@@ -226,8 +231,10 @@ impl RwLock {
             let before = self.state.fetch_and(!WRITERS_WAIT, SeqCst);
             if self.waiting_writers.load(SeqCst) == 0 {
                 if gave_up && before & READERS_WAIT != 0 && before & COUNT != WRITER {
+                    // The lock is this thread's to look at: it is in one of its functions.
                     self.state.fetch_and(!READERS_WAIT, Relaxed);
-                    wake(&raw const self.state, u32::MAX);
+                    self.state.fetch_add(CALL, Relaxed);
+                    wake_among(self.calls(), u32::MAX, READERS);
                 }
                 return;
             }
@@ -241,57 +248,82 @@ impl RwLock {
         }
     }
 
+    /// The half of the state that counts calls, by its address.
+    fn calls(&self) -> *const AtomicU32 {
+        self.state.as_ptr().cast::<AtomicU32>().wrapping_add(1)
+    }
+
+    /// Sleeps until a call after `state`, or the deadline.
+    fn sleep(&self, state: u64, who: u32, deadline: Option<&Deadline>) -> Woken {
+        sleep_among(self.calls(), (state >> 32) as u32, deadline, who)
+    }
+
+    /// Wakes a writer in place of one that has given up.
     fn wake_writer(&self) {
-        // ORDERING: Release pairs with the Acquire of `write_slow`.
-        self.wakes.fetch_add(1, Release);
-        wake(&raw const self.wakes, 1);
+        self.state.fetch_add(CALL, Relaxed);
+        wake_among(self.calls(), 1, WRITERS);
     }
 
     #[inline]
     fn end_read(&self) {
-        // ORDERING: Release pairs with the Acquire of `try_write`.
-        let after = self.state.fetch_sub(1, Release) - 1;
-        if after & COUNT == 0 && after & WAIT != 0 {
-            self.wake_up(after);
-        }
+        self.release(1);
     }
 
     #[inline]
     fn end_write(&self) {
         self.writer.store(0, Relaxed);
-        // ORDERING: Release pairs with the Acquire of `try_read` and `try_write`.
-        let after = self.state.fetch_sub(WRITER, Release) - WRITER;
-        if after & WAIT != 0 {
-            self.wake_up(after);
-        }
+        self.release(WRITER);
     }
 
-    /// The lock was free and somebody waited. If it is taken meanwhile, it is up to who has it.
+    /// Takes `held` away from the count.
+    #[inline]
+    fn release(&self, held: u64) {
+        let mut seen = self.state.load(Relaxed);
+        while seen & COUNT != held || seen & WAIT == 0 {
+            // ORDERING: Release pairs with the Acquire of `try_read` and `try_write`.
+            match self.state.compare_exchange_weak(seen, seen - held, Release, Relaxed) {
+                Ok(_) => return,
+                Err(now) => seen = now,
+            }
+        }
+        self.release_to_waiters(held);
+    }
+
+    /// Makes the lock free, and wakes those who wait: readers, unless the program wants writers first; or a writer.
     #[cold]
-    fn wake_up(&self, mut state: u32) {
+    fn release_to_waiters(&self, held: u64) {
+        // Before the release (R3): who waited in another process, and where to wake.
         self.renew();
+        let calls = self.calls();
+        let writers_first = self.writers_first();
+        let mut seen = self.state.load(Relaxed);
         loop {
-            if state & COUNT != 0 || state & WAIT == 0 {
+            let mut after = seen - held;
+            if after & COUNT == 0 && after & WAIT != 0 {
+                after = after.wrapping_add(CALL);
+            }
+            let readers = seen & READERS_WAIT != 0 && (seen & WRITERS_WAIT == 0 || !writers_first);
+            if after & COUNT == 0 && readers {
+                after &= !READERS_WAIT;
+            }
+            // ORDERING: as in `release`.
+            if let Err(now) = self.state.compare_exchange_weak(seen, after, Release, Relaxed) {
+                seen = now;
+                continue;
+            }
+            // R3. If the lock is taken meanwhile, it is up to who has it.
+            if after & COUNT != 0 {
                 return;
             }
-            let readers =
-                state & READERS_WAIT != 0 && (state & WRITERS_WAIT == 0 || !self.writers_first());
-            if !readers {
-                // The mark stays: the writer clears it, if it was the last. Readers that wait are woken by who
-                // leaves next.
-                return self.wake_writer();
+            if readers {
+                wake_among(calls, u32::MAX, READERS);
             }
-            match self.state.compare_exchange(state, state & !READERS_WAIT, Relaxed, Relaxed) {
-                Ok(_) => {
-                    wake(&raw const self.state, u32::MAX);
-                    // A writer that finds the lock free is as welcome, and sees to its mark.
-                    if state & WRITERS_WAIT != 0 {
-                        self.wake_writer();
-                    }
-                    return;
-                }
-                Err(now) => state = now,
+            // The mark of the writers stays: the last of them clears it. A writer that finds the lock free is
+            // as welcome as readers, and where it comes first, readers are woken by who leaves next.
+            if seen & WRITERS_WAIT != 0 {
+                wake_among(calls, 1, WRITERS);
             }
+            return;
         }
     }
 

@@ -6,14 +6,15 @@
 //! # Invariants
 //! * **C1** The choice changes before the first lock operation of the process only: in the library's
 //!   constructor, which the dynamic linker runs before all others.
-//! * **C2** `LOCKED` is the whole word of a lock of the queued family that is held and that nobody waits
-//!   for, and 0 that of a free one (W1 of `qspin_core::word`). With one thread, a plain load and
-//!   a plain store are the step from one to the other.
+//! * **C2** `LOCKED` is the whole word of the default mutex, or of a lock of the queued family, that is held and that
+//!   nobody waits for, and 0 that of a free one (`qspin_core::mutex`, W1 of `qspin_core::word`). With one
+//!   thread, a plain load and a plain store are the step from one to the other.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU8, AtomicU32};
+use core::time::Duration;
 
-use lock_api::RawMutex;
+use lock_api::{RawMutex, RawMutexTimed};
 
 use crate::deadline::Deadline;
 use crate::{deadline, sleep, thread};
@@ -26,6 +27,9 @@ pub(crate) type Words = [AtomicU32; 2];
 
 /// How the words of a lock are read by others than the lock itself.
 enum Form {
+    /// The default mutex: C2 holds; what it says of waiters it says with the process's generation, and it can
+    /// be waited for until a time.
+    Marked,
     /// A word of the queued family, with its tail in it: C2 holds, and waiters can be cleared away.
     Queued,
     /// A word that says who waits in a way of its own.
@@ -81,6 +85,7 @@ macro_rules! served {
 }
 
 served! {
+    Mutex = "mutex", qspin::mutex::RawLock, Marked;
     Paravirt = "paravirt", qspin::paravirt::RawLock, Queued;
     ParavirtStealing = "paravirt-stealing", qspin::paravirt_stealing::RawLock, Queued;
     ParavirtQueued = "paravirt-queued", qspin::paravirt_queued::RawLock, Queued;
@@ -154,10 +159,15 @@ pub(crate) fn be_special() {
     MODE.store(SPECIAL, Relaxed);
 }
 
+/// Whether the word of the lock is what C2 says.
+const fn is_plain(choice: Choice) -> bool {
+    matches!(choice.form(), Form::Marked | Form::Queued)
+}
+
 /// Whether this process has one thread and the default lock serves, by plain loads and stores (C2).
 #[inline(always)]
 fn is_alone() -> bool {
-    matches!(DEFAULT.form(), Form::Queued) && CHOICE.load(Relaxed) == 0 && thread::is_alone()
+    is_plain(DEFAULT) && CHOICE.load(Relaxed) == 0 && thread::is_alone()
 }
 
 /// The default serves and a second thread was seen: from now on nobody asks again.
@@ -171,12 +181,14 @@ const DEFAULT: Choice = Choice::ALL[0].0;
 /// The first step of taking the lock, where the default serves and nothing is counted; whether that was all.
 #[inline(always)]
 pub(crate) fn lock_at_once(words: &Words) -> bool {
-    match (MODE.load(Relaxed), DEFAULT.form()) {
+    match MODE.load(Relaxed) {
         // ORDERING: Acquire pairs with the Release of whoever had the lock. It is the first step of the lock's own
         // acquisition; the rest is for who finds something else in the word.
-        (ORDINARY, Form::Queued) => words[0].compare_exchange(0, LOCKED, Acquire, Relaxed).is_ok(),
-        (ORDINARY, _) => try_of(DEFAULT, words),
-        (PERHAPS_ALONE, Form::Queued) if thread::is_alone() && words[0].load(Relaxed) == 0 => {
+        ORDINARY if is_plain(DEFAULT) => {
+            words[0].compare_exchange(0, LOCKED, Acquire, Relaxed).is_ok()
+        }
+        ORDINARY => try_of(DEFAULT, words),
+        PERHAPS_ALONE if is_plain(DEFAULT) && thread::is_alone() && words[0].load(Relaxed) == 0 => {
             // C2.
             words[0].store(LOCKED, Relaxed);
             true
@@ -189,9 +201,16 @@ pub(crate) fn lock_at_once(words: &Words) -> bool {
 #[inline(always)]
 pub(crate) fn unlock_at_once(words: &Words) -> bool {
     match (MODE.load(Relaxed), DEFAULT.form()) {
+        (ORDINARY, Form::Marked) => {
+            // The release of a lock that nobody holds has no effect, but for marks of others.
+            unlock_of(DEFAULT, words);
+            true
+        }
         // ORDERING: Release pairs with the Acquire of whoever takes the lock next.
         (ORDINARY, Form::Queued) => words[0].compare_exchange(LOCKED, 0, Release, Relaxed).is_ok(),
-        (PERHAPS_ALONE, Form::Queued) if thread::is_alone() && words[0].load(Relaxed) == LOCKED => {
+        (PERHAPS_ALONE, Form::Marked | Form::Queued)
+            if thread::is_alone() && words[0].load(Relaxed) == LOCKED =>
+        {
             // C2.
             words[0].store(0, Relaxed);
             true
@@ -247,7 +266,11 @@ pub(crate) fn unlock(words: &Words, before: impl FnOnce()) {
     if !is_locked_of(choice, words) {
         return;
     }
-    if !matches!(choice.form(), Form::Queued) || words[0].load(Relaxed) != LOCKED {
+    if match choice.form() {
+        Form::Marked => false,
+        Form::Queued => words[0].load(Relaxed) != LOCKED,
+        Form::Opaque | Form::Flag => true,
+    } {
         before();
     }
     unlock_of(choice, words);
@@ -266,7 +289,7 @@ pub(crate) fn is_locked(words: &Words) -> bool {
 pub(crate) fn clear_waiters(words: &Words) {
     let choice = chosen();
     match choice.form() {
-        Form::Flag => {}
+        Form::Marked | Form::Flag => {}
         Form::Queued => {
             words[0].fetch_and(LOCKED, Relaxed);
         }
@@ -292,6 +315,9 @@ const LONGEST_SLEEP_NS: u64 = 1_000_000;
 #[cold]
 pub(crate) fn lock_until(words: &Words, deadline: &Deadline) -> bool {
     let choice = chosen();
+    if matches!(choice.form(), Form::Marked) {
+        return lock_marked_until(words, deadline);
+    }
     for _ in 0..LOOKS {
         if !is_locked_of(choice, words) && try_of(choice, words) {
             return true;
@@ -307,6 +333,20 @@ pub(crate) fn lock_until(words: &Words, deadline: &Deadline) -> bool {
         sleep::pause(left.min(longest));
         longest = (longest * 2).min(LONGEST_SLEEP_NS);
     }
+}
+
+/// The longest wait before the clock is looked at again: it may have been set.
+const LONGEST_WAIT_NS: u64 = 100_000_000;
+
+/// Waits for the default mutex, among those who sleep for it.
+fn lock_marked_until(words: &Words, deadline: &Deadline) -> bool {
+    let lock = of::<qspin::mutex::RawLock>(words);
+    while let Some(left) = deadline.remaining() {
+        if lock.try_lock_for(Duration::from_nanos(left.min(LONGEST_WAIT_NS))).is_some() {
+            return true;
+        }
+    }
+    lock.try_lock().is_some()
 }
 
 /// Whether one can wait by this clock for a lock.

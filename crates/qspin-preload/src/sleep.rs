@@ -46,8 +46,21 @@ pub(crate) enum Woken {
 }
 
 /// Sleeps while `word` is `value`, at most until `deadline`.
-#[cold]
 pub(crate) fn sleep(word: &AtomicU32, value: u32, deadline: Option<&Deadline>) -> Woken {
+    sleep_among(word, value, deadline, EVERYBODY)
+}
+
+/// All who sleep on a word.
+const EVERYBODY: u32 = u32::MAX;
+
+/// Sleeps as one of `who`, a set of bits.
+#[cold]
+pub(crate) fn sleep_among(
+    word: *const AtomicU32,
+    value: u32,
+    deadline: Option<&Deadline>,
+    who: u32,
+) -> Woken {
     let mut operation = libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG;
     let mut until: *const timespec = core::ptr::null();
     if let Some(deadline) = deadline {
@@ -59,9 +72,7 @@ pub(crate) fn sleep(word: &AtomicU32, value: u32, deadline: Option<&Deadline>) -
         }
         until = &raw const deadline.time;
     }
-    let every_waker = u64::from(u32::MAX);
-    let arguments =
-        [word.as_ptr() as u64, operation as u64, value.into(), until as u64, 0, every_waker];
+    let arguments = [word as u64, operation as u64, value.into(), until as u64, 0, u64::from(who)];
     // SAFETY: the kernel reads the word, which is an atomic, and the time, which is valid; an address that
     // is gone by now (L4) is an error.
     let result = unsafe { system_call(libc::SYS_futex, arguments) };
@@ -69,13 +80,20 @@ pub(crate) fn sleep(word: &AtomicU32, value: u32, deadline: Option<&Deadline>) -
 }
 
 /// Wakes up to `most` of those who sleep on `word`, of which the address alone is used (L4).
-#[cold]
 pub(crate) fn wake(word: *const AtomicU32, most: u32) {
-    let operation = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as u64;
+    wake_among(word, most, EVERYBODY);
+}
+
+/// Wakes up to `most` of `who`.
+#[cold]
+pub(crate) fn wake_among(word: *const AtomicU32, most: u32, who: u32) {
+    let operation = (libc::FUTEX_WAKE_BITSET | libc::FUTEX_PRIVATE_FLAG) as u64;
     // The kernel takes it for a signed number.
     let most = most.min(i32::MAX as u32);
     // SAFETY: waking reads no memory.
-    unsafe { system_call(libc::SYS_futex, [word as u64, operation, most.into()]) };
+    unsafe {
+        system_call(libc::SYS_futex, [word as u64, operation, most.into(), 0, 0, u64::from(who)])
+    };
 }
 
 /// Sleeps for `nanoseconds`, or until a signal.
@@ -88,13 +106,40 @@ pub(crate) fn pause(nanoseconds: u64) {
     unsafe { system_call(libc::SYS_nanosleep, [&raw const time as u64, 0]) };
 }
 
+/// Waiting for somebody who is about to be done: at first the CPU is given away, then it is slept. A thread of a
+/// real-time policy gives its CPU to none of a lower priority otherwise, and would wait for ever.
+pub(crate) struct Patience {
+    yields: u32,
+}
+
+impl Patience {
+    /// Times that the CPU is given away.
+    const YIELDS: u32 = 64;
+    const SLEEP_NS: u64 = 50_000;
+
+    pub(crate) const fn new() -> Self {
+        Self { yields: 0 }
+    }
+
+    /// Waits for a moment.
+    pub(crate) fn wait(&mut self) {
+        if self.yields < Self::YIELDS {
+            self.yields += 1;
+            // SAFETY: a system call that touches no memory.
+            unsafe { system_call(libc::SYS_sched_yield, []) };
+        } else {
+            pause(Self::SLEEP_NS);
+        }
+    }
+}
+
 /// A lock for a few instructions on an object's own fields: three states, all zeros is free.
 ///
 /// ```text
 ///  FREE ──lock──► HELD ──somebody sleeps──► AWAITED ──unlock, and a wake-up──► FREE
 /// ```
 #[repr(transparent)]
-pub(crate) struct Latch(pub(crate) AtomicU32);
+pub(crate) struct Latch(AtomicU32);
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;
@@ -130,6 +175,11 @@ impl Latch {
         while self.0.swap(AWAITED, Acquire) != FREE {
             sleep(&self.0, AWAITED, None);
         }
+    }
+
+    /// Nobody has it any more. In a child, which has one thread.
+    pub(crate) fn forget(&self) {
+        self.0.store(FREE, Relaxed);
     }
 
     #[inline]

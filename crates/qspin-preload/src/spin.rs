@@ -12,16 +12,13 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use libc::{c_int, pthread_spinlock_t};
 
-use crate::sleep::pause;
+use crate::sleep::Patience;
 
 const FREE: u32 = 1;
 const HELD: u32 = 0;
 
 /// Looks before a waiter gives its CPU away: some microseconds, longer than a section under a spinlock.
 const LOOKS: u32 = 256;
-/// How often it does so before it sleeps instead.
-const YIELDS: u32 = 64;
-const SLEEP_NS: u64 = 50_000;
 
 unsafe fn at<'a>(lock: *mut pthread_spinlock_t) -> &'a AtomicU32 {
     // SAFETY: L1.
@@ -49,7 +46,7 @@ pub(crate) unsafe fn lock(lock: *mut pthread_spinlock_t) -> c_int {
 #[cold]
 #[inline(never)]
 fn wait(word: &AtomicU32) {
-    let mut yields = 0;
+    let mut patience = Patience::new();
     loop {
         for _ in 0..LOOKS {
             if word.load(Relaxed) == FREE && try_take(word) {
@@ -57,13 +54,7 @@ fn wait(word: &AtomicU32) {
             }
             core::hint::spin_loop();
         }
-        if yields < YIELDS {
-            yields += 1;
-            // SAFETY: a system call that touches no memory.
-            unsafe { libc::sched_yield() };
-        } else {
-            pause(SLEEP_NS);
-        }
+        patience.wait();
     }
 }
 

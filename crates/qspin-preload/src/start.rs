@@ -12,7 +12,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use libc::c_int;
 use qspin::tuning::Tuning;
 
-use crate::{generation, libc_locks, served, statistics};
+use crate::{condvar, generation, libc_locks, served, statistics};
 
 /// The lock that serves.
 const LOCK: &[u8] = b"QSPIN_PRELOAD_LOCK";
@@ -86,6 +86,7 @@ fn tune(text: &[u8]) {
 unsafe extern "C" fn at_load(_: c_int, _: *const *const c_char, environment: *const *const c_char) {
     generation::begin();
     libc_locks::prepare();
+    condvar::find_marks();
     // SAFETY: a text that ends with a zero.
     let alone = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__libc_single_threaded".as_ptr()) };
     if !alone.is_null() {

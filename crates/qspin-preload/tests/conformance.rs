@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use tempfile::TempDir;
 
 const LOCKS: &[&str] = &[
+    "mutex",
     "paravirt",
     "paravirt-stealing",
     "paravirt-queued",

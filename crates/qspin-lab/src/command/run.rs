@@ -26,6 +26,7 @@ const NOT_LOADED: u8 = 3;
 
 /// The locks that can serve, the default first: those of `crates/qspin-preload`.
 const LOCKS: &[&str] = &[
+    "mutex",
     "paravirt",
     "paravirt-stealing",
     "paravirt-queued",

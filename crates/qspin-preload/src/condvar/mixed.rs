@@ -7,7 +7,7 @@ use core::mem::MaybeUninit;
 
 use libc::{c_int, pthread_cond_t, pthread_mutex_t};
 
-use super::{_pthread_cleanup_pop, _pthread_cleanup_push, Cleanup};
+use super::wait::{_pthread_cleanup_pop, _pthread_cleanup_push, Cleanup};
 use crate::deadline::Deadline;
 use crate::libc_locks as real;
 use crate::mutex;
@@ -39,6 +39,7 @@ pub(super) unsafe fn wait_mixed(
         real::pthread_mutex_lock(own.as_mut_ptr());
         let refused = mutex::unlock(mutex);
         if refused != 0 {
+            real::pthread_mutex_unlock(own.as_mut_ptr());
             return refused;
         }
         _pthread_cleanup_push(cleanup.as_mut_ptr(), cancelled_mixed, mutex.cast());

@@ -1,0 +1,128 @@
+//! All who wait for condition variables, by the address of what they wait for: in memory that stays.
+//!
+//! # Problem
+//! A wait that is cancelled just after it was signalled has taken a signal that it does not use: another
+//! waiter must get it. But the condition variable may be gone by then: everybody else may have been woken,
+//! and the program may have freed it. Only while somebody waits for it is it sure to be there.
+//!
+//! So who waits stands in a second list, which is found by the address as a number. Whoever finds a waiter
+//! of the same address there, and keeps it there, may touch the condition variable. If in the meantime another one has come
+//! to lie at that address, one of its waiters is woken for nothing, as may happen at any time.
+//!
+//! # Invariants
+//! * **N1** Whoever is in the list of a condition variable is in that of its place, and both change under the
+//!   place's latch. So a node that is found here under the latch is in place, and so is the condition
+//!   variable that it names.
+//! * **N2** The kernel empties the register in a child of `fork`, whose waiters are none.
+
+use core::ptr::null_mut;
+use core::sync::atomic::AtomicPtr;
+use core::sync::atomic::Ordering::Relaxed;
+
+use libc::pthread_cond_t;
+
+use super::{LISTED, Waiter, at, wait};
+use crate::generation;
+use crate::sleep::Latch;
+
+/// Condition variables of one place wait for each other's signals, for some instructions.
+const PLACES: usize = 256;
+
+/// Those who wait for condition variables of one hash value.
+#[repr(C, align(64))]
+pub(super) struct Place {
+    pub(super) latch: Latch,
+    first: AtomicPtr<Waiter>,
+}
+
+#[repr(C, align(4096))]
+struct Register([Place; PLACES]);
+
+const _: () = assert!(size_of::<Register>().is_multiple_of(4096));
+
+static REGISTER: Register =
+    Register([const { Place { latch: Latch::new(), first: AtomicPtr::new(null_mut()) } }; PLACES]);
+
+/// The place of what lies at `address`. Fibonacci hashing.
+#[inline]
+pub(super) fn of(address: usize) -> &'static Place {
+    let hash = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    &REGISTER.0[hash as usize % PLACES]
+}
+
+impl Place {
+    /// Under the latch.
+    pub(super) unsafe fn insert(&self, waiter: *mut Waiter) {
+        let behind = self.first.load(Relaxed);
+        // SAFETY: the caller's node, and one that is here (N1).
+        unsafe {
+            (*waiter).behind.store(behind, Relaxed);
+            (*waiter).before.store(null_mut(), Relaxed);
+            if !behind.is_null() {
+                (*behind).before.store(waiter, Relaxed);
+            }
+        }
+        self.first.store(waiter, Relaxed);
+    }
+
+    /// Under the latch.
+    pub(super) unsafe fn remove(&self, waiter: *mut Waiter) {
+        // SAFETY: all of them are here (N1).
+        unsafe {
+            let (before, behind) = ((*waiter).before.load(Relaxed), (*waiter).behind.load(Relaxed));
+            if before.is_null() {
+                self.first.store(behind, Relaxed);
+            } else {
+                (*before).behind.store(behind, Relaxed);
+            }
+            if !behind.is_null() {
+                (*behind).before.store(before, Relaxed);
+            }
+        }
+    }
+
+    /// Whether somebody waits for `condvar` who was not signalled. Under the latch.
+    fn knows(&self, condvar: *mut pthread_cond_t) -> bool {
+        let mut waiter = self.first.load(Relaxed);
+        // SAFETY: all of them are here (N1).
+        unsafe {
+            while !waiter.is_null() {
+                if (*waiter).condvar == condvar && (*waiter).state.load(Relaxed) == LISTED {
+                    return true;
+                }
+                waiter = (*waiter).behind.load(Relaxed);
+            }
+        }
+        false
+    }
+}
+
+/// Signals whoever waits for `condvar`, which may be gone.
+pub(super) fn pass_on(condvar: *mut pthread_cond_t) {
+    let place = of(condvar.addr());
+    place.latch.lock();
+    let waiter = if place.knows(condvar) {
+        // SAFETY: it is there (N1).
+        unsafe { at(condvar) }.choose()
+    } else {
+        null_mut()
+    };
+    place.latch.unlock();
+    if !waiter.is_null() {
+        // SAFETY: it waits for the post (V2).
+        unsafe { wait::post(waiter) };
+    }
+}
+
+/// From here on the register is empty in a child (N2). Returns whether the kernel sees to it.
+pub(crate) fn begin() -> bool {
+    generation::empty_in_a_child(&REGISTER)
+}
+
+/// N2, where the kernel does not see to it.
+pub(crate) fn forget() {
+    for place in &REGISTER.0 {
+        place.latch.forget();
+        place.first.store(null_mut(), Relaxed);
+    }
+}

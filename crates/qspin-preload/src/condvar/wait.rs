@@ -1,0 +1,215 @@
+//! A wait for a condition variable, with the mutex given up meanwhile, and what a cancellation does to it.
+
+use core::ffi::c_void;
+use core::mem::MaybeUninit;
+use core::ptr::null_mut;
+use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicPtr, AtomicU32};
+
+use libc::{c_int, clockid_t, pthread_cond_t, pthread_mutex_t, sem_t, timespec};
+
+use super::{Condvar, LISTED, Waiter, at, mixed, register};
+use crate::deadline::{self, Deadline};
+use crate::libc_locks as real;
+use crate::mutex;
+use crate::sleep::Patience;
+
+unsafe extern "C-unwind" {
+    // Points of cancellation, which unwind the stack.
+    #[link_name = "sem_wait"]
+    fn wait_for_post(semaphore: *mut sem_t) -> c_int;
+    #[link_name = "sem_timedwait"]
+    fn wait_for_post_until(semaphore: *mut sem_t, time: *const timespec) -> c_int;
+
+    // The C library's own list of what a cancellation calls; <pthread.h> of old had it.
+    pub(super) fn _pthread_cleanup_push(
+        buffer: *mut Cleanup,
+        routine: unsafe extern "C" fn(*mut c_void),
+        argument: *mut c_void,
+    );
+    pub(super) fn _pthread_cleanup_pop(buffer: *mut Cleanup, execute: c_int);
+}
+
+/// `struct _pthread_cleanup_buffer`.
+#[repr(C)]
+pub(super) struct Cleanup {
+    routine: *mut c_void,
+    argument: *mut c_void,
+    canceltype: c_int,
+    previous: *mut c_void,
+}
+
+/// Posts the semaphore of a waiter that is signalled.
+pub(super) unsafe fn post(waiter: *mut Waiter) {
+    let errno = Errno::keep();
+    // SAFETY: V2. The C library's semaphores may be gone as soon as they are posted.
+    unsafe { libc::sem_post(&raw mut (*waiter).semaphore) };
+    errno.restore();
+}
+
+/// `errno` as it was (L7). Restored by hand: there is to be nothing to drop (L5).
+#[derive(Clone, Copy)]
+struct Errno(c_int);
+
+impl Errno {
+    fn now() -> c_int {
+        // SAFETY: the place of this thread's `errno`.
+        unsafe { *libc::__errno_location() }
+    }
+
+    fn keep() -> Self {
+        Self(Self::now())
+    }
+
+    fn restore(self) {
+        // SAFETY: as above.
+        unsafe { *libc::__errno_location() = self.0 };
+    }
+}
+
+/// A wait that was cancelled: no signal is lost, and the mutex is this thread's again.
+unsafe extern "C" fn cancelled(waiter: *mut c_void) {
+    let waiter = waiter.cast::<Waiter>();
+    // SAFETY: the node is on this thread's stack, which is unwound after this only; the mutex is there while somebody
+    // is to have it back.
+    unsafe {
+        give_up(waiter);
+        let _ = mutex::lock((*waiter).mutex, (*waiter).site);
+    }
+}
+
+/// Ends a wait without a result: a signal that came for it goes to another waiter.
+unsafe fn give_up(waiter: *mut Waiter) {
+    // SAFETY: the caller's own node.
+    unsafe {
+        if !leave_or_wait(waiter) && (*waiter).others.load(Relaxed) != 0 {
+            // By the address alone: it was signalled (V3).
+            register::pass_on((*waiter).condvar);
+        }
+    }
+}
+
+/// Takes the waiter out of the list, and returns true; where it was signalled, waits for the post, which must find
+/// it in place (V2).
+unsafe fn leave_or_wait(waiter: *mut Waiter) -> bool {
+    // SAFETY: the caller's own node. The condition variable is there unless the waiter was signalled, and then
+    // nothing of it is touched.
+    unsafe {
+        if Condvar::leave((*waiter).condvar, waiter) {
+            return true;
+        }
+        let mut patience = Patience::new();
+        while libc::sem_trywait(&raw mut (*waiter).semaphore) != 0 {
+            // Between taking a waiter out and posting is next to nothing, unless the other does not run.
+            patience.wait();
+        }
+    }
+    false
+}
+
+/// Waits for the post, or for the deadline: 0, or an error number. Nothing here is dropped (L5).
+unsafe fn await_post(waiter: *mut Waiter, deadline: *const Deadline) -> c_int {
+    // SAFETY: the caller's own node, whose semaphore is initialised.
+    let semaphore = unsafe { &raw mut (*waiter).semaphore };
+    loop {
+        // SAFETY: as above; the deadline is null or valid.
+        let result = unsafe {
+            if deadline.is_null() {
+                wait_for_post(semaphore)
+            } else if (*deadline).clock == libc::CLOCK_REALTIME {
+                wait_for_post_until(semaphore, &raw const (*deadline).time)
+            } else {
+                real::sem_clockwait(semaphore, (*deadline).clock, &raw const (*deadline).time)
+            }
+        };
+        if result == 0 {
+            return 0;
+        }
+        let error = if result == libc::ENOSYS { libc::EINVAL } else { Errno::now() };
+        if error != libc::EINTR {
+            return error;
+        }
+    }
+}
+
+/// Waits, with the mutex given up meanwhile.
+unsafe fn wait_served(
+    condvar: *mut pthread_cond_t,
+    mutex: *mut pthread_mutex_t,
+    deadline: *const Deadline,
+    site: usize,
+) -> c_int {
+    let mut node = MaybeUninit::<Waiter>::uninit();
+    let waiter = node.as_mut_ptr();
+    let mut cleanup = MaybeUninit::<Cleanup>::uninit();
+    let errno = Errno::keep();
+    // SAFETY: the node lives in this frame until it is out of the list and posted, if it was signalled
+    // (V2); an unwinding calls `cancelled` first, which sees to the same.
+    unsafe {
+        waiter.write(Waiter {
+            older: AtomicPtr::new(null_mut()),
+            younger: AtomicPtr::new(null_mut()),
+            state: AtomicU32::new(LISTED),
+            others: AtomicU32::new(0),
+            semaphore: core::mem::zeroed(),
+            condvar,
+            mutex,
+            site,
+            before: AtomicPtr::new(null_mut()),
+            behind: AtomicPtr::new(null_mut()),
+        });
+        libc::sem_init(&raw mut (*waiter).semaphore, 0, 0);
+        at(condvar).enter(waiter);
+        let refused = mutex::unlock(mutex);
+        if refused != 0 {
+            give_up(waiter);
+            errno.restore();
+            return refused;
+        }
+        _pthread_cleanup_push(cleanup.as_mut_ptr(), cancelled, waiter.cast());
+        let mut result = await_post(waiter, deadline);
+        _pthread_cleanup_pop(cleanup.as_mut_ptr(), 0);
+        if result != 0 && !leave_or_wait(waiter) {
+            // The signal came with the deadline.
+            result = 0;
+        }
+        let locked = mutex::lock(mutex, site);
+        errno.restore();
+        if locked != 0 { locked } else { result }
+    }
+}
+
+/// Waits: by whom is it served?
+pub(super) unsafe fn wait_by(
+    condvar: *mut pthread_cond_t,
+    mutex: *mut pthread_mutex_t,
+    clock: Option<clockid_t>,
+    time: *const timespec,
+    site: usize,
+) -> c_int {
+    // SAFETY: the caller's, as everywhere below.
+    unsafe {
+        let this = at(condvar);
+        if !this.is_served() && !mutex::at(mutex).is_served() {
+            return match clock {
+                Some(clock) => real::pthread_cond_clockwait(condvar, mutex, clock, time),
+                None if time.is_null() => real::pthread_cond_wait(condvar, mutex),
+                None => real::pthread_cond_timedwait(condvar, mutex, time),
+            };
+        }
+        let mut deadline = MaybeUninit::<Deadline>::uninit();
+        let mut given: *const Deadline = core::ptr::null();
+        if !time.is_null() {
+            let until = Deadline::of(clock.unwrap_or_else(|| this.clock()), time);
+            if !until.is_valid() || !deadline::is_served(until.clock) {
+                return libc::EINVAL;
+            }
+            given = deadline.write(until);
+        }
+        if this.is_served() {
+            wait_served(condvar, mutex, given, site)
+        } else {
+            mixed::wait_mixed(condvar, mutex, given, site)
+        }
+    }
+}
