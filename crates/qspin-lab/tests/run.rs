@@ -90,7 +90,7 @@ fn bad_input_is_answered_in_one_line_with_what_would_be_right() {
         (&["--", "no-such-program-anywhere"], "PATH"),
         (&["--", "/etc/passwd"], "not executable"),
         (&["--", "/"], "name a program"),
-        (&["--lock", "moon", "--", "true"], "choose from paravirt"),
+        (&["--lock", "moon", "--", "true"], "choose from mutex"),
         (&["--tune", "moon=1", "--", "true"], "no tunable is called"),
         (&["--compare", "0", "--", "true"], "1 to 1000"),
         (&["--figure", "x", "--", "true"], "--compare"),
@@ -175,7 +175,7 @@ fn the_table_says_what_was_waited_for_where_and_what_was_left() {
         let row = row.unwrap_or_else(|| panic!("{text}"));
         assert!(row.contains("4000"), "every acquisition is counted: {text}");
         assert!(text.contains("left to the C library: 1 robust mutexes"), "{text}");
-        assert!(text.contains("served by paravirt;"), "{text}");
+        assert!(text.contains("served by mutex;"), "{text}");
     }
 }
 
