@@ -28,15 +28,21 @@ struct Page {
     number: AtomicU32,
     /// Held by who clears an object.
     clearing: Latch,
-    /// Whether this process counts. A child does not: it would count into its parent's file.
+    /// Whether this process has a slot to write to, and whether it counts. A child does not: the slot is its
+    /// parent's.
+    reports: AtomicU32,
     counts: AtomicU32,
 }
 
 const _: () = assert!(size_of::<Page>() == 4096);
 
 /// Emptied by the kernel in a child: the latch, too, which a thread of the parent may have held.
-static PAGE: Page =
-    Page { number: AtomicU32::new(0), clearing: Latch::new(), counts: AtomicU32::new(0) };
+static PAGE: Page = Page {
+    number: AtomicU32::new(0),
+    clearing: Latch::new(),
+    reports: AtomicU32::new(0),
+    counts: AtomicU32::new(0),
+};
 /// The generation that was last begun, in this process or the one that it was copied from.
 static LAST: AtomicU32 = AtomicU32::new(0);
 /// Whether the kernel empties the page.
@@ -94,6 +100,7 @@ extern "C" fn in_the_child() {
     LAST.store(number, Relaxed);
     PAGE.clearing.forget();
     register::forget();
+    PAGE.reports.store(0, Relaxed);
     PAGE.counts.store(0, Relaxed);
     PAGE.number.store(number + 1, Relaxed);
 }
@@ -123,6 +130,17 @@ fn renew_slow(generation: &AtomicU32, clear: impl FnOnce()) {
 #[inline(always)]
 pub(crate) fn counts() -> bool {
     PAGE.counts.load(Relaxed) != 0
+}
+
+/// Whether this process says what it does.
+#[inline]
+pub(crate) fn reports() -> bool {
+    PAGE.reports.load(Relaxed) != 0
+}
+
+/// Lets this process say what it does.
+pub(crate) fn begin_to_report() {
+    PAGE.reports.store(1, Relaxed);
 }
 
 /// Lets this process count.

@@ -29,6 +29,13 @@
 //! condition variable that is used with a mutex of one process is served by waking up from time to
 //! time. Programs with more rights than who starts them are not reached: the dynamic linker ignores
 //! preloaded libraries there. Statically linked programs have no dynamic linker.
+//!
+//! An object must be used by this library's functions only, or by the C library's only. A program that finds the latter
+//! behind this library's back, and uses both for one object, breaks it: a library that is opened with
+//! `RTLD_DEEPBIND` and shares locks with its opener; `dlsym` with the handle of the C library itself; a second copy of
+//! the C library (`dlmopen`). Objects that are used on one side alone are right on each.
+//!
+//! One of the 1024 thread-specific keys of the process is this library's.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 // They are other people's functions, with other people's contracts: L1.

@@ -7,7 +7,8 @@
 //!     12  users               how often that holds it beyond the first time
 //!     16  kind                the same: type in bits 0 and 1, then robust, inheriting, protected, shared
 //!     20  spins, elision      the generation of the process in which somebody began to wait
-//!     24  list                not used
+//!     24  list                waits of condition variables that will take it again
+//!     28  list                where locks are counted: its row in the table
 //! ```
 //!
 //! # Invariants
@@ -32,7 +33,9 @@ pub(crate) struct Mutex {
     again: AtomicU32,
     kind: AtomicU32,
     generation: AtomicU32,
-    unused: [AtomicU32; 4],
+    lent: AtomicU32,
+    seat: statistics::Seat,
+    unused: [AtomicU32; 2],
 }
 
 const _: () = assert!(size_of::<Mutex>() == size_of::<pthread_mutex_t>());
@@ -100,11 +103,11 @@ impl Mutex {
     #[inline(never)]
     fn take_counted(&self, site: usize) {
         if served::try_fast(&self.words) {
-            statistics::taken(self.address(), site, None);
+            statistics::taken(&self.seat, self.address(), site);
         } else {
             let since = statistics::waits();
             self.wait();
-            statistics::taken(self.address(), site, Some(since));
+            statistics::taken_late(&self.seat, self.address(), site, since);
         }
     }
 
@@ -116,7 +119,7 @@ impl Mutex {
         }
         let taken = served::try_fast(&self.words) || self.try_again();
         if taken && statistics::is_on() {
-            statistics::taken(self.address(), site, None);
+            statistics::taken(&self.seat, self.address(), site);
         }
         taken
     }
@@ -142,7 +145,7 @@ impl Mutex {
             return libc::ETIMEDOUT;
         }
         if statistics::is_on() {
-            statistics::taken(self.address(), site, Some(since));
+            statistics::taken_late(&self.seat, self.address(), site, since);
         }
         0
     }
@@ -157,7 +160,7 @@ impl Mutex {
     #[inline(never)]
     fn release_specially(&self) {
         if statistics::is_on() {
-            statistics::released(self.address());
+            statistics::released(&self.seat, self.address());
         }
         served::unlock(&self.words, || self.renew());
     }
@@ -208,9 +211,13 @@ impl Mutex {
         })
     }
 
+    fn is_owned(&self) -> bool {
+        self.owner.load(Relaxed) == thread::number()
+    }
+
     #[inline(never)]
     fn unlock_owned(&self) -> c_int {
-        if self.owner.load(Relaxed) != thread::number() {
+        if !self.is_owned() {
             return libc::EPERM;
         }
         let again = self.again.load(Relaxed);
@@ -279,6 +286,46 @@ unsafe fn unlock_special(mutex: *mut pthread_mutex_t) -> c_int {
     }
     this.release_specially();
     0
+}
+
+impl Mutex {
+    /// The waits that will take it again: here, or where the C library counts its users. It keeps those of kinds that
+    /// always know their owner.
+    fn lent(&self) -> Option<&AtomicU32> {
+        if self.is_served() {
+            Some(&self.lent)
+        } else {
+            (self.kind() & (ROBUST | INHERITS) != 0).then_some(&self.again)
+        }
+    }
+}
+
+/// As [`unlock`], for a wait after which this thread takes it again: until then it cannot be destroyed.
+pub(crate) unsafe fn lend(mutex: *mut pthread_mutex_t) -> c_int {
+    // SAFETY: L1.
+    let this = unsafe { at(mutex) };
+    // Not if it would be refused.
+    if (this.is_served() && !this.knows_owner()) || this.is_owned() {
+        this.lent().inspect(|lent| {
+            lent.fetch_add(1, Relaxed);
+        });
+    }
+    // SAFETY: the caller's.
+    unsafe { unlock(mutex) }
+}
+
+/// As [`lock`], after [`lend`].
+pub(crate) unsafe fn take_back(mutex: *mut pthread_mutex_t, site: usize) -> c_int {
+    // SAFETY: L1, the caller's.
+    unsafe {
+        let result = lock(mutex, site);
+        if result == 0 || result == libc::EOWNERDEAD {
+            at(mutex).lent().inspect(|lent| {
+                lent.fetch_sub(1, Relaxed);
+            });
+        }
+        result
+    }
 }
 
 /// `pthread_mutex_trylock`.
@@ -372,7 +419,7 @@ pub(crate) unsafe fn destroy(mutex: *mut pthread_mutex_t) -> c_int {
         // SAFETY: L3: the C library's.
         return unsafe { real::pthread_mutex_destroy(mutex) };
     }
-    if served::is_locked(&this.words) {
+    if served::is_locked(&this.words) || this.lent.load(Relaxed) != 0 {
         return libc::EBUSY;
     }
     // As the C library does: what is used after it is found out.

@@ -1,40 +1,12 @@
 //! Sleeping on a word, and waking who sleeps there, without the C library's `errno` (L7).
 
-use core::arch::asm;
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use libc::timespec;
+pub(crate) use qspin::platform::syscall::syscall as system_call;
 
 use crate::deadline::Deadline;
-
-/// Makes a system call; what it returns is a result, or an error number negated.
-///
-/// # Safety
-/// As that system call with those arguments.
-#[cold]
-pub(crate) unsafe fn system_call<const N: usize>(number: i64, arguments: [u64; N]) -> i64 {
-    let mut given = [0; 6];
-    given[..N].copy_from_slice(&arguments);
-    let result;
-    // SAFETY: the caller's. `syscall` overwrites rcx and r11.
-    unsafe {
-        asm!(
-            "syscall",
-            inlateout("rax") number => result,
-            in("rdi") given[0],
-            in("rsi") given[1],
-            in("rdx") given[2],
-            in("r10") given[3],
-            in("r8") given[4],
-            in("r9") given[5],
-            lateout("rcx") _,
-            lateout("r11") _,
-            options(nostack),
-        );
-    }
-    result
-}
 
 /// What a sleep ended by.
 #[derive(Clone, Copy, PartialEq, Eq)]

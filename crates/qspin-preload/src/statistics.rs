@@ -8,20 +8,22 @@
 //! counters of the crate `qspin` are. A row is found by the lock's address. It is written by who holds the
 //! lock: so it moves from CPU to CPU with the lock, and needs no locked instruction. Every
 //! acquisition is counted; waits are measured each, holds one in so many, since a look at the clock costs as
-//! much as an acquisition.
+//! much as an acquisition. A mutex keeps the place of its row in its own memory, which its holder has at hand.
 //!
 //! ```text
 //! file = a page: magic, processes so far │ slot 0 │ slot 1 │ …          one slot a process
-//! slot = a page: pid, on, rows lost, left to the C library, lock │ rows │ the process's map of memory, at its end
+//! slot = a page: pid, on, rows lost, left to the C library, lock │ rows │ the process's map of memory
 //! ```
 //!
 //! # Invariants
 //! * **T1** A row is written by who holds its lock; rows of reader-writer locks by several, with locked
 //!   instructions. What two locks without a row of their own write to row 0 may lose counts.
-//! * **T2** A child of a `fork` writes nothing: `generation::counts` is empty in it.
+//! * **T2** A child of a `fork` writes nothing, since the slot is its parent's: `generation::reports` and `counts` are
+//!   false in it.
 
 use core::cell::UnsafeCell;
 use core::ffi::CStr;
+use core::mem::offset_of;
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
@@ -79,6 +81,8 @@ struct Head {
     map_length: AtomicU64,
     /// The name of the lock that serves, and zeros.
     lock: [AtomicU8; 32],
+    /// How long the map is with which the process began; it holds where no other was written.
+    first_map: AtomicU64,
 }
 
 #[repr(C)]
@@ -105,6 +109,7 @@ static SLOT: Slot = Slot {
         left: [const { AtomicU64::new(0) }; REASONS],
         map_length: AtomicU64::new(0),
         lock: [const { AtomicU8::new(0) }; 32],
+        first_map: AtomicU64::new(0),
     },
     rows: [const {
         Row {
@@ -136,28 +141,36 @@ pub(crate) fn waits() -> u64 {
 
 /// Something was left to the C library.
 pub(crate) fn left_to_libc(why: LeftToLibc) {
-    SLOT.head.left[why as usize].fetch_add(1, Relaxed);
+    // T2.
+    if generation::reports() {
+        SLOT.head.left[why as usize].fetch_add(1, Relaxed);
+    }
 }
 
-/// The row of the lock at `address`; the first one if there is no room.
+/// The row of the lock at `address`.
 fn row(address: usize) -> &'static Row {
+    &SLOT.rows[place(address)]
+}
+
+/// The number of its row; that of the first one if there is no room.
+fn place(address: usize) -> usize {
     let address = address as u64;
     let start = (address >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
     for step in 0..16 {
         let place = 1 + (start as usize + step) % (ROWS - 1);
         let row = &SLOT.rows[place];
         match row.address.load(Relaxed) {
-            seen if seen == address => return row,
+            seen if seen == address => return place,
             0 => match row.address.compare_exchange(0, address, Relaxed, Relaxed) {
-                Ok(_) => return row,
-                Err(other) if other == address => return row,
+                Ok(_) => return place,
+                Err(other) if other == address => return place,
                 Err(_) => {}
             },
             _ => {}
         }
     }
     SLOT.head.lost.fetch_add(1, Relaxed);
-    &SLOT.rows[0]
+    0
 }
 
 /// Adds without a locked instruction (T1).
@@ -195,6 +208,7 @@ fn note_site(row: &Row, site: usize) {
     add(&row.sites[least][1], 1);
 }
 
+/// A wait for a lock of which this thread is not the only holder.
 fn note_wait(row: &Row, since: u64) {
     let waited = now_ns().saturating_sub(since);
     row.contended.fetch_add(1, Relaxed);
@@ -203,29 +217,88 @@ fn note_wait(row: &Row, since: u64) {
     row.waits[bucket(waited)].fetch_add(1, Relaxed);
 }
 
-/// The lock at `address` was taken by this thread, after a wait since `since`, if it waited.
-#[cold]
-#[inline(never)]
-pub(crate) fn taken(address: usize, site: usize, since: Option<u64>) {
-    let row = row(address);
-    let acquisitions = add(&row.acquisitions, 1);
-    if let Some(since) = since {
-        note_wait(row, since);
-        note_site(row, site);
-    }
-    if acquisitions % SAMPLE == 1 {
-        if since.is_none() {
-            note_site(row, site);
+/// What a mutex knows of its row, in its own memory, all zeros in a new one: it need not be searched for each time. Written
+/// by who holds the mutex.
+#[repr(transparent)]
+pub(crate) struct Seat(AtomicU32);
+
+/// This hold is measured.
+const MEASURED: u32 = 1 << 31;
+
+impl Seat {
+    #[inline]
+    fn row(&self, address: usize) -> &'static Row {
+        match self.0.load(Relaxed) & !MEASURED {
+            0 => self.find(address),
+            place => &SLOT.rows[place as usize % ROWS],
         }
-        row.since.store(now_ns(), Relaxed);
+    }
+
+    #[cold]
+    fn find(&self, address: usize) -> &'static Row {
+        let place = place(address);
+        // In place 0, the rest, each acquisition is said to be lost.
+        self.0.store(self.0.load(Relaxed) & MEASURED | place as u32, Relaxed);
+        &SLOT.rows[place]
+    }
+
+    /// Measures this hold, from `now` on.
+    fn measure(&self, row: &Row, now: u64) {
+        row.since.store(now, Relaxed);
+        self.0.store(self.0.load(Relaxed) | MEASURED, Relaxed);
     }
 }
 
-/// The lock at `address` is about to be released by this thread.
+/// The mutex at `address` was taken by this thread, which did not wait.
+#[inline]
+pub(crate) fn taken(seat: &Seat, address: usize, site: usize) {
+    let row = seat.row(address);
+    if add(&row.acquisitions, 1) % SAMPLE == 1 {
+        sample(seat, row, site);
+    }
+}
+
 #[cold]
 #[inline(never)]
-pub(crate) fn released(address: usize) {
-    let row = row(address);
+fn sample(seat: &Seat, row: &Row, site: usize) {
+    note_site(row, site);
+    seat.measure(row, now_ns());
+}
+
+/// The same, after a wait since `since`.
+#[cold]
+#[inline(never)]
+pub(crate) fn taken_late(seat: &Seat, address: usize, site: usize, since: u64) {
+    let now = now_ns();
+    let row = seat.row(address);
+    // T1: no locked instruction while others wait.
+    let waited = now.saturating_sub(since);
+    add(&row.contended, 1);
+    add(&row.wait_ns, waited);
+    if waited > row.longest_wait_ns.load(Relaxed) {
+        row.longest_wait_ns.store(waited, Relaxed);
+    }
+    let bucket = &row.waits[bucket(waited)];
+    bucket.store(bucket.load(Relaxed).wrapping_add(1), Relaxed);
+    note_site(row, site);
+    if add(&row.acquisitions, 1) % SAMPLE == 1 {
+        seat.measure(row, now);
+    }
+}
+
+/// The mutex at `address` is about to be released by this thread.
+#[inline]
+pub(crate) fn released(seat: &Seat, address: usize) {
+    if seat.0.load(Relaxed) & MEASURED != 0 {
+        note_hold(seat, address);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn note_hold(seat: &Seat, address: usize) {
+    let row = seat.row(address);
+    seat.0.store(seat.0.load(Relaxed) & !MEASURED, Relaxed);
     let since = row.since.load(Relaxed);
     if since != 0 {
         row.since.store(0, Relaxed);
@@ -331,7 +404,10 @@ pub(crate) fn begin(report: Option<&CStr>, counts: bool) {
         }
         SLOT.head.magic[1].store(MAGIC[1], Relaxed);
         SLOT.head.magic[0].store(MAGIC[0], Relaxed);
+        generation::begin_to_report();
+        end_predecessors(file, process, (place - PAGE as u64) / size_of::<Slot>() as u64);
         if counts {
+            SLOT.head.first_map.store(write_map() as u64, Relaxed);
             // Open for `qspin stat`, where no program looks for it.
             let high = [file, libc::F_DUPFD_CLOEXEC as u64, HIGH];
             // SAFETY: numbers only.
@@ -343,19 +419,17 @@ pub(crate) fn begin(report: Option<&CStr>, counts: bool) {
     unsafe { system_call(libc::SYS_close, [file]) };
 }
 
-/// Writes down what lies where in this process's memory, so that addresses can be named when it is gone.
-pub(crate) fn end() {
-    if !is_on() {
-        return;
-    }
+/// Writes down what lies where in this process's memory, so that addresses can be named when it is gone. Returns
+/// how long that is.
+fn write_map() -> usize {
     let path = c"/proc/self/maps".as_ptr() as u64;
+    let mut length = 0;
     // SAFETY: a path that ends with a zero; a place of the size that is given, which nobody else uses.
     unsafe {
         let file = system_call(libc::SYS_open, [path, libc::O_RDONLY as u64, 0]);
         if file < 0 {
-            return;
+            return 0;
         }
-        let mut length = 0;
         while length < MAP {
             let rest = SLOT.map.get().cast::<u8>().add(length) as u64;
             let read = system_call(libc::SYS_read, [file as u64, rest, (MAP - length) as u64]);
@@ -365,6 +439,35 @@ pub(crate) fn end() {
             length += read as usize;
         }
         system_call(libc::SYS_close, [file as u64]);
-        SLOT.head.map_length.store(length as u64, Relaxed);
+    }
+    length
+}
+
+/// The process ends: its map is what holds.
+pub(crate) fn end() {
+    if is_on() {
+        SLOT.head.map_length.store(write_map() as u64, Relaxed);
+    }
+}
+
+/// A program that executed this one has not ended, and this process's map is not its own: the map with which it
+/// began is what holds in its slot.
+fn end_predecessors(file: u64, process: u64, slots: u64) {
+    let at = |slot: u64, field: usize| PAGE as u64 + slot * size_of::<Slot>() as u64 + field as u64;
+    let access = |number, place: u64, value: &mut u64| {
+        let arguments = [file, core::ptr::from_mut(value) as u64, 8, place];
+        // SAFETY: eight bytes of this frame.
+        unsafe { system_call(number, arguments) == 8 }
+    };
+    for slot in 0..slots {
+        let [mut number, mut ended, mut first] = [0; 3];
+        if access(libc::SYS_pread64, at(slot, offset_of!(Head, process)), &mut number)
+            && number == process
+            && access(libc::SYS_pread64, at(slot, offset_of!(Head, map_length)), &mut ended)
+            && ended == 0
+            && access(libc::SYS_pread64, at(slot, offset_of!(Head, first_map)), &mut first)
+        {
+            access(libc::SYS_pwrite64, at(slot, offset_of!(Head, map_length)), &mut first);
+        }
     }
 }

@@ -3,6 +3,8 @@
 //! An error of the library shows as a difference; an error in a program shows in both. Only of what a child of
 //! `fork` finds is more asked than the C library does, whose reader-writer locks do not survive one.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
@@ -129,6 +131,79 @@ fn nothing_is_lost_when_many_threads_lock_wait_and_give_up() {
 #[test]
 fn a_cancelled_wait_has_the_mutex_and_takes_no_signal() {
     compare("cancel", &[], &LOCKS[..2]);
+}
+
+#[test]
+fn what_was_released_or_has_signalled_is_not_touched() {
+    compare("released", &[], LOCKS);
+    compare("signals", &[], &LOCKS[..2]);
+}
+
+#[test]
+fn a_wait_that_is_refused_takes_no_signal() {
+    let directory = tempfile::tempdir().unwrap();
+    for compiler in compilers() {
+        let program = compile(compiler, "signals", &directory, &[]);
+        let output = run(&program, &["refused"], &with_lock(LOCKS[0]));
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(said, "refused: 0 lost, 0 wrong, often\n", "{compiler}");
+    }
+}
+
+/// The fields of a slot in the library's file, as `qspin run` reads them.
+fn slot(report: &Path, number: u64) -> [u64; 3] {
+    let text = File::open(report).unwrap();
+    let at = 4096 + number * SLOT;
+    [16, 40 + 8, 88].map(|field| {
+        let mut bytes = [0; 8];
+        text.read_exact_at(&mut bytes, at + field).unwrap();
+        u64::from_ne_bytes(bytes)
+    })
+}
+const SLOT: u64 = 4096 + 2048 * 1024 + (1 << 17);
+
+#[test]
+fn a_child_writes_nothing_and_an_executed_program_ends_the_one_before() {
+    let directory = tempfile::tempdir().unwrap();
+    let report = directory.path().join("report");
+    File::create(&report).unwrap().set_len(4096 + 64 * SLOT).unwrap();
+    let Some(compiler) = compilers().pop() else { return };
+    let program = compile(compiler, "executes", &directory, &[]);
+    let environment = [
+        ("LD_PRELOAD", library().to_str().unwrap()),
+        ("QSPIN_PRELOAD_REPORT", report.to_str().unwrap()),
+        ("QSPIN_PRELOAD_STATS", "1"),
+    ];
+    run(&program, &[], &environment);
+    // The program's own `timeout` and `env` are not loaded with the library.
+    let [first, robust, map] = slot(&report, 0);
+    let [second, _, other_map] = slot(&report, 1);
+    assert_eq!(first, second, "one process, two programs");
+    assert_eq!(robust, 1, "one by the program, none by its child");
+    assert!(map > 0 && other_map > 0);
+    let mut text = vec![0; map as usize];
+    let of_first = 4096 + 4096 + 2048 * 1024;
+    File::open(&report).unwrap().read_exact_at(&mut text, of_first).unwrap();
+    assert!(String::from_utf8_lossy(&text).contains("executes-"), "the map of the first program");
+}
+
+/// A C library whose condition variables have their marks elsewhere, as from version 2.41 on.
+#[test]
+fn the_marks_of_condition_variables_are_found_wherever_they_are() {
+    let directory = tempfile::tempdir().unwrap();
+    let versions = directory.path().join("versions");
+    std::fs::write(&versions, "GLIBC_2.3.2 { pthread_cond_init; };\n").unwrap();
+    let script = format!("-Wl,--version-script={}", versions.display());
+    for compiler in compilers() {
+        let other = compile(compiler, "marks", &directory, &["-shared", "-fPIC", &script]);
+        let program = compile(compiler, "clocks", &directory, &[]);
+        let bare = run(&program, &[], &[]);
+        let preload = format!("{}:{}", library().display(), other.display());
+        for preload in [library().to_str().unwrap(), &preload] {
+            let interposed = run(&program, &[], &[("LD_PRELOAD", preload)]);
+            must_be_the_same(&bare, &interposed, preload);
+        }
+    }
 }
 
 #[test]

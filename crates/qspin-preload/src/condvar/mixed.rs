@@ -15,7 +15,7 @@ use crate::mutex;
 /// A wait that was cancelled in the C library, which has its own mutex back.
 unsafe extern "C" fn cancelled_mixed(mutex: *mut c_void) {
     // SAFETY: the mutex of the wait, which the program keeps in place meanwhile.
-    let _ = unsafe { mutex::lock(mutex.cast(), 0) };
+    let _ = unsafe { mutex::take_back(mutex.cast(), 0) };
 }
 
 /// The longest sleep of a wait for a signal that may be lost.
@@ -37,7 +37,7 @@ pub(super) unsafe fn wait_mixed(
         let given = deadline.as_ref();
         let soon = Deadline::at_most(given, LOST_SIGNAL_NS);
         real::pthread_mutex_lock(own.as_mut_ptr());
-        let refused = mutex::unlock(mutex);
+        let refused = mutex::lend(mutex);
         if refused != 0 {
             real::pthread_mutex_unlock(own.as_mut_ptr());
             return refused;
@@ -50,7 +50,7 @@ pub(super) unsafe fn wait_mixed(
             &raw const soon.time,
         );
         _pthread_cleanup_pop(cleanup.as_mut_ptr(), 0);
-        let locked = mutex::lock(mutex, site);
+        let locked = mutex::take_back(mutex, site);
         if locked != 0 {
             return locked;
         }

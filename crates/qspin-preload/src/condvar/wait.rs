@@ -74,7 +74,7 @@ unsafe extern "C" fn cancelled(waiter: *mut c_void) {
     // is to have it back.
     unsafe {
         give_up(waiter);
-        let _ = mutex::lock((*waiter).mutex, (*waiter).site);
+        let _ = mutex::take_back((*waiter).mutex, (*waiter).site);
     }
 }
 
@@ -160,7 +160,7 @@ unsafe fn wait_served(
         });
         libc::sem_init(&raw mut (*waiter).semaphore, 0, 0);
         at(condvar).enter(waiter);
-        let refused = mutex::unlock(mutex);
+        let refused = mutex::lend(mutex);
         if refused != 0 {
             give_up(waiter);
             errno.restore();
@@ -173,7 +173,7 @@ unsafe fn wait_served(
             // The signal came with the deadline.
             result = 0;
         }
-        let locked = mutex::lock(mutex, site);
+        let locked = mutex::take_back(mutex, site);
         errno.restore();
         if locked != 0 { locked } else { result }
     }

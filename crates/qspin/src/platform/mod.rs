@@ -17,7 +17,8 @@ pub mod interrupt;
 mod rseq;
 pub mod run_status;
 mod sleep;
-pub(crate) mod syscall;
+#[doc(hidden)]
+pub mod syscall;
 pub mod topology;
 pub mod urgency;
 

@@ -1,4 +1,4 @@
-//! A system call without the C library's `errno`.
+//! A system call without the C library's `errno`: for this crate, and for the one that interposes locks.
 //!
 //! # Invariants
 //! * **E1** `errno` stays as it was: a lock may be taken between a failing call of the program and
@@ -12,7 +12,7 @@ use core::arch::asm;
 /// # Safety
 /// As that system call with those arguments.
 #[cold]
-pub(crate) unsafe fn syscall<const N: usize>(number: i64, arguments: [u64; N]) -> i64 {
+pub unsafe fn syscall<const N: usize>(number: i64, arguments: [u64; N]) -> i64 {
     let mut given = [0; 6];
     given[..N].copy_from_slice(&arguments);
     let result;
