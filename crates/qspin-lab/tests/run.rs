@@ -237,11 +237,7 @@ fn who_executes_another_program_or_crashes_has_a_table_all_the_same() {
     let text = said(&output);
     assert_eq!(output.status.code(), Some(128 + libc::SIGSEGV), "{text}");
     assert!(text.contains("the_hot_place in crashing"), "{text}");
-    assert_eq!(
-        text.matches("mutexes are served by").count(),
-        2,
-        "the shell, and what it became: {text}"
-    );
+    assert!(text.contains("processes that took no lock: 1\n"), "the shell: {text}");
 }
 
 #[test]

@@ -58,8 +58,10 @@ pub(super) struct Process {
     /// In the order of [`REASONS`].
     pub(super) left: [u64; 6],
     pub(super) locks: Vec<Lock>,
-    /// Its map of memory at its end.
+    /// Its map of memory at its end; empty if it ended without one.
     pub(super) map: String,
+    /// That with which it began.
+    pub(super) first_map: String,
 }
 
 /// What a lock did.
@@ -183,8 +185,12 @@ pub(super) fn read_slot(file: &File, slot: u64) -> Result<Option<Process>, Failu
         let each = rows.chunks_exact(ROW as usize).enumerate();
         locks = each.filter_map(|(place, row)| Lock::of(row, place == 0)).collect();
     }
-    let mut map = vec![0; number(&head, 88).min(MAP) as usize];
+    // The second is written over the first.
+    let mut map = vec![0; number(&head, 88).max(number(&head, 128)).min(MAP) as usize];
     file.read_exact_at(&mut map, at + PAGE + ROWS * ROW).context(PROBLEM)?;
+    let map = String::from_utf8_lossy(&map).into_owned();
+    let (map, first_map) =
+        if number(&head, 88) > 0 { (map, String::new()) } else { (String::new(), map) };
     let lock = head[96..128].split(|byte| *byte == 0).next().unwrap_or_default();
     let mut left = [0; 6];
     for (place, left) in left.iter_mut().enumerate() {
@@ -198,7 +204,8 @@ pub(super) fn read_slot(file: &File, slot: u64) -> Result<Option<Process>, Failu
         lost: number(&head, 32),
         left,
         locks,
-        map: String::from_utf8_lossy(&map).into_owned(),
+        map,
+        first_map,
     }))
 }
 

@@ -18,15 +18,28 @@ const SHOWN: usize = 12;
 
 /// The locks of each process that loaded the library.
 pub(super) fn text(report: &Report, maps: &Maps) -> String {
-    let counting = || report.processes.iter().filter(|process| process.counts);
-    let many = counting().count() > 1;
-    let mut text: String = counting()
+    let mut shown: Vec<_> = report.processes.iter().filter(|process| process.counts).collect();
+    let all = shown.len();
+    if all > 1 {
+        // Shells, mostly.
+        shown.retain(|process| {
+            !process.locks.is_empty() || process.left.iter().any(|left| *left > 0)
+        });
+    }
+    let mut text: String = shown
+        .iter()
         .map(|process| {
-            let map = if process.map.is_empty() { maps.of(process.slot) } else { &process.map };
-            let head = if many { format!("process {}: ", process.number) } else { String::new() };
+            // The latest that there is: libraries come while a program runs.
+            let maps = [process.map.as_str(), maps.of(process.slot), &process.first_map];
+            let map = maps.into_iter().find(|map| !map.is_empty()).unwrap_or_default();
+            let head =
+                if all > 1 { format!("process {}: ", process.number) } else { String::new() };
             head + &text_of(process, map)
         })
         .collect();
+    if all > shown.len() {
+        text += &format!("processes that took no lock: {}\n", all - shown.len());
+    }
     if report.without_slot > 0 {
         text += &format!(
             "and {} more processes, which were not counted: there is room for {}\n",
