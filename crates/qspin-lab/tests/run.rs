@@ -203,6 +203,14 @@ fn a_signal_goes_to_the_program_unless_it_comes_from_there() {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGUSR1] {
         let mut ran = Command::new(qspin());
         ran.args(["run", "--", "sh", "-c", script]).stdout(Stdio::piped());
+        // In the background of a script it is ignored, and stays so.
+        // SAFETY: an async-signal-safe function.
+        unsafe {
+            ran.pre_exec(move || {
+                libc::signal(signal, libc::SIG_DFL);
+                Ok(())
+            });
+        }
         let mut ran = ran.spawn().unwrap();
         let mut lines = BufReader::new(ran.stdout.take().unwrap()).lines();
         assert_eq!(lines.next().unwrap().unwrap(), "ready");

@@ -124,6 +124,14 @@ impl Launch<'_> {
         }
         let began = Instant::now();
         let held = Held::signals();
+        let before = held.0;
+        // SAFETY: an async-signal-safe function, on a copy of a set that is valid.
+        unsafe {
+            command.pre_exec(move || {
+                libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, core::ptr::null_mut());
+                Ok(())
+            });
+        }
         let mut child = command.spawn().map_err(|why| {
             Failure::usage(format!("cannot run `{}`: {why}", self.program.display()))
         })?;
@@ -219,7 +227,7 @@ const FORWARDED: [libc::c_int; 7] = [
     libc::SIGWINCH,
 ];
 
-/// While it lives, signals wait: until there is a child that they can go to. The child does not inherit that.
+/// While it lives, signals wait: until there is a child that they can go to. The child is not to inherit that.
 struct Held(libc::sigset_t);
 
 impl Held {
