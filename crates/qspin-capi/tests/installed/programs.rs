@@ -19,6 +19,7 @@ const PROGRAMS: &[(&str, &[&str], &str)] = &[
     ("tests/c/locks.c", &["-x", "c++", "-std=c++17"], "every lock does what the header says\n"),
     ("tests/c/defaults.c", &C, "the defaults do what the header says\n"),
     ("tests/c/defaults.c", &["-x", "c++", "-std=c++17"], "the defaults do what the header says\n"),
+    ("tests/c/inline_cost.c", &C, " ns\n"),
     ("tests/c/names.c", &C, "every name means what it says\n"),
     ("tests/c/names.c", &["-x", "c++", "-std=c++17"], "every name means what it says\n"),
     ("tests/c/classes.cpp", &CPP, "every class is a lock\n"),
