@@ -231,7 +231,11 @@ pub(crate) fn try_fast(words: &Words) -> bool {
         return true;
     }
     be_ordinary_if_not();
-    try_of(chosen(), words)
+    match chosen() {
+        // Found by one comparison, where the others are looked up.
+        DEFAULT => try_of(DEFAULT, words),
+        other => try_of(other, words),
+    }
 }
 
 #[inline(always)]
@@ -262,6 +266,10 @@ pub(crate) fn unlock(words: &Words, before: impl FnOnce()) {
         // C2.
         words[0].store(0, Relaxed);
         return;
+    }
+    if choice == DEFAULT && matches!(DEFAULT.form(), Form::Marked) {
+        // The release of one that nobody holds has no effect.
+        return unlock_of(DEFAULT, words);
     }
     if !is_locked_of(choice, words) {
         return;

@@ -39,8 +39,16 @@ const SITES: usize = 4;
 const MAP: usize = 1 << 17;
 /// Processes that find a slot.
 const SLOTS: u32 = 64;
-/// One hold in so many is measured.
+/// Of the first acquisitions of a lock the hold of one in so many is measured, of later ones that of one in more: two
+/// looks at the clock and three cache lines.
 const SAMPLE: u64 = 16;
+const EARLY: u64 = 1024;
+const LATE_SAMPLE: u64 = 128;
+
+#[inline(always)]
+fn is_sampled(acquisitions: u64) -> bool {
+    acquisitions % SAMPLE == 1 && (acquisitions < EARLY || acquisitions % LATE_SAMPLE == 1)
+}
 
 /// Why an object was left to the C library.
 #[derive(Clone, Copy)]
@@ -253,7 +261,7 @@ impl Seat {
 #[inline]
 pub(crate) fn taken(seat: &Seat, address: usize, site: usize) {
     let row = seat.row(address);
-    if add(&row.acquisitions, 1) % SAMPLE == 1 {
+    if is_sampled(add(&row.acquisitions, 1)) {
         sample(seat, row, site);
     }
 }
@@ -281,7 +289,7 @@ pub(crate) fn taken_late(seat: &Seat, address: usize, site: usize, since: u64) {
     let bucket = &row.waits[bucket(waited)];
     bucket.store(bucket.load(Relaxed).wrapping_add(1), Relaxed);
     note_site(row, site);
-    if add(&row.acquisitions, 1) % SAMPLE == 1 {
+    if is_sampled(add(&row.acquisitions, 1)) {
         seat.measure(row, now);
     }
 }

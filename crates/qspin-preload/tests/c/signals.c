@@ -147,7 +147,7 @@ static void refused(void) {
     pthread_t thread;
     sigaction(SIGTRAP, &action, NULL);
     pthread_create(&thread, NULL, waits_again, NULL);
-    for (at = 1; at < 400; at += 2) {
+    for (at = 1; at < 400; at += 3) {
         int before = done;
         steps = tried = waiting = 0;
         __asm__ volatile("pushfq; orq $0x100, (%%rsp); popfq" ::: "memory", "cc");
