@@ -199,13 +199,10 @@ impl RwLock {
             if state & COUNT == 0 {
                 continue;
             }
-            // R1.
-            if state & WRITERS_WAIT == 0
-                && self
-                    .state
-                    .compare_exchange(state, state | WRITERS_WAIT, SeqCst, Relaxed)
-                    .is_err()
-            {
+            // R1. Also where the mark is there: the last of those who waited may have taken it away since it was seen,
+            // before this one was counted.
+            let marked = state | WRITERS_WAIT;
+            if self.state.compare_exchange(state, marked, SeqCst, Relaxed).is_err() {
                 continue;
             }
             if self.sleep(state, WRITERS, deadline) == Woken::Late {
