@@ -29,9 +29,34 @@
 #define QSPIN_NOEXCEPT
 #endif
 
-/* The names QSPIN_INIT, qspin_mutex_*, qspin_rwlock_* and qspin_cond_* are kept free for a default mutex,
-   reader-writer lock and condition variable, which do not exist yet. */
 
+/**
+ * The default mutex: released by a plain store; waiters look, yield, then sleep, and nobody is
+ * forgotten. For loads that nobody knows beforehand.
+ *
+ * 4 bytes; a new lock is all zeros. It owns nothing, and while nobody holds it or waits for it, it may
+ * be moved as bytes.
+ */
+typedef struct qspin_mutex_t {
+    /**
+     * The library's; do not touch.
+     */
+    uint32_t qspin_private[1];
+} qspin_mutex_t;
+
+/**
+ * The default reader-writer lock: a writer closes it to further readers, so neither starves;
+ * waiters look, yield, then sleep.
+ *
+ * 8 bytes; a new lock is all zeros. It owns nothing, and while nobody holds it or waits for it, it may
+ * be moved as bytes.
+ */
+typedef struct qspin_rwlock_t {
+    /**
+     * The library's; do not touch.
+     */
+    uint32_t qspin_private[2];
+} qspin_rwlock_t;
 
 /**
  * The queued spinlock: first come, first served; each waiter spins on a cache line of its own. For
@@ -232,9 +257,190 @@ typedef struct qspin_queued_rw_t {
     uint32_t qspin_private[2];
 } qspin_queued_rw_t;
 
+/**
+ * The condition variable of the default mutex.
+ *
+ * 16 bytes; a new one is all zeros. It owns nothing, and while nobody waits for it, it may be moved as bytes.
+ * After a broadcast one is woken, and the others when they can have the mutex.
+ */
+typedef struct qspin_cond_t {
+    /**
+     * The library's; do not touch.
+     */
+    uint64_t qspin_private[2];
+} qspin_cond_t;
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
+
+/**
+ * Makes `*lock` a free lock: as `= QSPIN_MUTEX_INIT`. Cannot fail.
+ *
+ * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
+ *
+ * Precondition: `lock` points to memory for a lock, which nobody else uses.
+ */
+void qspin_mutex_init(struct qspin_mutex_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Says that `*lock` is no longer used. Optional: a lock owns nothing.
+ *
+ * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+int qspin_mutex_destroy(struct qspin_mutex_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Acquires the lock; waits as long as that takes. Cannot fail. Not recursive: who holds it and locks it
+ * again waits for ever.
+ *
+ * Thread-safe. Async-signal-safe, if the code that the handler interrupts neither holds this lock nor
+ * is acquiring it. Not a cancellation point.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+void qspin_mutex_lock(struct qspin_mutex_t *lock)
+QSPIN_NOEXCEPT;
+
+/**
+ * Acquires the lock if that takes no waiting.
+ *
+ * Returns 0, or EBUSY if it was not to be had at once.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+int qspin_mutex_trylock(struct qspin_mutex_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Releases the lock, which the caller holds; if nobody holds it, what happens to this lock is undefined.
+ * Cannot fail. The lock may be freed by its next holder while this still returns.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock that the caller holds.
+ */
+void qspin_mutex_unlock(struct qspin_mutex_t *lock)
+QSPIN_NOEXCEPT;
+
+/**
+ * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+bool qspin_mutex_is_locked(const struct qspin_mutex_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Makes `*lock` a free lock: as `= QSPIN_RWLOCK_INIT`. Cannot fail.
+ *
+ * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
+ *
+ * Precondition: `lock` points to memory for a lock, which nobody else uses.
+ */
+void qspin_rwlock_init(struct qspin_rwlock_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Says that `*lock` is no longer used. Optional: a lock owns nothing.
+ *
+ * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+int qspin_rwlock_destroy(struct qspin_rwlock_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Acquires the lock for reading; waits as long as that takes. Cannot fail. Not recursive: who holds it
+ * for reading and locks it again waits for ever if a writer has come to wait in between.
+ *
+ * Thread-safe. Async-signal-safe, if the code that the handler interrupts neither holds this lock for
+ * writing nor is acquiring it; where that may hold it for reading, between qspin_handler_enter() and
+ * qspin_handler_leave() only. Not a cancellation point.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+void qspin_rwlock_rdlock(struct qspin_rwlock_t *lock)
+QSPIN_NOEXCEPT;
+
+/**
+ * Acquires the lock for reading if that takes no waiting.
+ *
+ * Returns 0, or EBUSY if it was not to be had at once.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+int qspin_rwlock_tryrdlock(struct qspin_rwlock_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Ends a reading acquisition of the caller; without one, what happens to this lock is undefined.
+ * Cannot fail.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock that the caller holds for reading.
+ */
+void qspin_rwlock_rdunlock(struct qspin_rwlock_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Acquires the lock for writing; waits as long as that takes. Cannot fail. Not recursive.
+ *
+ * Thread-safe. Async-signal-safe, if the code that the handler interrupts neither holds this lock nor
+ * is acquiring it. Not a cancellation point.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+void qspin_rwlock_wrlock(struct qspin_rwlock_t *lock)
+QSPIN_NOEXCEPT;
+
+/**
+ * Acquires the lock for writing if that takes no waiting.
+ *
+ * Returns 0, or EBUSY if it was not to be had at once.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+int qspin_rwlock_trywrlock(struct qspin_rwlock_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Ends a writing acquisition of the caller; without one, what happens to this lock is undefined.
+ * Cannot fail.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock that the caller holds for writing.
+ */
+void qspin_rwlock_wrunlock(struct qspin_rwlock_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Ends the acquisition of the caller, reading or writing: for code that was written for
+ * pthread_rwlock_unlock(). Cannot fail; the two functions that say which it is cost a look less.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock that the caller holds.
+ */
+void qspin_rwlock_unlock(struct qspin_rwlock_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Whether anybody holds the lock at this moment. Orders no memory access; cannot fail.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+bool qspin_rwlock_is_locked(const struct qspin_rwlock_t *lock) QSPIN_NOEXCEPT;
 
 /**
  * Makes `*lock` a free lock: as `= QSPIN_NATIVE_INIT`. Cannot fail.
@@ -1224,6 +1430,104 @@ void qspin_queued_rw_unlock(struct qspin_queued_rw_t *lock) QSPIN_NOEXCEPT;
 bool qspin_queued_rw_is_locked(const struct qspin_queued_rw_t *lock) QSPIN_NOEXCEPT;
 
 /**
+ * Acquires the mutex; waits for `nanoseconds` at most. UINT64_MAX is some centuries.
+ *
+ * Returns 0, or ETIMEDOUT if it was not to be had in that time.
+ *
+ * Thread-safe. Async-signal-safe, if the code that the handler interrupts neither holds this lock nor
+ * is acquiring it. Not a cancellation point.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+int qspin_mutex_lock_for(struct qspin_mutex_t *lock,
+                         uint64_t nanoseconds)
+QSPIN_NOEXCEPT;
+
+/**
+ * Acquires the lock for reading; waits for `nanoseconds` at most.
+ *
+ * Returns 0, or ETIMEDOUT if it was not to be had in that time.
+ *
+ * Thread-safe. Async-signal-safe, if the code that the handler interrupts neither holds this lock nor
+ * is acquiring it. Not a cancellation point.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+int qspin_rwlock_rdlock_for(struct qspin_rwlock_t *lock,
+                            uint64_t nanoseconds)
+QSPIN_NOEXCEPT;
+
+/**
+ * Acquires the lock for writing; waits for `nanoseconds` at most.
+ *
+ * Returns 0, or ETIMEDOUT if it was not to be had in that time.
+ *
+ * Thread-safe. Async-signal-safe, if the code that the handler interrupts neither holds this lock nor
+ * is acquiring it. Not a cancellation point.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+int qspin_rwlock_wrlock_for(struct qspin_rwlock_t *lock,
+                            uint64_t nanoseconds)
+QSPIN_NOEXCEPT;
+
+/**
+ * Makes `*cond` a condition variable that nobody waits for: as `= QSPIN_COND_INIT`. Cannot fail.
+ *
+ * Thread-safety: nobody else may use `*cond` meanwhile. Async-signal-safe.
+ *
+ * Precondition: `cond` points to memory for a condition variable, which nobody else uses.
+ */
+void qspin_cond_init(struct qspin_cond_t *cond) QSPIN_NOEXCEPT;
+
+/**
+ * Releases the mutex, waits for a notification, and acquires the mutex again. It may end without a
+ * notification: look again at what is waited for. Cannot fail.
+ *
+ * Thread-safe. Not async-signal-safe. Not a cancellation point.
+ *
+ * Precondition: `cond` points to a condition variable and `mutex` to a lock that the caller holds.
+ */
+void qspin_cond_wait(struct qspin_cond_t *cond, struct qspin_mutex_t *mutex) QSPIN_NOEXCEPT;
+
+/**
+ * As qspin_cond_wait(), for `nanoseconds` at most, and until the mutex is to be had again.
+ *
+ * Returns 0, or ETIMEDOUT if it has waited so long. The mutex is held in either case.
+ *
+ * Thread-safe. Not async-signal-safe. Not a cancellation point.
+ *
+ * Precondition: `cond` points to a condition variable and `mutex` to a lock that the caller holds.
+ */
+int qspin_cond_wait_for(struct qspin_cond_t *cond,
+                        struct qspin_mutex_t *mutex,
+                        uint64_t nanoseconds)
+QSPIN_NOEXCEPT;
+
+/**
+ * Wakes one of those who wait, if there are any. Cannot fail. Whoever wakes may free the condition variable
+ * while this still returns.
+ *
+ * Thread-safe. Async-signal-safe, if the code that the handler interrupts is not in a function of this
+ * condition variable.
+ *
+ * Precondition: `cond` points to a condition variable.
+ */
+void qspin_cond_signal(struct qspin_cond_t *cond)
+QSPIN_NOEXCEPT;
+
+/**
+ * Wakes all who wait. Cannot fail. Whoever wakes may free the condition variable while this still returns.
+ *
+ * Thread-safe. Async-signal-safe, if the code that the handler interrupts is not in a function of this
+ * condition variable.
+ *
+ * Precondition: `cond` points to a condition variable.
+ */
+void qspin_cond_broadcast(struct qspin_cond_t *cond)
+QSPIN_NOEXCEPT;
+
+/**
  * Chooses anew what qspin_select_t is, by what is known of the machine now and what the program says
  * here: `threads`, how many of its threads will lock, or 0 if that is not known; `dedicated`, whether the
  * CPUs are its alone: 1 if so, 0 if not, -1 if that is not known. What QSPIN_LOCK, QSPIN_THREADS and
@@ -1495,6 +1799,8 @@ QSPIN_NOEXCEPT;
 #endif  /* QSPIN_H */
 
 /* Initialisers: `static qspin_native_t lock = QSPIN_NATIVE_INIT;`. All zeros, as static memory is. */
+#define QSPIN_MUTEX_INIT             { { 0 } }
+#define QSPIN_RWLOCK_INIT            { { 0 } }
 #define QSPIN_NATIVE_INIT            { { 0 } }
 #define QSPIN_PARAVIRT_INIT          { { 0 } }
 #define QSPIN_PARAVIRT_STEALING_INIT { { 0 } }
@@ -1510,31 +1816,37 @@ QSPIN_NOEXCEPT;
 #define QSPIN_SIMPLE_INIT            { { 0 } }
 #define QSPIN_SELECT_INIT            { { 0 } }
 #define QSPIN_QUEUED_RW_INIT         { { 0 } }
+#define QSPIN_COND_INIT { { 0 } }
+/* That of the default mutex. */
+#define QSPIN_INIT QSPIN_MUTEX_INIT
 
 /* The layout that the library was built with. */
 #if defined(__cplusplus) && __cplusplus >= 201103L
-#define QSPIN_LAYOUT(type, size) \
-    static_assert(sizeof(type) == (size) && alignof(type) == 4, "the layout of " #type)
+#define QSPIN_LAYOUT(type, size, align) \
+    static_assert(sizeof(type) == (size) && alignof(type) == (align), "the layout of " #type)
 #elif !defined(__cplusplus) && defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
-#define QSPIN_LAYOUT(type, size) \
-    _Static_assert(sizeof(type) == (size) && _Alignof(type) == 4, "the layout of " #type)
+#define QSPIN_LAYOUT(type, size, align) \
+    _Static_assert(sizeof(type) == (size) && _Alignof(type) == (align), "the layout of " #type)
 #endif
 #ifdef QSPIN_LAYOUT
-QSPIN_LAYOUT(qspin_native_t, 4);
-QSPIN_LAYOUT(qspin_paravirt_t, 4);
-QSPIN_LAYOUT(qspin_paravirt_stealing_t, 4);
-QSPIN_LAYOUT(qspin_paravirt_queued_t, 4);
-QSPIN_LAYOUT(qspin_paravirt_ticket_t, 4);
-QSPIN_LAYOUT(qspin_cna_t, 4);
-QSPIN_LAYOUT(qspin_cna_paravirt_t, 4);
-QSPIN_LAYOUT(qspin_ticket_t, 4);
-QSPIN_LAYOUT(qspin_mcs_t, 8);
-QSPIN_LAYOUT(qspin_backoff_t, 4);
-QSPIN_LAYOUT(qspin_tas_t, 4);
-QSPIN_LAYOUT(qspin_yielding_t, 4);
-QSPIN_LAYOUT(qspin_simple_t, 4);
-QSPIN_LAYOUT(qspin_select_t, 4);
-QSPIN_LAYOUT(qspin_queued_rw_t, 8);
+QSPIN_LAYOUT(qspin_mutex_t, 4, 4);
+QSPIN_LAYOUT(qspin_rwlock_t, 8, 4);
+QSPIN_LAYOUT(qspin_native_t, 4, 4);
+QSPIN_LAYOUT(qspin_paravirt_t, 4, 4);
+QSPIN_LAYOUT(qspin_paravirt_stealing_t, 4, 4);
+QSPIN_LAYOUT(qspin_paravirt_queued_t, 4, 4);
+QSPIN_LAYOUT(qspin_paravirt_ticket_t, 4, 4);
+QSPIN_LAYOUT(qspin_cna_t, 4, 4);
+QSPIN_LAYOUT(qspin_cna_paravirt_t, 4, 4);
+QSPIN_LAYOUT(qspin_ticket_t, 4, 4);
+QSPIN_LAYOUT(qspin_mcs_t, 8, 4);
+QSPIN_LAYOUT(qspin_backoff_t, 4, 4);
+QSPIN_LAYOUT(qspin_tas_t, 4, 4);
+QSPIN_LAYOUT(qspin_yielding_t, 4, 4);
+QSPIN_LAYOUT(qspin_simple_t, 4, 4);
+QSPIN_LAYOUT(qspin_select_t, 4, 4);
+QSPIN_LAYOUT(qspin_queued_rw_t, 8, 4);
+QSPIN_LAYOUT(qspin_cond_t, 16, 8);
 #undef QSPIN_LAYOUT
 #endif
 

@@ -28,6 +28,7 @@
 
 mod admit;
 mod counting;
+pub mod defaults;
 pub mod edge;
 mod exclude;
 pub mod general;

@@ -26,12 +26,22 @@ const fn lock(name: &'static str, about: &'static str) -> Lock {
     Lock { name, about, words: 1, kind: Kind::Excludes }
 }
 
-/// Every lock.
-///
-/// The default mutex, reader-writer lock and condition variable will stand first, as `qspin_mutex_t`,
-/// `qspin_rwlock_t` and `qspin_cond_t`; these names, and `QSPIN_INIT`, are kept free for them. The first
-/// two are an entry here, the condition variable a file beside `select.rs`.
+/// Every lock, the defaults first. What they can beyond this, and their condition variable, is in `defaults.rs`.
 pub const LOCKS: &[Lock] = &[
+    lock(
+        "mutex",
+        "The default mutex: released by a plain store; waiters look, yield, then sleep, and nobody is \
+         forgotten. For loads that nobody knows beforehand.",
+    ),
+    Lock {
+        words: 2,
+        kind: Kind::AdmitsReaders,
+        ..lock(
+            "rwlock",
+            "The default reader-writer lock: a writer closes it to further readers, so neither starves; \
+             waiters look, yield, then sleep.",
+        )
+    },
     lock(
         "native",
         "The queued spinlock: first come, first served; each waiter spins on a cache line of its own. \

@@ -32,9 +32,6 @@ fn begin() -> String {
 #else
 #define QSPIN_NOEXCEPT
 #endif
-
-/* The names QSPIN_INIT, qspin_mutex_*, qspin_rwlock_* and qspin_cond_* are kept free for a default mutex,
-   reader-writer lock and condition variable, which do not exist yet. */
 "
     )
 }
@@ -52,23 +49,28 @@ fn end() -> String {
         writeln!(text, "#define {name:<width$} {{ {{ 0 }} }}", width = wide + 11).unwrap();
     }
     text.push_str(
-        "\n\
+        "\
+#define QSPIN_COND_INIT { { 0 } }
+/* That of the default mutex. */
+#define QSPIN_INIT QSPIN_MUTEX_INIT
+
 /* The layout that the library was built with. */
 #if defined(__cplusplus) && __cplusplus >= 201103L
-#define QSPIN_LAYOUT(type, size) \\
-    static_assert(sizeof(type) == (size) && alignof(type) == 4, \"the layout of \" #type)
+#define QSPIN_LAYOUT(type, size, align) \\
+    static_assert(sizeof(type) == (size) && alignof(type) == (align), \"the layout of \" #type)
 #elif !defined(__cplusplus) && defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
-#define QSPIN_LAYOUT(type, size) \\
-    _Static_assert(sizeof(type) == (size) && _Alignof(type) == 4, \"the layout of \" #type)
+#define QSPIN_LAYOUT(type, size, align) \\
+    _Static_assert(sizeof(type) == (size) && _Alignof(type) == (align), \"the layout of \" #type)
 #endif
 #ifdef QSPIN_LAYOUT
 ",
     );
     for lock in LOCKS {
-        text.push_str(&fill("QSPIN_LAYOUT(qspin_{name}_t, {size});\n", lock));
+        text.push_str(&fill("QSPIN_LAYOUT(qspin_{name}_t, {size}, 4);\n", lock));
     }
     text.push_str(
         "\
+QSPIN_LAYOUT(qspin_cond_t, 16, 8);
 #undef QSPIN_LAYOUT
 #endif
 
@@ -127,7 +129,7 @@ fn generated() -> String {
     let directory = tempfile::tempdir().unwrap();
     let mut builder = Builder::new().with_config(configuration());
     let locks = Path::new(env!("OUT_DIR")).join("locks.rs");
-    let sources = ["select", "statistics", "tunables", "general"]
+    let sources = ["defaults", "select", "statistics", "tunables", "general"]
         .map(|module| here.join("src").join(module).with_extension("rs"));
     for source in [&locks].into_iter().chain(&sources) {
         let copy = directory.path().join(source.file_name().unwrap());
@@ -182,7 +184,7 @@ fn every_lock_has_its_class_its_test_and_its_line_in_the_manual() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let read = |file: &str| fs::read_to_string(here.join(file)).unwrap();
     let classes = read("include/qspin.hpp");
-    let tested = read("tests/c/every.h") + &read("tests/c/locks.c");
+    let tested = read("tests/c/every.h") + &read("tests/c/locks.c") + &read("tests/c/defaults.c");
     let manual = read("man/qspin.3");
     let functions = read("man/qspin_lock.3") + &read("man/qspin_rdlock.3");
     for lock in LOCKS {

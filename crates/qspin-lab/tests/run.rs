@@ -1,7 +1,9 @@
 //! `qspin run`: exit codes, what is refused and why, the table, the comparison.
 
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
 /// The command, with the library beside it.
@@ -88,7 +90,7 @@ fn bad_input_is_answered_in_one_line_with_what_would_be_right() {
         (&["--", "no-such-program-anywhere"], "PATH"),
         (&["--", "/etc/passwd"], "not executable"),
         (&["--", "/"], "name a program"),
-        (&["--lock", "moon", "--", "true"], "choose from paravirt"),
+        (&["--lock", "moon", "--", "true"], "choose from mutex"),
         (&["--tune", "moon=1", "--", "true"], "no tunable is called"),
         (&["--compare", "0", "--", "true"], "1 to 1000"),
         (&["--figure", "x", "--", "true"], "--compare"),
@@ -173,8 +175,155 @@ fn the_table_says_what_was_waited_for_where_and_what_was_left() {
         let row = row.unwrap_or_else(|| panic!("{text}"));
         assert!(row.contains("4000"), "every acquisition is counted: {text}");
         assert!(text.contains("left to the C library: 1 robust mutexes"), "{text}");
-        assert!(text.contains("served by paravirt;"), "{text}");
+        assert!(text.contains("served by mutex;"), "{text}");
     }
+}
+
+#[test]
+fn inside_another_run_the_inner_one_counts_and_the_stock_locks_are_stock() {
+    let qspin = qspin().to_str().unwrap();
+    let mapped = "grep -q libqspin_preload /proc/self/maps";
+    let output =
+        run(&["--lock", "native", "--", qspin, "run", "--lock", "cna", "--", "sh", "-c", "exit 6"]);
+    assert_eq!((output.status.code(), said(&output)), (Some(6), String::new()));
+    // Half of these runs are with the library: it says that the two differ in what they have in their memory.
+    let script = format!(
+        "{mapped} && echo with >&2 || echo without >&2; {mapped} && echo n: 2 || echo n: 1"
+    );
+    let inner = [qspin, "run", "--compare", "2", "--figure", "n:", "--", "sh", "-c", &script];
+    let output = run(&[&["--"], &inner[..]].concat());
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("2.000 [2.000, 2.000]"), "{text}{}", said(&output));
+}
+
+#[test]
+fn a_signal_goes_to_the_program_unless_it_comes_from_there() {
+    let script =
+        "trap 'echo heard; exit 7' INT TERM USR1; echo ready; while :; do sleep 0.01; done";
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGUSR1] {
+        let mut ran = Command::new(qspin());
+        ran.args(["run", "--", "sh", "-c", script]).stdout(Stdio::piped());
+        // In the background of a script it is ignored, and stays so.
+        // SAFETY: an async-signal-safe function.
+        unsafe {
+            ran.pre_exec(move || {
+                libc::signal(signal, libc::SIG_DFL);
+                Ok(())
+            });
+        }
+        let mut ran = ran.spawn().unwrap();
+        let mut lines = BufReader::new(ran.stdout.take().unwrap()).lines();
+        assert_eq!(lines.next().unwrap().unwrap(), "ready");
+        // SAFETY: a child that nobody has waited for.
+        unsafe { libc::kill(ran.id() as i32, signal) };
+        assert_eq!(lines.next().unwrap().unwrap(), "heard");
+        assert_eq!(ran.wait().unwrap().code(), Some(7), "{signal}");
+    }
+    // To its whole group, to which `qspin run` belongs: it hears that once.
+    let script = "trap 'echo heard' USR1; kill -USR1 0; sleep 0.2; exit 4";
+    let mut ran = Command::new(qspin());
+    ran.args(["run", "--", "sh", "-c", script]).process_group(0);
+    let output = ran.output().unwrap();
+    assert_eq!(output.status.code(), Some(4), "{}", said(&output));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "heard\n");
+}
+
+#[test]
+fn who_executes_another_program_or_crashes_has_a_table_all_the_same() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("crashing");
+    let crashes = CONTENDING
+        .replace("_exit(5)", "raise(SIGSEGV)")
+        .replace("#include", "#include <signal.h>\n#include");
+    let crashes =
+        crashes.replacen("#include <signal.h>\n#include <signal.h>", "#include <signal.h>", 1);
+    if !compile(&crashes, &["-O1"], &program) {
+        return;
+    }
+    let script = format!("exec {} x", program.display());
+    let output = run(&["--stats", "--", "sh", "-c", &script]);
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(128 + libc::SIGSEGV), "{text}");
+    assert!(text.contains("the_hot_place in crashing"), "{text}");
+    assert!(text.contains("processes that took no lock: 1\n"), "the shell: {text}");
+}
+
+#[test]
+fn more_processes_than_there_is_room_for_are_told_of() {
+    let script = "i=0; while [ $i -lt 66 ]; do /bin/true; i=$((i+1)); done";
+    let output = run(&["--stats", "--", "sh", "-c", script]);
+    let text = said(&output);
+    assert!(output.status.success(), "{text}");
+    assert!(
+        text.ends_with("and 3 more processes, which were not counted: there is room for 64\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn locks_of_a_running_program_are_shown_also_if_it_has_closed_its_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("closing");
+    let source = "#define _GNU_SOURCE\n#include <pthread.h>\n#include <unistd.h>\n\
+        static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;\n\
+        int main(void) {\n\
+            for (int i = 0; i < 99; i++) { pthread_mutex_lock(&lock); pthread_mutex_unlock(&lock); }\n\
+            for (int i = 3; i < 2000; i++) close(i);\n\
+            char line[16]; int length = 0;\n\
+            for (int pid = getpid(); pid; pid /= 10) line[sizeof line - 1 - ++length] = '0' + pid % 10;\n\
+            line[sizeof line - 1] = '\\n';\n\
+            (void)!write(1, line + sizeof line - 1 - length, length + 1);\n\
+            return (int)read(0, line, 1);\n\
+        }\n";
+    if !compile(source, &["-O1"], &program) {
+        return;
+    }
+    for (stats, shown) in [(&["--stats"][..], true), (&[], false)] {
+        let mut ran = Command::new(qspin());
+        ran.arg("run").args(stats).arg("--").arg(&program);
+        let mut ran =
+            ran.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut lines = BufReader::new(ran.stdout.take().unwrap()).lines();
+        let process = lines.next().unwrap().unwrap();
+        let output = Command::new(qspin()).args(["stat", &process]).output().unwrap();
+        drop(ran.stdin.take());
+        assert_eq!(ran.wait().unwrap().code(), Some(0));
+        if shown {
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert!(
+                text.contains("99") && text.contains("main in closing"),
+                "{text}{}",
+                said(&output)
+            );
+        } else {
+            assert_eq!(output.status.code(), Some(2));
+            assert!(said(&output).contains("with --stats"), "{}", said(&output));
+        }
+    }
+}
+
+#[test]
+fn an_interpreter_at_the_end_of_a_large_file_is_found() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("large");
+    if !compile("int main(void) { return 8; }", &[], &program) {
+        return;
+    }
+    // The name of the dynamic linker moves behind two megabytes, as tools do that change it.
+    let mut bytes = std::fs::read(&program).unwrap();
+    let number =
+        |bytes: &[u8], at: usize| u64::from_le_bytes(*bytes[at..at + 8].as_array().unwrap());
+    let first = number(&bytes, 32) as usize;
+    let segment = (0..16).map(|each| first + each * 56).find(|at| bytes[*at] == 3).unwrap();
+    let place = number(&bytes, segment + 8) as usize;
+    let name = bytes[place..place + number(&bytes, segment + 32) as usize].to_vec();
+    bytes.resize(2 << 20, 0);
+    let end = bytes.len() as u64;
+    bytes[segment + 8..segment + 16].copy_from_slice(&end.to_le_bytes());
+    bytes.extend(name);
+    std::fs::write(&program, bytes).unwrap();
+    let output = run(&["--", program.to_str().unwrap()]);
+    assert_eq!((output.status.code(), said(&output)), (Some(8), String::new()));
 }
 
 #[test]

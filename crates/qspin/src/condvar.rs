@@ -4,7 +4,9 @@ use crate::events::NoEvents;
 use crate::platform::Threads;
 
 /// The condition itself, a [`lock_api::RawCondvar`]. See [`qspin_core::condvar`].
-pub type RawCondvar = qspin_core::raw::RawCondvar<Threads<NoEvents>>;
+pub type RawCondvar = RawCondvarWith<NoEvents>;
+/// As [`RawCondvar`], for a mutex that counts its events in `E`: [`RawLockWith`](crate::mutex::RawLockWith).
+pub type RawCondvarWith<E> = qspin_core::raw::RawCondvar<Threads<E>>;
 
 /// A condition variable for [`Mutex`](crate::Mutex): sixteen bytes, `const`.
 ///

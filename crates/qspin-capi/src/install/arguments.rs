@@ -10,6 +10,8 @@ pub(crate) struct Arguments {
     pub(crate) prefix: PathBuf,
     /// The directory of the libraries, below it.
     pub(crate) libdir: PathBuf,
+    /// Cargo's profile for the command `qspin`; `None` if that is not wanted.
+    pub(crate) command: Option<String>,
 }
 
 /// What is asked for.
@@ -30,16 +32,21 @@ fn shown(text: &OsStr) -> String {
 pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Request, String> {
     const RIGHT: &str = "right would be --prefix DIR, with --libdir NAME or without";
     let mut arguments = arguments;
-    let (mut prefix, mut libdir) = (None, None);
+    let (mut prefix, mut libdir, mut profile, mut wants_command) = (None, None, None, true);
     while let Some(argument) = arguments.next() {
         if argument == "--help" || argument == "-h" {
             return Ok(Request::Help);
+        }
+        if argument == "--without-command" {
+            wants_command = false;
+            continue;
         }
         let written = argument.as_encoded_bytes();
         let at = written.iter().position(|&byte| byte == b'=');
         let place = match &written[..at.unwrap_or(written.len())] {
             b"--prefix" => &mut prefix,
             b"--libdir" => &mut libdir,
+            b"--profile" => &mut profile,
             _ => return Err(format!("unknown argument '{}'; {RIGHT}", shown(&argument))),
         };
         let value = match at {
@@ -70,7 +77,15 @@ pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Request
             "'{shown}' is not a directory below the prefix; right would be lib, lib64 or lib/x86_64-linux-gnu"
         ));
     }
-    Ok(Request::Install(Arguments { prefix, libdir: libdir.into() }))
+    let profile = profile.unwrap_or_else(|| "release".into());
+    let is_name =
+        |name: &&str| name.chars().all(|char| char.is_ascii_alphanumeric() || "_-".contains(char));
+    let Some(profile) = profile.to_str().filter(is_name) else {
+        let shown = shown(&profile);
+        return Err(format!("'{shown}' is no profile of cargo; right would be release, or dev"));
+    };
+    let command = wants_command.then(|| profile.to_owned());
+    Ok(Request::Install(Arguments { prefix, libdir: libdir.into(), command }))
 }
 
 #[cfg(test)]
@@ -83,14 +98,24 @@ mod tests {
 
     #[test]
     fn what_is_right_is_understood() {
-        let right =
-            Request::Install(Arguments { prefix: "/opt/a b".into(), libdir: "lib/x86".into() });
+        let right = Request::Install(Arguments {
+            prefix: "/opt/a b".into(),
+            libdir: "lib/x86".into(),
+            command: Some("release".to_owned()),
+        });
         let separate = parsed(&["--prefix", "/opt/a b", "--libdir", "lib/x86"]);
         assert_eq!(separate, Ok(right));
         assert_eq!(parsed(&["--libdir=lib/x86", "--prefix=/opt/a b"]), separate);
         let Ok(Request::Install(short)) = parsed(&["--prefix", "x"]) else { panic!("it is right") };
         assert!(short.prefix.is_absolute() && short.libdir == Path::new("lib"));
         assert_eq!(parsed(&["--prefix", "x", "--help"]), Ok(Request::Help));
+        for (more, command) in
+            [(&["--profile", "dev"][..], Some("dev".to_owned())), (&["--without-command"], None)]
+        {
+            let all = [&["--prefix", "x"], more].concat();
+            let Ok(Request::Install(wanted)) = parsed(&all) else { panic!("it is right") };
+            assert_eq!(wanted.command, command);
+        }
     }
 
     #[test]
@@ -107,6 +132,8 @@ mod tests {
             (&["--prefix", "a", "--libdir", "/lib"], "below the prefix"),
             (&["--prefix", "a", "--libdir", "../lib"], "below the prefix"),
             (&["--prefix", "a", "--libdir", "my lib"], "below the prefix"),
+            (&["--prefix", "a", "--profile", "../x"], "no profile"),
+            (&["--without-command"], "no prefix"),
         ] {
             let problem = parsed(wrong).unwrap_err();
             assert!(problem.contains(told), "{wrong:?}: {problem}");

@@ -33,7 +33,7 @@ impl Drop for Libraries {
     }
 }
 
-fn run(command: &mut Command) -> Result<(), String> {
+pub(crate) fn run(command: &mut Command) -> Result<(), String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let status = command
         .status()
@@ -41,22 +41,33 @@ fn run(command: &mut Command) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("'{program}' failed ({status}); see above")) }
 }
 
+/// Where cargo builds.
+pub(crate) fn target() -> Result<PathBuf, String> {
+    let target = env::var_os("CARGO_TARGET_DIR").filter(|directory| !directory.is_empty());
+    let target = target.map_or_else(|| workspace().join("target"), PathBuf::from);
+    std::path::absolute(&target).map_err(|why| why.to_string())
+}
+
+fn workspace() -> &'static Path {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).unwrap_or(here)
+}
+
+/// Cargo, about to build below `target` for this machine, whatever it would build for otherwise.
+pub(crate) fn cargo(what: &str, target: &Path) -> Command {
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args([what, "--locked", "--quiet", "--target-dir"]).arg(target);
+    cargo.current_dir(workspace()).env_remove("CARGO_BUILD_TARGET");
+    cargo
+}
+
 /// Builds them.
 pub(crate) fn build() -> Result<Libraries, String> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let workspace = here.ancestors().nth(2).unwrap_or(here);
-    let target = env::var_os("CARGO_TARGET_DIR").filter(|directory| !directory.is_empty());
-    let target = target.map_or_else(|| workspace.join("target"), PathBuf::from);
-    let target = std::path::absolute(&target).map_err(|why| why.to_string())?;
-
-    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["rustc", "--locked", "--quiet", "--package", "qspin-capi", "--lib"]);
-    cargo
-        .args(["--crate-type", "staticlib", "--profile", "capi", "--target-dir"])
-        .arg(&target)
-        .current_dir(workspace);
-    // A library for this machine, whatever cargo would build for otherwise.
-    run(cargo.env_remove("CARGO_BUILD_TARGET"))?;
+    let target = target()?;
+    let mut cargo = cargo("rustc", &target);
+    cargo.args(["--package", "qspin-capi", "--lib", "--crate-type", "staticlib"]);
+    run(cargo.args(["--profile", "capi"]))?;
     let archive = target.join("capi/libqspin_capi.a");
 
     let directory = target.join(format!("capi/qspin-install-{}", std::process::id()));

@@ -4,6 +4,7 @@
 //! Everything is built before anything is installed, and all of it is put in its place or nothing is.
 
 mod arguments;
+mod command;
 mod library;
 mod place;
 mod tree;
@@ -15,15 +16,18 @@ use arguments::{Arguments, Request};
 const USAGE: &str = "\
 Builds qspin for C and C++ and installs it below a directory.
 
-usage: qspin-install --prefix DIR [--libdir NAME]
+usage: qspin-install --prefix DIR [--libdir NAME] [--without-command | --profile NAME]
 
-  --prefix DIR    the directory, which is made if it is not there: /usr/local, for instance
-  --libdir NAME   the directory of the libraries below it [default: lib]
-  --help          shows this
+  --prefix DIR       the directory, which is made if it is not there: /usr/local, for instance
+  --libdir NAME      the directory of the libraries below it [default: lib]
+  --without-command  only what C and C++ programs are built with: half a minute, not some minutes
+  --profile NAME     cargo's profile for the command qspin [default: release]
+  --help             shows this
 
 Installs libqspin.so and libqspin.a, the headers, manual pages, qspin.pc for pkg-config, and a package for
-CMake's find_package(qspin). All of it finds the rest from where it lies, so DIR may be moved. An earlier
-installation is replaced. Needs cargo and a C compiler (cc, or what CC names).
+CMake's find_package(qspin); and the command qspin, with libqspin_preload.so, which `qspin run` lets programs
+load. All of it finds the rest from where it lies, so DIR may be moved. An earlier installation is replaced.
+Needs cargo and a C compiler (cc, or what CC names).
 ";
 
 /// What went wrong, and with which exit code.
@@ -39,7 +43,10 @@ fn install(arguments: &Arguments) -> Result<(), Failure> {
     // What is wrong with the prefix is said before minutes of building.
     place::check(&arguments.prefix)?;
     let libraries = library::build().map_err(Failure::Other)?;
-    let tree = tree::tree(arguments, libraries.path()).map_err(Failure::Other)?;
+    let mut tree = tree::tree(arguments, libraries.path()).map_err(Failure::Other)?;
+    if let Some(profile) = &arguments.command {
+        tree.extend(command::built(profile).map_err(Failure::Other)?);
+    }
     place::install(&arguments.prefix, &tree)?;
     println!("qspin {} is in {}", env!("CARGO_PKG_VERSION"), arguments.prefix.display());
     Ok(())

@@ -1,9 +1,11 @@
 // Every class of qspin.hpp is a lock for the guards of the standard library.
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
 #include <qspin.hpp>
 #include <shared_mutex>
+#include <thread>
 #include <type_traits>
 
 #include "every.h"
@@ -42,6 +44,29 @@ int main() {
     REQUIRE(lock.try_lock() && !lock.try_lock_shared());
     qspin_queued_rw_unlock(lock.native_handle());
     REQUIRE(!lock.is_locked());
+    excludes<qspin::rwlock>();
+
+    using namespace std::chrono_literals;
+    qspin::mutex mutex;
+    qspin::condition_variable changed;
+    bool is_so = false;
+    std::unique_lock<qspin::mutex> held(mutex);
+    REQUIRE(!changed.wait_for(held, 1ms, [&] { return is_so; }) && held.owns_lock());
+    REQUIRE(changed.wait_until(held, std::chrono::system_clock::now() - 1s) == std::cv_status::timeout);
+    std::thread other_thread([&] {
+        std::unique_lock<qspin::mutex> guard(mutex, std::defer_lock);
+        REQUIRE(guard.try_lock_for(std::chrono::hours(24 * 365)));
+        is_so = true;
+        changed.notify_all();
+    });
+    changed.wait(held, [&] { return is_so; });
+    other_thread.join();
+    held.unlock();
+    qspin::rwlock rw;
+    std::shared_lock<qspin::rwlock> reads(rw, 1ms);
+    REQUIRE(reads.owns_lock() && !rw.try_lock_for(1ms));
+    REQUIRE(rw.try_lock_shared_until(std::chrono::steady_clock::now() + 1ms));
+    rw.unlock_shared();
     std::puts("every class is a lock");
     return 0;
 }

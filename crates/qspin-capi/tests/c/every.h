@@ -1,5 +1,6 @@
 /* Every lock that excludes, for the tests. */
 #define EVERY_LOCK(X)                                                                              \
+    X(mutex, MUTEX)                                                                                \
     X(native, NATIVE)                                                                              \
     X(paravirt, PARAVIRT)                                                                          \
     X(paravirt_stealing, PARAVIRT_STEALING)                                                        \

@@ -25,6 +25,13 @@ pub(crate) fn have(program: &str, what: &str) -> bool {
     found
 }
 
+/// Cargo's profile for these tests, in which the command is built, too: a further one takes minutes.
+pub(crate) fn profile() -> String {
+    let built = Path::new(env!("CARGO_BIN_EXE_qspin-install"));
+    let name = built.parent().and_then(Path::file_name).unwrap().to_str().unwrap();
+    if name == "debug" { "dev".to_owned() } else { name.to_owned() }
+}
+
 /// Where tests may write.
 pub(crate) fn scratch() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR"))

@@ -129,3 +129,25 @@ fn documented_signatures_are_those_of_the_header() {
     }
     assert!(signatures > 35, "{signatures} signatures");
 }
+
+#[test]
+fn the_command_finds_the_library_that_it_preloads_wherever_the_tree_is_moved() {
+    let library = "lib/qspin/libqspin_preload.so";
+    // The dynamic linker preloads nothing from a path with a blank, which the command says.
+    let ran =
+        Command::new(prefix().join("bin/qspin")).args(["run", "--", "true"]).output().unwrap();
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(2), "{said}");
+    assert!(said.contains(library) && said.contains("no blank"), "{said}");
+
+    let moved = tempfile::tempdir().unwrap();
+    for file in ["bin/qspin", library] {
+        let to = moved.path().join(file);
+        fs::create_dir_all(to.parent().unwrap()).unwrap();
+        fs::copy(prefix().join(file), to).unwrap();
+    }
+    let mut command = Command::new(moved.path().join("bin/qspin"));
+    let said =
+        output(command.args(["run", "--", "sh", "-c", "grep -o 'qspin/lib.*so' /proc/self/maps"]));
+    assert!(said.starts_with("qspin/libqspin_preload.so\n"), "{said}");
+}

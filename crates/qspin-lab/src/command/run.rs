@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use crate::failure::Failure;
 use crate::tune::{self, Tune};
 
-pub(super) use table::live;
+pub(super) use table::{live, why_not_live};
 
 /// Exit code where the library was not loaded.
 const NOT_LOADED: u8 = 3;
@@ -112,24 +112,31 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         return compare::run(&command, pairs, args.figure.as_deref());
     }
     let ended = command.run_with_library(launch::Output::Shown)?;
-    let Some(first) = ended.report.first() else {
-        return Ok(not_loaded(
-            &program,
-            "the dynamic linker did not load it, or the program has another user's rights",
-        ));
-    };
-    if first.lock != args.lock {
-        return Err(Failure::usage(format!(
-            "{} knows no lock called {}: it is of another version than this command",
-            library.display(),
-            args.lock
-        )));
+    if let Some(code) = check(&command, &ended)? {
+        return Ok(code);
     }
     if args.stats {
         super::tell(&format!("the locks of {}:", program.display()));
         eprint!("{}", table::text(&ended.report, &ended.maps));
     }
     Ok(ExitCode::from(ended.code))
+}
+
+/// Whether the program ran with the lock that is wanted; the exit code if it ran with its own.
+fn check(launch: &launch::Launch<'_>, ended: &launch::Ended) -> Result<Option<ExitCode>, Failure> {
+    let Some(first) = ended.report.processes.first() else {
+        let why =
+            "it was run, but the dynamic linker did not load them, or it has another user's rights";
+        return Ok(Some(not_loaded(launch.program, why)));
+    };
+    if first.lock == launch.lock {
+        return Ok(None);
+    }
+    Err(Failure::usage(format!(
+        "{} knows no lock called {}: it is of another version than this command",
+        launch.library.display(),
+        launch.lock
+    )))
 }
 
 /// Says that and why the program runs, or would run, with its own locks.

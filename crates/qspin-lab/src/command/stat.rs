@@ -72,7 +72,11 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let mut search = Search::default();
-    let found = search.first(&process)?;
+    let found =
+        search.first(&process).map_err(|why| match super::run::why_not_live(args.process) {
+            Some(why) => Failure::usage(format!("{process} has no statistics to show: {why}")),
+            None => why,
+        })?;
     if args.reset {
         may_reset(&process, found)?;
     }

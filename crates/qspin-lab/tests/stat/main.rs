@@ -11,6 +11,7 @@ use std::os::fd::FromRawFd;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 
+use qspin::events::{CounterGroup, Event};
 use serde_json::Value;
 
 pub(crate) fn qspin() -> Command {
@@ -23,6 +24,19 @@ pub(crate) fn stat(arguments: &[&str]) -> Output {
 
 pub(crate) fn this() -> String {
     std::process::id().to_string()
+}
+
+/// Lets other processes see the group of this process. One that first counts while another thread forks is seen
+/// from its next count on; and other tests here fork.
+pub(crate) fn publish<G: CounterGroup>() {
+    let file = format!("/memfd:qspin-stat:{} ", G::group().name());
+    let is_it = |entry: std::io::Result<std::fs::DirEntry>| {
+        let link = entry.and_then(|entry| std::fs::read_link(entry.path()));
+        link.is_ok_and(|link| link.to_string_lossy().starts_with(&file))
+    };
+    while !std::fs::read_dir("/proc/self/fd").unwrap().any(is_it) {
+        G::group().add(Event::HashCount, 0);
+    }
 }
 
 /// The line that `qspin stat` complains with.

@@ -7,7 +7,7 @@ use std::thread;
 
 use qspin::events::{CounterGroup, Event, Events};
 
-use crate::{Forked, Idle, assert_said, group, lines, qspin, stat, this};
+use crate::{Forked, Idle, assert_said, group, lines, publish, qspin, stat, this};
 
 #[test]
 fn what_is_no_process_is_refused() {
@@ -52,6 +52,7 @@ fn a_process_without_qspin_is_said_to_publish_nothing() {
 #[test]
 fn a_child_that_has_not_counted_since_its_fork_has_nothing_to_show() {
     qspin::counter_group!(Before = "before");
+    publish::<Before>();
     Before.count(Event::HashCount);
     let child = Forked::after(false, || {});
     assert_said(&stat(&[&child.id()]), &["publishes no qspin statistics", "since it was forked"]);
@@ -60,6 +61,7 @@ fn a_child_that_has_not_counted_since_its_fork_has_nothing_to_show() {
 #[test]
 fn the_child_of_a_raw_fork_is_answered_with_whose_file_it_has() {
     qspin::counter_group!(Raw = "raw");
+    publish::<Raw>();
     Raw.count(Event::HashCount);
     let child = Forked::after(true, || {});
     assert_said(&stat(&[&child.id()]), &["publishes no", &format!("process {}'s", this())]);
@@ -151,6 +153,7 @@ fn as_nobody(arguments: &[&str]) -> Option<Output> {
 #[test]
 fn another_users_process_is_said_to_be_anothers() {
     qspin::counter_group!(Owned = "owned");
+    publish::<Owned>();
     Owned.count(Event::HashCount);
     for arguments in [&[this().as_str()][..], &[&this(), "--reset"]] {
         if let Some(output) = as_nobody(arguments) {

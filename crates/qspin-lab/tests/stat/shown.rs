@@ -4,15 +4,17 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::thread;
 
-use qspin::events::{CounterGroup, Event, Events};
+use qspin::events::{Counted, CounterGroup, Event, Events};
 use serde_json::Value;
 
-use crate::{Forked, group, lines, qspin, stat, this};
+use crate::{Forked, group, lines, publish, qspin, stat, this};
 
 #[test]
 fn every_counter_of_every_group_is_shown() {
     qspin::counter_group!(Table = "table");
+    publish::<Table>();
     qspin::counter_group!(Cache = "cache");
+    publish::<Cache>();
     Table.add(Event::UnlockKickCount, 4);
     Table.add(Event::KickLatencies, 400);
     Table.add(Event::HashCount, 2);
@@ -55,6 +57,7 @@ fn every_counter_of_every_group_is_shown() {
 #[test]
 fn watching_shows_rates() {
     qspin::counter_group!(Watched = "watched");
+    publish::<Watched>();
     Watched.count(Event::HashCount);
     let mut watch = qspin()
         .args(["stat", &this(), "--json", "--interval", "0.02"])
@@ -90,6 +93,7 @@ fn watching_shows_rates() {
 #[test]
 fn watching_stops_after_so_many_times() {
     qspin::counter_group!(Times = "times");
+    publish::<Times>();
     Times.count(Event::HashCount);
     let output = stat(&[&this(), "--json", "--interval", "0.01", "--count", "3"]);
     assert_eq!(lines(&output).len(), 3);
@@ -185,6 +189,7 @@ fn a_process_that_runs_another_program_ends_the_watch() {
 #[test]
 fn a_reader_that_has_seen_enough_ends_the_watch() {
     qspin::counter_group!(Piped = "piped");
+    publish::<Piped>();
     Piped.count(Event::HashCount);
     let mut watch = qspin()
         .args(["stat", &this(), "--json", "--interval", "0.01"])
@@ -200,6 +205,7 @@ fn a_reader_that_has_seen_enough_ends_the_watch() {
 #[test]
 fn a_real_lock_is_seen_to_wait() {
     static LOCK: qspin::native::CountedMutex<u64> = qspin::native::CountedMutex::new(0);
+    publish::<Counted>();
     let held = LOCK.lock();
     thread::scope(|scope| {
         scope.spawn(|| *LOCK.lock() += 1);

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use crate::bench::stats::interval;
 use crate::failure::Failure;
 
+use super::NOT_LOADED;
 use super::launch::{Ended, Launch, Output};
-use super::{NOT_LOADED, not_loaded};
 
 /// Runs the pairs, and says how the two compare.
 pub(super) fn run(
@@ -25,11 +25,16 @@ pub(super) fn run(
             } else {
                 launch.run_bare(Output::Kept)?
             };
-            if with_library && ended.report.is_empty() {
-                return Ok(not_loaded(
-                    launch.program,
-                    "the dynamic linker did not load the library",
-                ));
+            if with_library {
+                if let Some(code) = super::check(launch, &ended)? {
+                    return Ok(code);
+                }
+            } else if !ended.report.processes.is_empty() {
+                return Err(Failure::usage(format!(
+                    "{} loads the library by itself, so there are no runs with the C library's locks to \
+                     compare with: take it out of /etc/ld.so.preload, or of what the program sets in LD_PRELOAD",
+                    launch.program.display()
+                )));
             }
             if ended.code != 0 {
                 return Ok(failed(launch, &ended, with_library));

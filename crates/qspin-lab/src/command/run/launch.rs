@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -16,12 +17,17 @@ use anyhow::Context;
 use crate::failure::Failure;
 use crate::tune::Tune;
 
-use super::report::{self, Process};
+use super::report::{self, Report};
 use super::symbols::Maps;
 
-/// How often the program's map of memory is looked at, while it runs: so that addresses have names also if it
-/// is killed.
+/// How often the maps of memory of the processes are looked at, while the program runs: so that addresses have
+/// names also if it is killed. Soon after the start more often: some programs crash early.
 const LOOK: Duration = Duration::from_millis(100);
+const FIRST_LOOK: Duration = Duration::from_millis(1);
+
+/// What the library reads in its environment.
+const VARIABLES: [&str; 4] =
+    ["QSPIN_PRELOAD_LOCK", "QSPIN_PRELOAD_TUNE", "QSPIN_PRELOAD_STATS", "QSPIN_PRELOAD_REPORT"];
 
 /// What is run, and how.
 pub(super) struct Launch<'a> {
@@ -49,14 +55,25 @@ pub(super) struct Ended {
     /// What the program printed, if it was kept.
     pub(super) printed: String,
     /// What the library said, of each process that loaded it.
-    pub(super) report: Vec<Process>,
+    pub(super) report: Report,
     pub(super) maps: Maps,
 }
 
 impl Launch<'_> {
-    /// With the C library's locks.
+    /// With the C library's locks: also where this command itself was started with others.
     pub(super) fn run_bare(&self, output: Output) -> Result<Ended, Failure> {
-        self.run(self.command(), output, None)
+        let file = report_file()?;
+        let mut command = self.command();
+        for variable in VARIABLES {
+            command.env_remove(variable);
+        }
+        match self.other_preloads() {
+            others if others.is_empty() => command.env_remove("LD_PRELOAD"),
+            others => command.env("LD_PRELOAD", others),
+        };
+        // Nothing is to be heard of: who loads the library all the same says so.
+        command.env("QSPIN_PRELOAD_REPORT", path_of(&file));
+        self.run(command, output, &file)
     }
 
     /// With the library.
@@ -64,22 +81,31 @@ impl Launch<'_> {
         let file = report_file()?;
         let mut command = self.command();
         let mut preload = self.library.as_os_str().to_owned();
-        if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+        let others = self.other_preloads();
+        if !others.is_empty() {
             preload.push(":");
             preload.push(others);
         }
         let tunes: Vec<String> =
             self.tunes.iter().map(|tune| format!("{}={}", tune.name(), tune.value())).collect();
-        command
-            .env("LD_PRELOAD", preload)
-            .env("QSPIN_PRELOAD_LOCK", self.lock)
-            .env("QSPIN_PRELOAD_TUNE", tunes.join(","))
-            .env("QSPIN_PRELOAD_STATS", if self.stats { "1" } else { "0" })
-            .env(
-                "QSPIN_PRELOAD_REPORT",
-                format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()),
-            );
-        self.run(command, output, Some(&file))
+        let values = [self.lock, &tunes.join(","), if self.stats { "1" } else { "0" }];
+        for (variable, value) in VARIABLES.iter().zip(values) {
+            command.env(variable, value);
+        }
+        command.env("LD_PRELOAD", preload).env("QSPIN_PRELOAD_REPORT", path_of(&file));
+        self.run(command, output, &file)
+    }
+
+    /// What else is to be preloaded, without libraries like this one.
+    fn other_preloads(&self) -> OsString {
+        let all = std::env::var_os("LD_PRELOAD").unwrap_or_default();
+        let own = self.library.file_name().unwrap_or_default();
+        let is_other = |path: &&[u8]| {
+            let name = Path::new(OsStr::from_bytes(path)).file_name();
+            !path.is_empty() && name.is_none_or(|name| name != own)
+        };
+        let parts = all.as_bytes().split(|byte| matches!(byte, b':' | b' ')).filter(is_other);
+        OsString::from_vec(parts.collect::<Vec<_>>().join(&b':'))
     }
 
     fn command(&self) -> Command {
@@ -88,12 +114,7 @@ impl Launch<'_> {
         command
     }
 
-    fn run(
-        &self,
-        mut command: Command,
-        output: Output,
-        file: Option<&File>,
-    ) -> Result<Ended, Failure> {
+    fn run(&self, mut command: Command, output: Output, file: &File) -> Result<Ended, Failure> {
         let mut kept = None;
         if output == Output::Kept {
             let both = tempfile::tempfile().context("cannot make a temporary file")?;
@@ -102,24 +123,30 @@ impl Launch<'_> {
             kept = Some(both);
         }
         let began = Instant::now();
+        let held = Held::signals();
+        let before = held.0;
+        // SAFETY: an async-signal-safe function, on a copy of a set that is valid.
+        unsafe {
+            command.pre_exec(move || {
+                libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, core::ptr::null_mut());
+                Ok(())
+            });
+        }
         let mut child = command.spawn().map_err(|why| {
             Failure::usage(format!("cannot run `{}`: {why}", self.program.display()))
         })?;
         let forwarding = Forwarding::to(&child);
+        drop(held);
         let mut maps = Maps::default();
-        let status = if self.stats {
-            loop {
-                maps.look_at(child.id());
-                if let Some(status) = child.try_wait()? {
-                    break status;
-                }
-                await_end(&child, LOOK);
-            }
-        } else {
-            child.wait()?
-        };
+        let mut look = if self.stats { FIRST_LOOK } else { Duration::MAX };
+        while !await_end(&child, look) {
+            report::running(file).into_iter().for_each(|process| maps.look_at(process));
+            look = LOOK.min(look * 2);
+        }
         let elapsed = began.elapsed();
+        // Until the child is waited for its number is nobody else's.
         drop(forwarding);
+        let status = child.wait()?;
         let mut printed = String::new();
         if let Some(mut both) = kept {
             use std::io::{Seek, SeekFrom};
@@ -128,30 +155,35 @@ impl Launch<'_> {
             both.read_to_end(&mut bytes)?;
             printed = String::from_utf8_lossy(&bytes).into_owned();
         }
-        let report = match file {
-            Some(file) => report::read(file)?,
-            None => Vec::new(),
-        };
+        let report = report::read(file)?;
         let code = status.code().or_else(|| Some(128 + status.signal()?)).unwrap_or(1);
         Ok(Ended { code: code as u8, elapsed, printed, report, maps })
     }
 }
 
-/// Waits for the end of the child, for `most` at most. It stays to be waited for.
-fn await_end(child: &Child, most: Duration) {
-    let end = Instant::now() + most;
+/// Waits for the end of the child, for `most` at most; whether it has ended. It stays to be waited for.
+fn await_end(child: &Child, most: Duration) -> bool {
+    let end = Instant::now().checked_add(most);
     loop {
+        let wait = if end.is_some() { libc::WNOHANG } else { 0 };
         // SAFETY: an all-zero answer is valid, and the place is.
         let ended = unsafe {
             let mut about: libc::siginfo_t = core::mem::zeroed();
-            let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+            let flags = libc::WEXITED | libc::WNOWAIT | wait;
             libc::waitid(libc::P_PID, child.id(), &raw mut about, flags) == 0 && about.si_pid() != 0
         };
-        if ended || Instant::now() >= end {
-            return;
+        if ended || end.is_some_and(|end| Instant::now() >= end) {
+            return ended;
         }
-        std::thread::sleep(Duration::from_millis(1));
+        if end.is_some() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
+}
+
+/// By which the program finds the file: it does not inherit it.
+fn path_of(file: &File) -> String {
+    format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd())
 }
 
 /// A file in memory for what the library says.
@@ -171,27 +203,78 @@ fn report_file() -> Result<File, Failure> {
 /// The child that signals go to.
 static CHILD: AtomicI32 = AtomicI32::new(0);
 
-extern "C" fn forward(signal: libc::c_int) {
+extern "C" fn forward(signal: libc::c_int, about: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    let child = CHILD.load(Relaxed);
+    // SAFETY: the kernel's answer about this signal, whose sender stands where every sender of one does.
+    let (code, sender) = unsafe { ((*about).si_code, (*about).si_pid()) };
+    // What the kernel sends, for a key of the terminal, it sends to the program, too; and what the program sends
+    // to its whole group must not come back to it, again and again.
+    if code == libc::SI_KERNEL || sender == child {
+        return;
+    }
     // SAFETY: async-signal-safe; the child is there until `Forwarding` is dropped.
-    unsafe { libc::kill(CHILD.load(Relaxed), signal) };
+    unsafe { libc::kill(child, signal) };
 }
 
-/// While it lives, what is to end this command ends the program instead, whose exit code is then this one's. What
-/// a terminal sends to both is left to the program.
-struct Forwarding(Vec<(libc::c_int, libc::sighandler_t)>);
+/// What goes to the program.
+const FORWARDED: [libc::c_int; 7] = [
+    libc::SIGTERM,
+    libc::SIGHUP,
+    libc::SIGINT,
+    libc::SIGQUIT,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGWINCH,
+];
+
+/// While it lives, signals wait: until there is a child that they can go to. The child is not to inherit that.
+struct Held(libc::sigset_t);
+
+impl Held {
+    fn signals() -> Self {
+        // SAFETY: sets that are valid, and initialised before they are used.
+        unsafe {
+            let (mut held, mut before) = (core::mem::zeroed(), core::mem::zeroed());
+            libc::sigemptyset(&raw mut held);
+            for signal in FORWARDED {
+                libc::sigaddset(&raw mut held, signal);
+            }
+            libc::pthread_sigmask(libc::SIG_BLOCK, &raw const held, &raw mut before);
+            Self(before)
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // SAFETY: the set was written by the call above.
+        unsafe {
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, core::ptr::null_mut());
+        }
+    }
+}
+
+/// While it lives, what somebody sends to this command goes to the program instead, whose end is then this one's.
+struct Forwarding(Vec<(libc::c_int, libc::sigaction)>);
 
 impl Forwarding {
     fn to(child: &Child) -> Self {
         CHILD.store(child.id() as i32, Relaxed);
-        let forward = forward as *const () as libc::sighandler_t;
-        let ways = [
-            (libc::SIGTERM, forward),
-            (libc::SIGHUP, forward),
-            (libc::SIGINT, libc::SIG_IGN),
-            (libc::SIGQUIT, libc::SIG_IGN),
-        ];
-        // SAFETY: handlers that are async-signal-safe.
-        Self(ways.map(|(signal, way)| (signal, unsafe { libc::signal(signal, way) })).into())
+        let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) = forward;
+        // SAFETY: zeros are valid in both structs; the handler is async-signal-safe.
+        let before = FORWARDED.map(|signal| unsafe {
+            let mut action: libc::sigaction = core::mem::zeroed();
+            let mut before: libc::sigaction = core::mem::zeroed();
+            action.sa_sigaction = handler as *const () as libc::sighandler_t;
+            action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+            libc::sigaction(signal, &raw const action, &raw mut before);
+            // What is ignored here, the program ignores, too: it has inherited that.
+            if before.sa_sigaction == libc::SIG_IGN {
+                libc::sigaction(signal, &raw const before, core::ptr::null_mut());
+            }
+            (signal, before)
+        });
+        Self(before.into())
     }
 }
 
@@ -199,7 +282,7 @@ impl Drop for Forwarding {
     fn drop(&mut self) {
         for (signal, before) in &self.0 {
             // SAFETY: what was in force before.
-            unsafe { libc::signal(*signal, *before) };
+            unsafe { libc::sigaction(*signal, before, core::ptr::null_mut()) };
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::failure::Failure;
 
-const NAME: &str = "libqspin_preload.so";
+pub(super) const NAME: &str = "libqspin_preload.so";
 /// Says where it is, before every other place.
 const VARIABLE: &str = "QSPIN_PRELOAD";
 

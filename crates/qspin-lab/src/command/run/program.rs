@@ -1,12 +1,14 @@
 //! The program: where it is, and whether the dynamic linker would load a library into it.
 
 use std::env;
-use std::ffi::OsStr;
+use std::ffi::{CString, OsStr};
 use std::fs::{self, File};
 use std::io::Read;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use object::read::ReadCache;
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, elf};
 
@@ -19,16 +21,13 @@ pub(super) fn find(name: &OsStr) -> Result<PathBuf, Failure> {
     if name.is_empty() {
         return Err(wrong("name a program"));
     }
-    let runs = |path: &Path| {
-        fs::metadata(path)
-            .is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
-    };
+    let runs = |path: &Path| path.is_file() && may_execute(path);
     if name.to_string_lossy().contains('/') {
         let path = PathBuf::from(name);
         return match fs::metadata(&path) {
             Err(why) => Err(wrong(&why.to_string())),
             Ok(about) if !about.is_file() => Err(wrong("it is no file; name a program")),
-            Ok(_) if !runs(&path) => Err(wrong("it is not executable")),
+            Ok(_) if !runs(&path) => Err(wrong("it is not executable, for this user at least")),
             Ok(_) => Ok(path),
         };
     }
@@ -37,10 +36,28 @@ pub(super) fn find(name: &OsStr) -> Result<PathBuf, Failure> {
     candidates.find(|path| runs(path)).ok_or_else(|| wrong("there is no such program in PATH"))
 }
 
+fn may_execute(path: &Path) -> bool {
+    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
+    // SAFETY: text that ends with a zero.
+    unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::X_OK, libc::AT_EACCESS) == 0 }
+}
+
 /// Why a library would not be loaded into the program, where that can be seen from its file.
 pub(super) fn why_not_loaded(program: &Path) -> Option<String> {
     // An interpreter of an interpreter is enough.
     why_not(program, 4)
+}
+
+/// The kernel reads no more of the first line of a script.
+const LONGEST_LINE: u64 = 256;
+/// The GNU C library's dynamic linker.
+const LINKER: &str = "/lib64/ld-linux-x86-64.so.2";
+
+fn has_capabilities(program: &Path) -> bool {
+    let Ok(path) = CString::new(program.as_os_str().as_bytes()) else { return false };
+    let name = c"security.capability";
+    // SAFETY: texts that end with a zero; nothing is to be written.
+    unsafe { libc::getxattr(path.as_ptr(), name.as_ptr(), core::ptr::null_mut(), 0) > 0 }
 }
 
 fn why_not(program: &Path, depth: u32) -> Option<String> {
@@ -57,29 +74,43 @@ fn why_not(program: &Path, depth: u32) -> Option<String> {
             program.display()
         ));
     }
+    if has_capabilities(program) && user != 0 {
+        return Some(format!(
+            "{} has capabilities that its user has not (getcap), and the dynamic linker ignores preloaded \
+             libraries there; run it as root",
+            program.display()
+        ));
+    }
     // What cannot be read may still be run: it shows then.
-    let mut bytes = Vec::new();
-    File::open(program).ok()?.take(1 << 20).read_to_end(&mut bytes).ok()?;
-    if let Some(line) = bytes.strip_prefix(b"#!") {
+    let mut first = Vec::new();
+    File::open(program).ok()?.take(LONGEST_LINE).read_to_end(&mut first).ok()?;
+    if let Some(line) = first.strip_prefix(b"#!") {
         let line = line.split(|byte| *byte == b'\n').next()?;
         let line = String::from_utf8_lossy(line).into_owned();
         let interpreter = line.split_whitespace().next()?;
         return (depth > 0).then(|| why_not(Path::new(interpreter), depth - 1)).flatten();
     }
-    if !bytes.starts_with(b"\x7fELF") {
-        return Some(format!("{} is no program of this system", program.display()));
+    if !first.starts_with(b"\x7fELF") {
+        return Some(format!(
+            "{} is no program of this system, nor a script that begins with #! and its interpreter",
+            program.display()
+        ));
     }
-    let Ok(header) = elf::FileHeader64::<Endianness>::parse(&*bytes) else {
+    // Read where it is asked for: the tables of a file may lie anywhere in it.
+    let file = ReadCache::new(File::open(program).ok()?);
+    let Ok(header) = elf::FileHeader64::<Endianness>::parse(&file) else {
         return Some("it is no program for 64 bits, as the library is".into());
     };
     let endian = header.endian().ok()?;
     if header.e_machine(endian) != elf::EM_X86_64 {
         return Some("it is for another processor than the library".into());
     }
-    let segments = header.program_headers(endian, &*bytes).ok()?;
+    let segments = header.program_headers(endian, &file).ok()?;
     let interpreter =
-        segments.iter().find_map(|segment| segment.interpreter(endian, &*bytes).ok()?);
+        segments.iter().find_map(|segment| segment.interpreter(endian, &file).ok()?);
     match interpreter {
+        // The dynamic linker itself, as a command, loads for the program that it is given.
+        None if program.canonicalize().ok() == Path::new(LINKER).canonicalize().ok() => None,
         None => Some(
             "it is statically linked, so there is no dynamic linker to load a library; link it \
              dynamically, or call the locks by qspin.h"

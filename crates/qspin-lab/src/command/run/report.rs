@@ -14,7 +14,8 @@ const PAGE: u64 = 4096;
 const ROWS: u64 = 2048;
 const ROW: u64 = 1024;
 const MAP: u64 = 1 << 17;
-const SLOTS: u64 = 64;
+/// Processes that find a slot.
+pub(super) const SLOTS: u64 = 64;
 const SLOT: u64 = PAGE + ROWS * ROW + MAP;
 const MAGIC: &[u8; 16] = b"qspin-locks 1\0\0\0";
 const BUCKETS: usize = 96;
@@ -33,10 +34,21 @@ pub(super) const REASONS: [&str; 6] = [
     "process-shared reader-writer locks",
 ];
 
-/// A process that has loaded the library.
+/// What a file says.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Report {
+    /// In the order in which they have loaded the library.
+    pub(super) processes: Vec<Process>,
+    /// Processes that found no slot.
+    pub(super) without_slot: u64,
+}
+
+/// A process that has loaded the library. Who then executes another program, which loads it again, is another one.
 #[derive(Debug, Clone)]
 pub(super) struct Process {
     pub(super) number: u32,
+    /// Where in the file it has written.
+    pub(super) slot: u64,
     /// The lock that serves.
     pub(super) lock: String,
     /// Whether it counts.
@@ -46,8 +58,10 @@ pub(super) struct Process {
     /// In the order of [`REASONS`].
     pub(super) left: [u64; 6],
     pub(super) locks: Vec<Lock>,
-    /// Its map of memory at its end.
+    /// Its map of memory at its end; empty if it ended without one.
     pub(super) map: String,
+    /// That with which it began.
+    pub(super) first_map: String,
 }
 
 /// What a lock did.
@@ -110,27 +124,56 @@ impl Lock {
             wait_ns: number(row, 24),
             longest_wait_ns: number(row, 32),
             sites,
-            wait_p99_ns: p99(&row[112..112 + 4 * BUCKETS]),
+            // The end of a bucket may lie beyond the longest wait.
+            wait_p99_ns: p99(&row[112..112 + 4 * BUCKETS]).map(|end| end.min(number(row, 32))),
             hold_p99_ns: p99(&row[496..496 + 4 * BUCKETS]),
         })
     }
 }
 
-/// What the processes of a file have said so far.
-pub(super) fn read(file: &File) -> Result<Vec<Process>, Failure> {
-    let mut page = vec![0; PAGE as usize];
-    file.read_exact_at(&mut page, 0).context("cannot read what the library says")?;
-    if &page[..16] != MAGIC {
-        return Ok(Vec::new());
-    }
-    let many = number(&page, 16).min(SLOTS);
-    (0..many).filter_map(|slot| read_slot(file, PAGE + slot * SLOT).transpose()).collect()
+const PROBLEM: &str = "cannot read what the library says";
+
+/// How many processes have asked for a slot.
+fn asked(file: &File) -> Result<u64, Failure> {
+    let mut page = [0; 24];
+    file.read_exact_at(&mut page, 0).context(PROBLEM)?;
+    Ok(if &page[..16] == MAGIC { number(&page, 16) } else { 0 })
 }
 
-fn read_slot(file: &File, at: u64) -> Result<Option<Process>, Failure> {
-    let problem = "cannot read what the library says";
+/// What the processes of a file have said so far.
+pub(super) fn read(file: &File) -> Result<Report, Failure> {
+    let asked = asked(file)?;
+    let slots = 0..asked.min(SLOTS);
+    let each = slots.filter_map(|slot| read_slot(file, slot).transpose());
+    Ok(Report {
+        processes: each.collect::<Result<_, _>>()?,
+        without_slot: asked.saturating_sub(SLOTS),
+    })
+}
+
+/// The numbers of the processes of a file that count, some of which may have ended.
+pub(super) fn running(file: &File) -> Vec<u32> {
+    let many = asked(file).unwrap_or(0).min(SLOTS);
+    let number_of = |slot: u64| {
+        let mut head = [0; 32];
+        file.read_exact_at(&mut head, PAGE + slot * SLOT).ok()?;
+        (&head[..16] == MAGIC && number(&head, 24) != 0).then(|| number(&head, 16) as u32)
+    };
+    (0..many).filter_map(number_of).collect()
+}
+
+/// Which slot a process writes to that has this map of memory: the one that lies there.
+pub(super) fn slot_in(map: &str) -> Option<u64> {
+    let line = map.lines().find(|line| line.contains("/memfd:qspin-locks"))?;
+    let offset = u64::from_str_radix(line.split(' ').nth(2)?, 16).ok()?;
+    Some(offset.checked_sub(PAGE)? / SLOT)
+}
+
+/// What the process with this slot has said so far.
+pub(super) fn read_slot(file: &File, slot: u64) -> Result<Option<Process>, Failure> {
+    let at = PAGE + slot * SLOT;
     let mut head = vec![0; PAGE as usize];
-    file.read_exact_at(&mut head, at).context(problem)?;
+    file.read_exact_at(&mut head, at).context(PROBLEM)?;
     if &head[..16] != MAGIC {
         return Ok(None);
     }
@@ -138,12 +181,16 @@ fn read_slot(file: &File, at: u64) -> Result<Option<Process>, Failure> {
     let counts = number(&head, 24) != 0;
     if counts {
         let mut rows = vec![0; (ROWS * ROW) as usize];
-        file.read_exact_at(&mut rows, at + PAGE).context(problem)?;
+        file.read_exact_at(&mut rows, at + PAGE).context(PROBLEM)?;
         let each = rows.chunks_exact(ROW as usize).enumerate();
         locks = each.filter_map(|(place, row)| Lock::of(row, place == 0)).collect();
     }
-    let mut map = vec![0; number(&head, 88).min(MAP) as usize];
-    file.read_exact_at(&mut map, at + PAGE + ROWS * ROW).context(problem)?;
+    // The second is written over the first.
+    let mut map = vec![0; number(&head, 88).max(number(&head, 128)).min(MAP) as usize];
+    file.read_exact_at(&mut map, at + PAGE + ROWS * ROW).context(PROBLEM)?;
+    let map = String::from_utf8_lossy(&map).into_owned();
+    let (map, first_map) =
+        if number(&head, 88) > 0 { (map, String::new()) } else { (String::new(), map) };
     let lock = head[96..128].split(|byte| *byte == 0).next().unwrap_or_default();
     let mut left = [0; 6];
     for (place, left) in left.iter_mut().enumerate() {
@@ -151,12 +198,14 @@ fn read_slot(file: &File, at: u64) -> Result<Option<Process>, Failure> {
     }
     Ok(Some(Process {
         number: number(&head, 16) as u32,
+        slot,
         lock: String::from_utf8_lossy(lock).into_owned(),
         counts,
         lost: number(&head, 32),
         left,
         locks,
-        map: String::from_utf8_lossy(&map).into_owned(),
+        map,
+        first_map,
     }))
 }
 
@@ -174,6 +223,39 @@ mod tests {
             assert!(ns < end_of(bucket(ns)), "{ns}");
             assert!(ns >= end_of(bucket(ns) - 1), "{ns}");
         }
+    }
+
+    #[test]
+    fn the_slot_of_a_process_is_found_in_its_map() {
+        let map = |offset: u64| {
+            format!(
+                "55e0-55f0 r-xp 00000000 08:01 7   /bin/true\n\
+                 7f00-7fff rw-s {offset:08x} 00:01 12   /memfd:qspin-locks (deleted)\n"
+            )
+        };
+        for slot in [0, 1, SLOTS - 1] {
+            assert_eq!(slot_in(&map(PAGE + slot * SLOT)), Some(slot));
+        }
+        assert_eq!(slot_in(&map(0)), None);
+        assert_eq!(slot_in("55e0-55f0 r-xp 00000000 08:01 7   /bin/true\n"), None);
+    }
+
+    #[test]
+    fn processes_beyond_the_slots_are_counted() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(LENGTH).unwrap();
+        assert_eq!(read(&file).unwrap().processes.len(), 0, "nobody has loaded it");
+        file.write_all_at(MAGIC, 0).unwrap();
+        file.write_all_at(&(SLOTS + 3).to_ne_bytes(), 16).unwrap();
+        for (slot, pid) in [(0, 7_u64), (1, 7), (SLOTS - 1, 9)] {
+            let head = [MAGIC.as_slice(), &pid.to_ne_bytes(), &1_u64.to_ne_bytes()].concat();
+            file.write_all_at(&head, PAGE + slot * SLOT).unwrap();
+        }
+        let report = read(&file).unwrap();
+        let seen: Vec<_> = report.processes.iter().map(|one| (one.slot, one.number)).collect();
+        assert_eq!(seen, [(0, 7), (1, 7), (SLOTS - 1, 9)]);
+        assert_eq!(report.without_slot, 3);
+        assert_eq!(running(&file), [7, 7, 9]);
     }
 
     #[test]

@@ -7,21 +7,24 @@ use std::path::Path;
 use object::{Object, ObjectSegment, ObjectSymbol};
 
 use super::launch::proc_file;
+use super::report;
 
-/// What lay where in the memory of processes.
+/// What lay where in the memory of processes, by the slots that they write to: a process that executes
+/// another program has another map and another slot.
 #[derive(Debug, Default)]
-pub(super) struct Maps(BTreeMap<u32, String>);
+pub(super) struct Maps(BTreeMap<u64, String>);
 
 impl Maps {
-    /// Keeps a process's map of memory, if it is there.
+    /// Keeps a process's map of memory, if it is there and is that of one that counts.
     pub(super) fn look_at(&mut self, process: u32) {
-        if let Some(text) = proc_file(process, "maps").filter(|text| !text.is_empty()) {
-            self.0.insert(process, text);
+        let Some(text) = proc_file(process, "maps") else { return };
+        if let Some(slot) = report::slot_in(&text) {
+            self.0.insert(slot, text);
         }
     }
 
-    pub(super) fn of(&self, process: u32) -> &str {
-        self.0.get(&process).map_or("", String::as_str)
+    pub(super) fn of(&self, slot: u64) -> &str {
+        self.0.get(&slot).map_or("", String::as_str)
     }
 }
 

@@ -10,24 +10,44 @@ use crate::bench::table::plain;
 use crate::failure::Failure;
 
 use super::launch::proc_file;
-use super::report::{self, Process, REASONS};
+use super::report::{self, Process, REASONS, Report};
 use super::symbols::{Maps, Names};
 
 /// So many locks are shown: those that were waited for longest, then those that were taken most.
 const SHOWN: usize = 12;
 
 /// The locks of each process that loaded the library.
-pub(super) fn text(processes: &[Process], maps: &Maps) -> String {
-    let many = processes.iter().filter(|process| process.counts).count() > 1;
-    processes
+pub(super) fn text(report: &Report, maps: &Maps) -> String {
+    let mut shown: Vec<_> = report.processes.iter().filter(|process| process.counts).collect();
+    let all = shown.len();
+    if all > 1 {
+        // Shells, mostly.
+        shown.retain(|process| {
+            !process.locks.is_empty() || process.left.iter().any(|left| *left > 0)
+        });
+    }
+    let mut text: String = shown
         .iter()
-        .filter(|process| process.counts)
         .map(|process| {
-            let map = if process.map.is_empty() { maps.of(process.number) } else { &process.map };
-            let head = if many { format!("process {}: ", process.number) } else { String::new() };
+            // The latest that there is: libraries come while a program runs.
+            let maps = [process.map.as_str(), maps.of(process.slot), &process.first_map];
+            let map = maps.into_iter().find(|map| !map.is_empty()).unwrap_or_default();
+            let head =
+                if all > 1 { format!("process {}: ", process.number) } else { String::new() };
             head + &text_of(process, map)
         })
-        .collect()
+        .collect();
+    if all > shown.len() {
+        text += &format!("processes that took no lock: {}\n", all - shown.len());
+    }
+    if report.without_slot > 0 {
+        text += &format!(
+            "and {} more processes, which were not counted: there is room for {}\n",
+            report.without_slot,
+            report::SLOTS
+        );
+    }
+    text
 }
 
 fn text_of(process: &Process, map: &str) -> String {
@@ -41,6 +61,9 @@ fn text_of(process: &Process, map: &str) -> String {
         process.lock,
         locks.len()
     );
+    if locks.is_empty() {
+        return text + &left_of(process);
+    }
     let mut table = plain();
     table.set_header([
         "lock",
@@ -79,6 +102,11 @@ fn text_of(process: &Process, map: &str) -> String {
             process.lost
         );
     }
+    text + &left_of(process)
+}
+
+/// What the process's locks are not.
+fn left_of(process: &Process) -> String {
     let left: Vec<String> = REASONS
         .iter()
         .zip(process.left)
@@ -86,11 +114,10 @@ fn text_of(process: &Process, map: &str) -> String {
         .map(|(what, many)| format!("{many} {what}"))
         .collect();
     if left.is_empty() {
-        text += "nothing was left to the C library\n";
+        "nothing was left to the C library\n".to_owned()
     } else {
-        text += &format!("left to the C library: {}\n", left.join(", "));
+        format!("left to the C library: {}\n", left.join(", "))
     }
-    text
 }
 
 fn none() -> String {
@@ -109,26 +136,59 @@ pub(in crate::command) struct Live {
 
 /// Looks for the locks of a process.
 pub(in crate::command) fn live(process: u32) -> Option<Live> {
-    let files = fs::read_dir(format!("/proc/{process}/fd")).ok()?;
-    files.flatten().find_map(|entry| {
+    // A program may have closed the file; `qspin run`, which has started it, still has it.
+    let mut holder = process;
+    for _ in 0..64 {
+        if let Some(live) = files_of(holder).find_map(|file| {
+            let live = Live { process, file };
+            // The file is that of all that `qspin run` started.
+            live.own().is_some().then_some(live)
+        }) {
+            return Some(live);
+        }
+        holder = field(holder, "PPid:")?.parse().ok().filter(|parent| *parent != 0)?;
+    }
+    None
+}
+
+/// The files of locks that a process has open.
+fn files_of(process: u32) -> impl Iterator<Item = File> {
+    let files = fs::read_dir(format!("/proc/{process}/fd"));
+    files.into_iter().flatten().flatten().filter_map(|entry| {
         let target = fs::read_link(entry.path()).ok()?;
         let is_it = target.to_string_lossy().starts_with("/memfd:qspin-locks");
-        let file = is_it.then(|| File::open(entry.path()).ok()).flatten()?;
-        // The file is that of all that `qspin run` started; `qspin run` itself has it open, too.
-        let live = Live { process, file };
-        live.own().is_some().then_some(live)
+        is_it.then(|| File::open(entry.path()).ok()).flatten()
     })
+}
+
+/// What a line of a process's status says.
+fn field(process: u32, name: &str) -> Option<String> {
+    let status = proc_file(process, "status")?;
+    let rest = status.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(rest.trim().to_owned())
+}
+
+/// Why a process whose locks are these has no table, if they are.
+pub(in crate::command) fn why_not_live(process: u32) -> Option<&'static str> {
+    let maps = proc_file(process, "maps")?;
+    if !maps.contains(super::library::NAME) {
+        return None;
+    }
+    Some(
+        "its locks are those of `qspin run`, and are not counted: they are from the start on with --stats, and \
+         not in the child of a fork",
+    )
 }
 
 impl Live {
     fn own(&self) -> Option<Process> {
-        // In a container the process knows itself by another number, the last one of its line.
-        let status = proc_file(self.process, "status")?;
-        let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
-        let own = line.split_whitespace().last()?.parse::<u32>().ok()?;
-        let mut all = report::read(&self.file).ok()?;
-        all.retain(|process| process.number == own && process.counts);
-        all.pop()
+        let slot = report::slot_in(&proc_file(self.process, "maps")?)?;
+        // In a container the process knows itself by another number, the last one of its line. The child of
+        // a fork has its parent's slot.
+        let own = field(self.process, "NSpid:")?;
+        let own = own.split_whitespace().last()?.parse::<u32>().ok()?;
+        let found = report::read_slot(&self.file, slot).ok()??;
+        (found.number == own && found.counts).then_some(found)
     }
 
     /// Shows the table once, or every `interval` until the process ends, or `count` times.
@@ -143,7 +203,7 @@ impl Live {
             let mut maps = Maps::default();
             maps.look_at(self.process);
             let Some(process) = self.own() else { return Ok(()) };
-            super::super::say(&text_of(&process, maps.of(self.process)))?;
+            super::super::say(&text_of(&process, maps.of(process.slot)))?;
             times += 1;
             let Some(interval) = interval.filter(|_| count != Some(times)) else { return Ok(()) };
             let slices = (interval.as_millis() / 50).max(1);

@@ -1,0 +1,40 @@
+//! The command `qspin`, and the library that `qspin run` lets programs load.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::library::{cargo, run, target};
+use crate::tree::{Content, Tree};
+
+/// Where the command looks for its library, from where it lies itself: whatever directory other libraries have.
+const PRELOAD: &str = "lib/qspin/libqspin_preload.so";
+
+/// Builds both with this profile of cargo, and says where they belong.
+pub(crate) fn built(profile: &str) -> Result<Tree, String> {
+    let target = target()?;
+    let mut cargo = cargo("build", &target);
+    cargo.args(["--package", "qspin-lab", "--package", "qspin-preload", "--profile", profile]);
+    run(&mut cargo)?;
+    let directory = target.join(directory_of(profile));
+    let file = |name: &str| {
+        let path = directory.join(name);
+        let bytes =
+            fs::read(&path).map_err(|why| format!("cannot read {}: {why}", path.display()))?;
+        Ok::<_, String>(Content::File(bytes, true))
+    };
+    let mut tree: Tree = vec![(PathBuf::from("bin/qspin"), file("qspin")?)];
+    // Elsewhere there is nothing to interpose.
+    if cfg!(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu")) {
+        tree.push((PathBuf::from(PRELOAD), file("libqspin_preload.so")?));
+    }
+    Ok(tree)
+}
+
+/// Where cargo puts what it builds with a profile.
+fn directory_of(profile: &str) -> &Path {
+    Path::new(match profile {
+        "dev" | "test" => "debug",
+        "bench" => "release",
+        other => other,
+    })
+}
