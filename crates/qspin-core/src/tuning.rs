@@ -98,6 +98,8 @@ pub enum Part {
     Culled,
     /// The default locks.
     Mutex,
+    /// The default reader-writer lock.
+    Rwlock,
 }
 
 /// What is known about one tunable: enough to set it by name.
@@ -236,6 +238,14 @@ tunables! {
     /// Mutex: microseconds that a waiter has slept, once or several times, before it forbids others to take
     /// the lock past it.
     Mutex mutex_heir_us: u32 = MUTEX_HEIR_US, 0..=1 << 24;
+    /// Reader-writer lock: looks of a waiter, with pauses between them, before it yields: first of a newcomer,
+    /// then of whoever has the gate.
+    Rwlock rwlock_looks: u32 = RWLOCK_LOOKS, LOOKS;
+    /// Reader-writer lock: the longest of these pauses, as of those after an attempt that others came before; the
+    /// first is one pause instruction, each further one twice as long.
+    Rwlock rwlock_pauses: u32 = RWLOCK_PAUSES, 1..=1 << 16;
+    /// Reader-writer lock: times that either then yields the CPU.
+    Rwlock rwlock_yields: u32 = RWLOCK_YIELDS, 0..=1 << 16;
     /// Default locks: releases in a row that find nobody asleep before they are plain stores again.
     Mutex sleep_idle: u32 = SLEEP_IDLE, 1..=1 << 24;
 }
@@ -334,6 +344,12 @@ pub const MUTEX_PAUSES: u32 = 128;
 pub const MUTEX_YIELDS: u32 = 30;
 /// Default of [`Tuning::mutex_heir_us`].
 pub const MUTEX_HEIR_US: u32 = 5000;
+/// Default of [`Tuning::rwlock_looks`].
+pub const RWLOCK_LOOKS: u32 = 4;
+/// Default of [`Tuning::rwlock_pauses`].
+pub const RWLOCK_PAUSES: u32 = 8;
+/// Default of [`Tuning::rwlock_yields`].
+pub const RWLOCK_YIELDS: u32 = 8;
 /// Default of [`Tuning::sleep_idle`].
 pub const SLEEP_IDLE: u32 = 256;
 

@@ -199,6 +199,9 @@ fn for_halting_in_turn(traits: Traits) -> Vec<Check> {
         if traits.shared {
             checks.extend(for_sleeping_readers());
         }
+        if traits.interrupted {
+            checks.push(every(HALTED, interrupted_reader));
+        }
         return checks;
     }
     let try_last = vec![Section(0, Write), Try(0, Write)];

@@ -21,7 +21,7 @@ use crate::failure::Kind;
 use crate::ledger::Rules;
 use crate::machine::Machine;
 use crate::subject::{
-    BESIDE, BESIDE_READERS, Exclusive, Family, Mcs, NEAR_HALTING_STEP, NEAR_STEP, NoPending, Of,
+    BESIDE, BESIDE_READERS, BESIDE_READERS_INTERRUPTED, Exclusive, Family, Mcs, NEAR_HALTING_STEP, NEAR_STEP, NoPending, Of,
     PLAIN, READERS, STEP, Shared, Subject, Traits, WITH_NODES, family, rules, tunings, variants,
 };
 use crate::weakening::Weakening;
@@ -247,6 +247,14 @@ beside!(
 );
 beside!(SoundGated = "small-gated-rw", BESIDE_READERS, Shared, SmallGated, NO_FLAW);
 beside!(GatedLooks = "planted-gate-looks-first", BESIDE_READERS, Shared, SmallGated, LOOKS_FIRST);
+// Its waiting writer keeps newcomers out, as the real one does; and it does not ask who comes.
+beside!(
+    GatedDeaf = "planted-gate-for-interrupts",
+    BESIDE_READERS_INTERRUPTED,
+    Shared,
+    SmallGated,
+    CLOSES
+);
 
 const SMALL: Traits = Traits { release_waits: true, ..PLAIN };
 
@@ -428,6 +436,7 @@ pub fn all() -> Vec<Planted> {
             Of::<GatedLooks>::VALUE,
             &[(Loom("two-twice"), Kind::LostWakeup), (Shuttle("four"), Kind::LostWakeup)],
         ),
+        bug(Of::<GatedDeaf>::VALUE, &[(Loom("interrupted-reader"), Kind::LostWakeup)]),
         // A limit that its file states, not a bug: its release waits for an interrupted waiter.
         bug(Of::<Mcs>::VALUE, &[(Loom("crossed"), Kind::Deadlock)]),
         bug(Of::<SoundQueue>::VALUE, &[]),

@@ -98,6 +98,8 @@ impl<P: Platform, L: RawSharedLock<P> + Send + Sync + 'static> Contend<P> for Sh
 pub struct Traits {
     /// It admits readers.
     pub shared: bool,
+    /// A reader that interrupts another reader passes a writer that waits, though they sleep.
+    pub interrupted: bool,
     /// Waiters queue with nodes, which have lives, levels and an end.
     pub nodes: bool,
     /// Every waiter watches the lock itself: each step of it concerns all of them, so that four of
@@ -120,6 +122,7 @@ pub struct Traits {
 
 const NOTHING: Traits = Traits {
     shared: false,
+    interrupted: false,
     nodes: false,
     one_word: false,
     release_waits: false,
@@ -162,6 +165,8 @@ pub const SLEEPING_FENCED: Traits = Traits { asymmetric: false, ..SLEEPING_STEP 
 pub const BESIDE: Traits = Traits { one_word: true, ..SLEEPING_STEP };
 /// The same that admits readers.
 pub const BESIDE_READERS: Traits = Traits { shared: true, ..BESIDE };
+/// The same where readers may interrupt each other.
+pub const BESIDE_READERS_INTERRUPTED: Traits = Traits { interrupted: true, ..BESIDE_READERS };
 
 /// A lock, whatever the platform.
 pub trait Family: Send + Sync + 'static {
