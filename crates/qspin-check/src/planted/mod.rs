@@ -21,8 +21,9 @@ use crate::failure::Kind;
 use crate::ledger::Rules;
 use crate::machine::Machine;
 use crate::subject::{
-    BESIDE, BESIDE_READERS, BESIDE_READERS_INTERRUPTED, Exclusive, Family, Mcs, NEAR_HALTING_STEP, NEAR_STEP, NoPending, Of,
-    PLAIN, READERS, STEP, Shared, Subject, Traits, WITH_NODES, family, rules, tunings, variants,
+    BESIDE, BESIDE_READERS, BESIDE_READERS_INTERRUPTED, Exclusive, Family, Mcs, NEAR_HALTING_STEP,
+    NEAR_STEP, NoPending, Of, PLAIN, READERS, STEP, Shared, Subject, Traits, WITH_NODES, family,
+    rules, tunings, variants,
 };
 use crate::weakening::Weakening;
 use crate::word::Word;
@@ -374,6 +375,9 @@ pub fn all() -> Vec<Planted> {
         // The default mutex whose releases do not pass the light barrier. (Without the heavy one: see the
         // list of weakenings that survive.)
         missing("mutex-sleepy", Site::SleepLight, AcqRel, "two-twice", Kind::LostWakeup),
+        // What only a gate without a fence of its own shows, and only an upgrade.
+        missing("default-rw-plain-gate", Site::RwGateTake, Relaxed, "queue", Kind::DataRace),
+        missing("default-rw-upgraded", Site::RwUpgrade, Relaxed, "two-twice", Kind::DataRace),
         bug(Of::<StaleRehalt>::VALUE, &[(Loom("vain"), Kind::Hash)]),
         bug(
             Of::<MarksFirst>::VALUE,

@@ -135,16 +135,8 @@ unsafe impl<P: SleepPlatform> RawSharedLock<P> for Upgraded<P::Word> {
     }
 
     fn try_acquire_exclusive(&self, p: &P) -> bool {
-        if !self.0.try_acquire_upgradable(p) {
-            return false;
-        }
-        // SAFETY: it reads upgradably.
-        let upgraded = unsafe { self.0.try_upgrade(p) };
-        if !upgraded {
-            // SAFETY: it still does.
-            unsafe { self.0.release_upgradable(p) };
-        }
-        upgraded
+        // Without an upgrade: what ends an upgradable read may wake others, and wait a moment for their bucket.
+        self.0.try_acquire_exclusive(p)
     }
 
     unsafe fn release_exclusive(&self, p: &P) {

@@ -3,7 +3,8 @@
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use super::{
-    CLOSED, DefaultRwLock, HEIR, MARKS, SLEEPING, Sleeper, UPGRADABLE, UPGRADING, WRITER, Want, is_over,
+    CLOSED, DefaultRwLock, HEIR, MARKS, SLEEPING, Sleeper, UPGRADABLE, UPGRADING, WRITER, Want,
+    is_over,
 };
 use crate::node::NodeId;
 use crate::platform::AtomicWord;

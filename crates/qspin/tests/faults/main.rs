@@ -100,7 +100,9 @@ fn run(step: impl Fn(u64, u64) -> u64 + Sync) -> u64 {
     std::thread::scope(|scope| {
         let step = &step;
         let workers: Vec<_> = (0..6)
-            .map(|thread| scope.spawn(move || (0..1500).map(|round| step(thread, round)).sum::<u64>()))
+            .map(|thread| {
+                scope.spawn(move || (0..1500).map(|round| step(thread, round)).sum::<u64>())
+            })
             .collect();
         workers.into_iter().map(|worker| worker.join().unwrap()).sum()
     })

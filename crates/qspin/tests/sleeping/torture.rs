@@ -150,7 +150,10 @@ fn torture_of_the_reader_writer_lock_counts_right() {
         let pair = unsafe { &*pair.place() };
         let before = *pair;
         dice.work();
-        assert!(before.0 == before.1 && std::hint::black_box(pair).0 == before.0, "a writer was at work");
+        assert!(
+            before.0 == before.1 && std::hint::black_box(pair).0 == before.0,
+            "a writer was at work"
+        );
         wait
     });
     // SAFETY: nobody else is left.
