@@ -215,7 +215,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
     fn looks<P: SleepPlatform<Word = W>>(&self, p: &P, want: Want) -> bool {
         let tuning = p.tuning();
         let (mut looks, mut yields) = (tuning.rwlock_looks, tuning.rwlock_yields);
-        let (mut pauses, mut crowd) = (1, 1);
+        let (mut pauses, mut crowd) = (tuning.rwlock_first_pause, 1);
         loop {
             let seen = self.word.load(Relaxed);
             if want.fits_newcomer(seen) {
@@ -274,7 +274,8 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
     /// D9.
     fn read_in_interrupt<P: SleepPlatform<Word = W>>(&self, p: &P, deadline: u64) -> bool {
         let tuning = p.tuning();
-        let (mut looks, mut yields, mut pauses) = (tuning.rwlock_looks, tuning.rwlock_yields, 1);
+        let (mut looks, mut yields) = (tuning.rwlock_looks, tuning.rwlock_yields);
+        let mut pauses = tuning.rwlock_first_pause;
         loop {
             let seen = self.word.load(Relaxed);
             if Want::fits_interrupt(seen) {

@@ -37,7 +37,8 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
     pub(super) fn wait(&mut self) -> End {
         let (p, word) = (self.p, &self.lock.word);
         let tuning = p.tuning();
-        let (mut looks, mut yields, mut pauses) = (tuning.rwlock_looks, tuning.rwlock_yields, 1);
+        let (mut looks, mut yields) = (tuning.rwlock_looks, tuning.rwlock_yields);
+        let mut pauses = tuning.rwlock_first_pause;
         loop {
             let seen = word.load(Relaxed);
             if self.want.fits(seen) {
@@ -80,7 +81,8 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
             if for_room || sleepers::with_sleeper(p, |me| self.sleep(me, marks)) != Some(true) {
                 p.doze();
             }
-            (looks, yields, pauses) = (tuning.rwlock_looks, tuning.rwlock_yields, 1);
+            (looks, yields) = (tuning.rwlock_looks, tuning.rwlock_yields);
+            pauses = tuning.rwlock_first_pause;
         }
     }
 

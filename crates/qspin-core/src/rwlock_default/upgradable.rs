@@ -182,7 +182,8 @@ unsafe impl<P: SleepPlatform, G: RawTimedLock<P>> RawUpgradableLock<P>
 
     unsafe fn upgrade_until(&self, p: &P, deadline: u64) -> bool {
         let tuning = p.tuning();
-        let (mut looks, mut yields, mut pauses) = (tuning.rwlock_looks, tuning.rwlock_yields, 1);
+        let (mut looks, mut yields) = (tuning.rwlock_looks, tuning.rwlock_yields);
+        let mut pauses = tuning.rwlock_first_pause;
         while !self.take_alone(p) {
             if is_over(p, deadline) {
                 self.open_again(p);
