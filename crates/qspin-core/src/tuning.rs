@@ -347,14 +347,15 @@ pub const MUTEX_YIELDS: u32 = 30;
 /// Default of [`Tuning::mutex_heir_us`].
 pub const MUTEX_HEIR_US: u32 = 5000;
 /// Default of [`Tuning::rwlock_looks`]. Over 30 cells (five mixes; 2, 8 and 32 threads on 2 CPUs; nothing and 1 µs
-/// inside), against the best of the standard library's, parking_lot's and pthread's: 4 looks with pauses up to 8, 0.95
-/// in geometric mean; up to 32, 0.99; 7 with pauses up to 64, 1.00. What is lost is lost at sections of nothing.
-pub const RWLOCK_LOOKS: u32 = 7;
+/// inside), against the best of the standard library's, parking_lot's and pthread's, in geometric mean and in the worst
+/// cell: 7 looks with pauses of 1 to 64, 1.03 and 0.80; of 4 to 64, 1.03 and 0.84; 5 of 8 to 64, 1.04 and 0.75; 4 of
+/// 16 to 64, 1.06 and 0.85. In a run before, 4 with pauses of 1 to 8, 0.95 and 0.65.
+pub const RWLOCK_LOOKS: u32 = 4;
 /// Default of [`Tuning::rwlock_first_pause`].
-pub const RWLOCK_FIRST_PAUSE: u32 = 1;
+pub const RWLOCK_FIRST_PAUSE: u32 = 16;
 /// Default of [`Tuning::rwlock_pauses`].
 pub const RWLOCK_PAUSES: u32 = 64;
-/// Default of [`Tuning::rwlock_yields`]. In the same run, 20 with 4 looks and pauses up to 32: 1.00.
+/// Default of [`Tuning::rwlock_yields`]. In the same run, 20 with 5 looks of 8 to 64, 1.02 and 0.82.
 pub const RWLOCK_YIELDS: u32 = 8;
 /// Default of [`Tuning::sleep_idle`].
 pub const SLEEP_IDLE: u32 = 256;
