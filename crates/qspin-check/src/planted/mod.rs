@@ -377,7 +377,7 @@ pub fn all() -> Vec<Planted> {
         missing("mutex-sleepy", Site::SleepLight, AcqRel, "two-twice", Kind::LostWakeup),
         // What only a gate without a fence of its own shows, and only an upgrade.
         missing("default-rw-plain-gate", Site::RwGateTake, Relaxed, "queue", Kind::DataRace),
-        missing("default-rw-upgraded", Site::RwUpgrade, Relaxed, "two-twice", Kind::DataRace),
+        missing("default-rw-upgraded", Site::RwUpgrade, Relaxed, "write-read", Kind::DataRace),
         bug(Of::<StaleRehalt>::VALUE, &[(Loom("vain"), Kind::Hash)]),
         bug(
             Of::<MarksFirst>::VALUE,

@@ -21,9 +21,10 @@ use qspin_core::yielding::YieldLock;
 
 use super::beside::{ALL, Monitor, ONE, PlainGate, Undone, Upgraded};
 use super::{
-    BESIDE, BESIDE_READERS, BESIDE_READERS_INTERRUPTED, Exclusive, Family, HALTING, NEAR,
-    NEAR_HALTING, NEAR_HALTING_STEP, NEAR_STEP, Of, PLAIN, READERS, SLEEPING, SLEEPING_FENCED,
-    SLEEPING_STEP, STEP, Shared, Subject, Traits, WITH_NODES, family, rules, tunings,
+    BESIDE, BESIDE_READERS, BESIDE_READERS_INTERRUPTED, BESIDE_UPGRADED, Exclusive, Family,
+    HALTING, NEAR, NEAR_HALTING, NEAR_HALTING_STEP, NEAR_STEP, Of, PLAIN, READERS, SLEEPING,
+    SLEEPING_FENCED, SLEEPING_STEP, STEP, Shared, Subject, Traits, WITH_NODES, family, rules,
+    tunings,
 };
 use crate::ledger::Rules;
 use crate::machine::Machine;
@@ -169,7 +170,7 @@ beside!(
 );
 beside!(
     DefaultRwUpgraded = "default-rw-upgraded",
-    BESIDE_READERS,
+    BESIDE_UPGRADED,
     Shared<Upgraded<Word<M>>>,
     MUTEX_SLEEPY
 );

@@ -115,6 +115,8 @@ pub struct Traits {
     pub asymmetric: bool,
     /// Waiters that are near come first.
     pub near_first: bool,
+    /// To acquire it takes so many steps that schedules with more than one preemption are too many.
+    pub long: bool,
     /// It differs from another lock in a step that is switched on or off, and is run through what
     /// concerns that.
     pub step: bool,
@@ -130,6 +132,7 @@ const NOTHING: Traits = Traits {
     sleeps: false,
     asymmetric: false,
     near_first: false,
+    long: false,
     step: false,
 };
 
@@ -167,6 +170,9 @@ pub const BESIDE: Traits = Traits { one_word: true, ..SLEEPING_STEP };
 pub const BESIDE_READERS: Traits = Traits { shared: true, ..BESIDE };
 /// The same where readers may interrupt each other.
 pub const BESIDE_READERS_INTERRUPTED: Traits = Traits { interrupted: true, ..BESIDE_READERS };
+
+/// The same where writers read upgradably before.
+pub const BESIDE_UPGRADED: Traits = Traits { long: true, ..BESIDE_READERS };
 
 /// A lock, whatever the platform.
 pub trait Family: Send + Sync + 'static {

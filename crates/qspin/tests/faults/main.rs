@@ -55,7 +55,7 @@ impl Counter {
 fn contend(lock: &(impl lock_api::RawMutexTimed<Duration = Duration> + Sync)) -> (u64, u64) {
     let counter = Counter::new();
     let done = run(|thread, round| {
-        let guard = if (thread + round) % 4 == 0 {
+        let guard = if (thread + round).is_multiple_of(4) {
             lock.try_lock_for(Duration::from_micros(round % 200))
         } else {
             Some(lock.lock())
@@ -74,7 +74,7 @@ fn contend(lock: &(impl lock_api::RawMutexTimed<Duration = Duration> + Sync)) ->
 fn share(lock: &(impl lock_api::RawRwLockTimed<Duration = Duration> + Sync)) -> (u64, u64) {
     let counter = Counter::new();
     let done = run(|thread, round| {
-        if (thread + round) % 3 == 0 {
+        if (thread + round).is_multiple_of(3) {
             let Some(guard) = lock.try_lock_exclusive_for(Duration::from_millis(round % 3)) else {
                 return 0;
             };
@@ -110,7 +110,7 @@ fn run(step: impl Fn(u64, u64) -> u64 + Sync) -> u64 {
 
 /// Now and then long enough for others to sleep.
 fn pause(round: u64) {
-    if round % 64 == 0 {
+    if round.is_multiple_of(64) {
         std::thread::sleep(Duration::from_micros(100));
     }
 }

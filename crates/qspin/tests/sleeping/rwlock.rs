@@ -369,8 +369,8 @@ fn a_fair_release_is_for_who_waits() {
     let lock = RwLock::new(0_u64);
     for round in 0..60 {
         // Held for reading, or by an upgrade, which is possible while a writer waits.
-        let reads = (round % 2 == 0).then(|| lock.read());
-        let looks = (round % 2 != 0).then(|| lock.upgradable_read());
+        let reads = round.is_multiple_of(2).then(|| lock.read());
+        let looks = (!round.is_multiple_of(2)).then(|| lock.upgradable_read());
         thread::scope(|scope| {
             scope.spawn(|| *lock.write() += 1);
             until(|| lock.try_read().is_none());
