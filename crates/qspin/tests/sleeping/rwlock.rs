@@ -367,7 +367,7 @@ fn a_handler_reads_what_it_has_interrupted_the_reading_of() {
 #[test]
 fn a_fair_release_is_for_who_waits() {
     let lock = RwLock::new(0_u64);
-    for round in 0..60 {
+    for round in 0..60_u64 {
         // Held for reading, or by an upgrade, which is possible while a writer waits.
         let reads = round.is_multiple_of(2).then(|| lock.read());
         let looks = (!round.is_multiple_of(2)).then(|| lock.upgradable_read());
