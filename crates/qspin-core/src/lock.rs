@@ -95,6 +95,30 @@ pub trait RawTimedSharedLock<P: Platform>: RawSharedLock<P> {
     fn acquire_exclusive_until(&self, p: &P, deadline: u64) -> bool;
 }
 
+/// A lock that readers share, and that may be handed to one that waits.
+pub trait RawFairSharedLock<P: Platform>: RawSharedLock<P> {
+    /// Ends a reading acquisition. If the lock is free then, and somebody waits for it who is known to, nobody who
+    /// just comes gets it before.
+    ///
+    /// # Safety
+    /// As [`RawSharedLock::release_shared`].
+    unsafe fn release_shared_fair(&self, p: &P);
+
+    /// The same for a writing acquisition.
+    ///
+    /// # Safety
+    /// As [`RawSharedLock::release_exclusive`].
+    unsafe fn release_exclusive_fair(&self, p: &P);
+
+    /// The same for an upgradable acquisition.
+    ///
+    /// # Safety
+    /// As [`RawUpgradableLock::release_upgradable`].
+    unsafe fn release_upgradable_fair(&self, p: &P)
+    where
+        Self: RawUpgradableLock<P>;
+}
+
 /// A lock that readers share, one of whom may become the writer.
 ///
 /// # Safety
@@ -137,6 +161,12 @@ pub unsafe trait RawUpgradableLock<P: Platform>: RawSharedLock<P> {
     /// # Safety
     /// This context holds the lock for writing.
     unsafe fn downgrade(&self, p: &P);
+
+    /// From writing to upgradable reading.
+    ///
+    /// # Safety
+    /// This context holds the lock for writing.
+    unsafe fn downgrade_to_upgradable(&self, p: &P);
 }
 
 /// A lock that can stand in a `static`.

@@ -11,52 +11,63 @@
 //!
 //! # States of the word
 //! ```text
-//!  31         8    4           3      2          1        0
-//! ┌────────────┬───────────┬──────┬──────────┬────────┬────────┐
-//! │ readers    │ UPGRADING │ HEIR │ SLEEPING │ CLOSED │ WRITER │
-//! └────────────┴───────────┴──────┴──────────┴────────┴────────┘
+//!  31         8    6       5            4           3      2          1        0
+//! ┌────────────┬───────┬────────────┬───────────┬──────┬──────────┬────────┬────────┐
+//! │ readers    │ ASKED │ UPGRADABLE │ UPGRADING │ HEIR │ SLEEPING │ CLOSED │ WRITER │
+//! └────────────┴───────┴────────────┴───────────┴──────┴──────────┴────────┴────────┘
 //!  free (0) ──read──► n readers ──read──► n + 1 readers      CLOSED: no further readers beside those inside
 //!  free (0) ──write─► WRITER    ──downgrade──► 1 reader      SLEEPING: whoever has the gate sleeps
-//!                                                            HEIR: nobody but whoever has the gate
-//!                                                            UPGRADING: who sleeps is inside itself
+//!  n readers ──upgradable──► n + 1 readers, UPGRADABLE       HEIR: nobody but whoever has the gate
+//!  1 reader, UPGRADABLE ──upgrade──► WRITER                  UPGRADING: that one waits to be the only one
+//!                                                            ASKED: others wait to read upgradably
 //! ```
 //!
 //! # Invariants
-//! * **D1** WRITER is set by a compare-exchange from a word without readers and writer, and cleared by that
-//!   writer. The count of readers goes up by a compare-exchange from a word without WRITER.
-//! * **D2** CLOSED, HEIR, UPGRADING and SLEEPING are set only by whoever has the gate; it takes them all back in the step
-//!   in which it takes the lock, or before it opens the gate.
+//! * **D1** WRITER is set by a compare-exchange from a word without readers and writer, or from a word whose
+//!   one reader reads upgradably by that one; and cleared by that writer. The count of readers goes up by a
+//!   compare-exchange from a word without WRITER.
+//! * **D2** CLOSED, HEIR and SLEEPING are set only by whoever has the gate; it takes them all back in the step
+//!   in which it takes the lock, or before it opens the gate. HEIR is also set for it, by a fair release that
+//!   finds one of the others set.
 //! * **D3** Whoever has the gate sleeps only after it (1) has joined the sleepers on the word's address, and
 //!   (2) has set SLEEPING by a compare-exchange from a word in which it cannot get in. A release that lets it
 //!   in sees SLEEPING in the same step, or comes before that step, which then fails. So it is woken.
 //! * **D4** After the step that releases the lock nobody touches it on behalf of the release: whom to wake
-//!   is found in static memory by the address, which is a number.
+//!   is found in static memory by the address, which is a number, and by what it waits for, which is its tag.
 //! * **D5** Nobody is passed over for ever. A writer with the gate closes the lock to further readers as
 //!   soon as it has looked for a while; from then on the readers inside only leave. A lock that is free may
 //!   be taken past it, until it is the heir. Who waits for the gate is not forgotten by the mutex.
-//! * **D6** Who reads upgradably has the gate, and counts as a reader: so nobody else can, no writer waits,
-//!   and readers come and go. It opens the gate when it gives that up, or has become the writer.
+//! * **D6** UPGRADABLE is set with the reader that it stands for, from a word without it, and cleared by that
+//!   reader. Readers come and go beside it; who waits to read upgradably, too, has not the gate. It waits for
+//!   nobody when it upgrades but for the readers inside, whom UPGRADING allows to leave only.
 //! * **D7** The count is at most [`MOST`]: who would make it more waits.
+//! * **D8** Who waits to read upgradably sleeps only after it has joined the sleepers and has set ASKED in a
+//!   word with UPGRADABLE. The step that clears UPGRADABLE clears ASKED, and wakes one of them. That one sets
+//!   ASKED again when it comes in, or sleeps again, or gives up, since there may be more of them.
+//! * **D9** A reader [in an interrupt](crate::platform::Platform::in_interrupt) passes whoever only waits, and
+//!   waits for a writer inside without gate and queue: what it interrupts may have the one, or be the next of
+//!   the other.
 //!
 //! # Limits
 //! Eight bytes. Not first come, first served. No poisoning. A thread that reads already and reads again may
-//! wait for a writer that waits for it; so may a signal handler that reads, [in an
-//! interrupt](crate::platform::Platform::in_interrupt) or not: for handlers that read there is the queued
-//! lock. A reader that has come to the gate, because a writer or an upgrade was in its way, stays there as
-//! long as the gate is taken: also behind one that reads upgradably, whose upgrade has failed or is not asked
-//! for. So two that read the lock, one of them upgradably, must not wait for each other by another lock. A child of `fork` may use a lock for which no other thread waited in
-//! that moment.
+//! wait for a writer that waits for it; so may a signal handler that reads and does not say that it is an
+//! interrupt. A handler that writes, or that reads upgradably, may wait for what it interrupts. A storm of
+//! readers in interrupts can starve writers. A child of `fork` may use a lock for which no other thread
+//! waited in that moment.
+
+mod fair;
+mod gate;
+mod upgradable;
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use crate::lock::{
-    ConstLock, RawLock, RawSharedLock, RawTimedLock, RawTimedSharedLock, RawUpgradableLock,
-};
+use crate::lock::{ConstLock, RawSharedLock, RawTimedLock, RawTimedSharedLock};
 use crate::mutex::DefaultLock;
-use crate::node::NodeId;
 use crate::platform::{AtomicWord, ConstWord};
 use crate::site::Site;
-use crate::sleepers::{self, End, NEVER, Patience, SleepPlatform};
+use crate::sleepers::{self, Choice, NEVER, SleepPlatform};
+
+use self::gate::{End, Wait};
 
 const FREE: u32 = 0;
 const WRITER: u32 = 1;
@@ -66,23 +77,24 @@ const CLOSED: u32 = 2;
 const SLEEPING: u32 = 4;
 /// Nobody but whoever has the gate.
 const HEIR: u32 = 8;
-/// Whoever has the gate is inside, and waits to be the only one.
+/// Who reads upgradably waits to be the only one.
 const UPGRADING: u32 = 16;
-const MARKS: u32 = CLOSED | SLEEPING | HEIR | UPGRADING;
+/// One of the readers may become the writer.
+const UPGRADABLE: u32 = 32;
+/// Others wait to read upgradably.
+const ASKED: u32 = 64;
+/// The marks of whoever has the gate (D2).
+const MARKS: u32 = CLOSED | SLEEPING | HEIR;
 const READER: u32 = 1 << 8;
 /// The most readers inside: half of what the word can count.
 pub const MOST: u32 = 1 << 23;
-
-/// The tag of those who sleep for the word.
-const TAG: u32 = 0;
 
 /// What an acquisition is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Want {
     Read,
     Write,
-    /// To become the only one inside, where one reads upgradably already.
-    Upgrade,
+    Upgradable,
 }
 
 impl Want {
@@ -90,10 +102,16 @@ impl Want {
     #[inline]
     const fn fits(self, word: u32) -> bool {
         match self {
-            Self::Read => word & WRITER == 0 && word / READER < MOST,
+            Self::Read => word & UPGRADING == 0 && Self::fits_interrupt(word),
             Self::Write => word & WRITER == 0 && word / READER == 0,
-            Self::Upgrade => word / READER == 1,
+            Self::Upgradable => word & UPGRADABLE == 0 && Self::fits_interrupt(word),
         }
+    }
+
+    /// Whether a reader in an interrupt gets in (D9).
+    #[inline]
+    const fn fits_interrupt(word: u32) -> bool {
+        word & WRITER == 0 && word / READER < MOST
     }
 
     /// Whether a newcomer gets in.
@@ -103,44 +121,89 @@ impl Want {
         self.fits(word) && word & HEIR == 0 && (word & CLOSED == 0 || inside == 0)
     }
 
-    /// The word once it is inside, but for the marks.
+    /// The word once it is inside.
     #[inline]
     const fn inside(self, word: u32) -> u32 {
         match self {
             Self::Read => word + READER,
             Self::Write => word | WRITER,
-            Self::Upgrade => word - READER + WRITER,
+            Self::Upgradable => word + (READER | UPGRADABLE),
+        }
+    }
+
+    /// At which site it takes the lock.
+    #[inline]
+    const fn site(self) -> Site {
+        match self {
+            Self::Read | Self::Upgradable => Site::RwTakeShared,
+            Self::Write => Site::RwTakeExclusive,
         }
     }
 }
 
-/// The default reader-writer lock. See the [module](self) documentation.
-#[derive(Debug)]
-#[repr(C)]
-pub struct DefaultRwLock<W> {
-    word: W,
-    gate: DefaultLock<W>,
+/// Those who sleep on the word's address, by what they wait for: their tags.
+#[derive(Debug, Clone, Copy)]
+#[repr(u32)]
+enum Sleeper {
+    /// Has the gate, and waits to get in.
+    Gate = 1,
+    /// Reads upgradably, and waits for the other readers to leave.
+    Upgrading,
+    /// Waits until nobody reads upgradably.
+    Asking,
 }
 
-impl<W: AtomicWord> DefaultRwLock<W> {
+/// Wakes the one that sleeps longest of those that wait for this; in doubt more. For who has released the
+/// lock (D4).
+#[cold]
+#[inline(never)]
+fn wake<P: SleepPlatform>(p: &P, on: usize, whom: Sleeper) {
+    let mut found = false;
+    let taken = sleepers::take(p, on, |tag| {
+        if found {
+            Choice::Stop
+        } else if tag == whom as u32 {
+            found = true;
+            Choice::Take
+        } else {
+            Choice::Leave
+        }
+    });
+    match taken {
+        Some(taken) => taken.wake(p),
+        None => sleepers::wake_later(p, on),
+    }
+}
+
+/// The default reader-writer lock, with `G` as its gate. See the [module](self) documentation.
+#[derive(Debug)]
+#[repr(C)]
+pub struct DefaultRwLock<W, G = DefaultLock<W>> {
+    word: W,
+    gate: G,
+}
+
+impl<W: AtomicWord, G> DefaultRwLock<W, G> {
     /// Where it sleeps: a number once the lock is released (D4).
     #[inline]
     fn on<P: SleepPlatform<Word = W>>(&self, p: &P) -> usize {
         p.address(&self.word)
     }
 
-    /// Comes in, if a newcomer may. `seen` is a guess: a wrong one costs no more than a look would have.
+    /// Comes in from `seen`, in which it may, in one step.
     #[inline]
-    fn newcomer<P: SleepPlatform<Word = W>>(
-        &self,
-        p: &P,
-        want: Want,
-        site: Site,
-        mut seen: u32,
-    ) -> bool {
+    fn come<P: SleepPlatform<Word = W>>(&self, p: &P, want: Want, seen: u32) -> Result<u32, u32> {
+        // D1, D6. ORDERING: Acquire pairs with the Release of `leave` and of `end_upgradable`.
+        let order = p.ordering(want.site(), Acquire);
+        self.word.compare_exchange(seen, want.inside(seen), order)
+    }
+
+    /// Comes in, if a newcomer may.
+    #[inline]
+    fn newcomer<P: SleepPlatform<Word = W>>(&self, p: &P, want: Want) -> bool {
+        let mut seen = self.word.load(Relaxed);
         while want.fits_newcomer(seen) {
-            // D1. ORDERING: Acquire pairs with the Release of `leave`.
-            match self.word.compare_exchange(seen, want.inside(seen), p.ordering(site, Acquire)) {
+            match self.come(p, want, seen) {
                 Ok(_) => return true,
                 Err(now) => seen = now,
             }
@@ -148,169 +211,129 @@ impl<W: AtomicWord> DefaultRwLock<W> {
         false
     }
 
+    /// Looks for a moment whether it can come in without the gate.
+    fn looks<P: SleepPlatform<Word = W>>(&self, p: &P, want: Want) -> bool {
+        let tuning = p.tuning();
+        let (mut looks, mut yields) = (tuning.rwlock_looks, tuning.rwlock_yields);
+        let (mut pauses, mut crowd) = (tuning.rwlock_first_pause, 1);
+        loop {
+            let seen = self.word.load(Relaxed);
+            if want.fits_newcomer(seen) {
+                if self.come(p, want, seen).is_ok() {
+                    return true;
+                }
+                // Others come in and leave just now. Who goes on trying takes the line from them at each
+                // of their steps; who leaves it to them for a while is rid of them sooner.
+                p.relax(crowd);
+                crowd = (crowd * 2).min(tuning.rwlock_pauses);
+            } else if looks > 0 {
+                looks -= 1;
+                p.relax(pauses);
+                pauses = (pauses * 2).min(tuning.rwlock_pauses);
+            } else if yields > 0 {
+                yields -= 1;
+                p.yield_cpu();
+            } else {
+                return false;
+            }
+        }
+    }
+
     /// Waits for the gate and then for the word. Returns whether it is inside; the gate is open again.
     #[cold]
     #[inline(never)]
-    fn acquire_slow<P: SleepPlatform<Word = W>>(
-        &self,
-        p: &P,
-        want: Want,
-        site: Site,
-        deadline: u64,
-    ) -> bool {
-        // A moment is often enough, and spares the gate.
-        let tuning = p.tuning();
-        let mut pauses = 1;
-        for _ in 0..tuning.mutex_looks {
-            if self.newcomer(p, want, site, self.word.load(Relaxed)) {
-                return true;
-            }
-            p.relax(pauses);
-            pauses = (pauses * 2).min(tuning.mutex_pauses);
+    fn acquire_slow<P>(&self, p: &P, want: Want, deadline: u64) -> bool
+    where
+        P: SleepPlatform<Word = W>,
+        G: RawTimedLock<P>,
+    {
+        if want == Want::Read && p.in_interrupt() {
+            return self.read_in_interrupt(p, deadline);
         }
+        if is_over(p, deadline) {
+            return self.newcomer(p, want);
+        }
+        self.looks(p, want) || self.acquire_by_gate(p, want, deadline) == End::Inside
+    }
+
+    /// Waits for the gate, and with it for the word, until that has come to an end.
+    fn acquire_by_gate<P>(&self, p: &P, want: Want, deadline: u64) -> End
+    where
+        P: SleepPlatform<Word = W>,
+        G: RawTimedLock<P>,
+    {
         if !self.gate.acquire_until(p, deadline) {
-            return false;
+            return End::Over;
         }
-        let inside = Wait { lock: self, p, want, deadline, since: 0 }.wait();
+        let end = Wait { lock: self, p, want, deadline, since: 0 }.wait();
         // SAFETY: acquired above.
         unsafe { self.gate.release(p) };
-        inside
+        end
+    }
+
+    /// D9.
+    fn read_in_interrupt<P: SleepPlatform<Word = W>>(&self, p: &P, deadline: u64) -> bool {
+        let tuning = p.tuning();
+        let (mut looks, mut yields) = (tuning.rwlock_looks, tuning.rwlock_yields);
+        let mut pauses = tuning.rwlock_first_pause;
+        loop {
+            let seen = self.word.load(Relaxed);
+            if Want::fits_interrupt(seen) {
+                if self.come(p, Want::Read, seen).is_ok() {
+                    return true;
+                }
+            } else if is_over(p, deadline) {
+                return false;
+            } else if looks > 0 {
+                looks -= 1;
+                p.relax(pauses);
+                pauses = (pauses * 2).min(tuning.rwlock_pauses);
+            } else if yields > 0 {
+                yields -= 1;
+                p.yield_cpu();
+            } else {
+                p.doze();
+            }
+        }
     }
 
     /// Leaves: `gone` goes from the word, and `come` comes.
     #[inline]
     fn leave<P: SleepPlatform<Word = W>>(&self, p: &P, site: Site, gone: u32, come: u32) {
         let on = self.on(p);
-        // ORDERING: Release pairs with the Acquire of `newcomer` and of `Wait::wait`.
+        // ORDERING: Release pairs with the Acquire of `come`, of `Wait::wait` and of `try_upgrade`.
         let before = self.word.fetch_add(come.wrapping_sub(gone), p.ordering(site, Release));
-        if before & SLEEPING == 0 {
-            return;
+        if before & (SLEEPING | UPGRADING) != 0 {
+            left(p, on, before, before - gone + come);
         }
-        // A reader that leaves others behind lets nobody in, but who waits to be the only one.
-        let left = (before - gone + come) / READER;
-        if left == 0 || come != 0 || left == 1 && before & UPGRADING != 0 {
-            wake_gate(p, on);
-        }
-    }
-
-    /// Takes back the marks of whoever has the gate (D2).
-    fn unmark(&self, marks: u32) {
-        self.word.fetch_and(!marks, Relaxed);
     }
 }
 
-/// Wakes whoever has the gate, after the release (D4).
+/// After a step out of the lock, or to less of it: who can get in now is woken (D3, D4).
 #[cold]
 #[inline(never)]
-fn wake_gate<P: SleepPlatform>(p: &P, on: usize) {
-    sleepers::wake(p, on, 1);
-}
-
-/// One wait with the gate.
-struct Wait<'a, P: SleepPlatform> {
-    lock: &'a DefaultRwLock<P::Word>,
-    p: &'a P,
-    want: Want,
-    deadline: u64,
-    /// When it began to sleep; 0 before.
-    since: u64,
-}
-
-impl<P: SleepPlatform> Wait<'_, P> {
-    /// Waits until it is inside, or the time is over; its marks are gone then.
-    fn wait(&mut self) -> bool {
-        let (p, word) = (self.p, &self.lock.word);
-        let mut patience = Patience::new(p);
-        loop {
-            let seen = word.load(Relaxed);
-            if self.want.fits(seen) {
-                let to = self.want.inside(seen & !MARKS);
-                // D1, D2. ORDERING: Acquire pairs with the Release of `leave`.
-                let order = p.ordering(Site::RwGateTake, Acquire);
-                if word.compare_exchange(seen, to, order).is_ok() {
-                    return true;
-                }
-                continue;
-            }
-            if self.deadline != NEVER && p.now_ns() >= self.deadline {
-                self.lock.unmark(MARKS);
-                return false;
-            }
-            if patience.only_looks() {
-                patience.wait(p);
-                continue;
-            }
-            // D5.
-            let marks = self.marks();
-            if seen & marks != marks {
-                // Fails where the word has changed: it looks again.
-                let _ = word.compare_exchange(seen, seen | marks, Relaxed);
-                continue;
-            }
-            if !patience.is_over() {
-                patience.wait(p);
-                continue;
-            }
-            // No release wakes who waits for room (D7).
-            let for_room = self.want == Want::Read && seen & WRITER == 0;
-            if for_room || sleepers::with_sleeper(p, |me| self.sleep(me, marks)) != Some(true) {
-                p.doze();
-            }
-            patience = Patience::new(p);
-        }
+fn left<P: SleepPlatform>(p: &P, on: usize, before: u32, now: u32) {
+    if now & UPGRADING != 0 && now / READER == 1 {
+        wake(p, on, Sleeper::Upgrading);
     }
-
-    /// The marks that are due.
-    fn marks(&self) -> u32 {
-        let closed = match self.want {
-            Want::Read => 0,
-            Want::Write => CLOSED,
-            Want::Upgrade => CLOSED | UPGRADING,
-        };
-        let limit = u64::from(self.p.tuning().mutex_heir_us) * 1000;
-        if self.since != 0 && self.p.now_ns().saturating_sub(self.since) >= limit {
-            closed | HEIR
-        } else {
-            closed
-        }
-    }
-
-    /// D3. Returns false if it could not.
-    fn sleep(&mut self, me: NodeId, marks: u32) -> bool {
-        let (p, lock) = (self.p, self.lock);
-        if !sleepers::enqueue(p, me, lock.on(p), TAG, End::Last) {
-            return false;
-        }
-        if self.since == 0 {
-            self.since = p.now_ns().max(1);
-        }
-        let mut seen = lock.word.load(Relaxed);
-        loop {
-            if self.want.fits(seen) {
-                // Whoever has taken it out meanwhile has meant it, and it is awake.
-                let _ = sleepers::cancel(p, me);
-                break;
-            }
-            match lock.word.compare_exchange(seen, seen | marks | SLEEPING, Relaxed) {
-                Ok(_) => {
-                    // Woken or too late: it looks again either way.
-                    let _ = sleepers::await_wake(p, me, self.deadline);
-                    break;
-                }
-                Err(now) => seen = now,
-            }
-        }
-        lock.unmark(SLEEPING);
-        true
+    // Readers that leave others behind let nobody in; whoever frees the lock from a writer does.
+    if now & SLEEPING != 0 && now & WRITER == 0 && (now / READER == 0 || before & WRITER != 0) {
+        wake(p, on, Sleeper::Gate);
     }
 }
 
-// SAFETY: D1 gives exclusion; `RwTakeShared`, `RwTakeExclusive` and `RwGateTake` acquire what
+/// Whether the time to wait is over.
+#[inline]
+fn is_over<P: SleepPlatform>(p: &P, deadline: u64) -> bool {
+    deadline != NEVER && p.now_ns() >= deadline
+}
+
+// SAFETY: D1 gives exclusion; `RwTakeShared`, `RwTakeExclusive`, `RwGateTake` and `RwUpgrade` acquire what
 // `RwLeaveShared` and `RwLeaveExclusive` release.
-unsafe impl<P: SleepPlatform> RawSharedLock<P> for DefaultRwLock<P::Word> {
+unsafe impl<P: SleepPlatform, G: RawTimedLock<P>> RawSharedLock<P> for DefaultRwLock<P::Word, G> {
     #[inline]
     fn new() -> Self {
-        Self { word: P::Word::new(0), gate: RawLock::<P>::new() }
+        Self { word: P::Word::new(FREE), gate: G::new() }
     }
 
     #[inline]
@@ -321,7 +344,7 @@ unsafe impl<P: SleepPlatform> RawSharedLock<P> for DefaultRwLock<P::Word> {
 
     #[inline]
     fn try_acquire_shared(&self, p: &P) -> bool {
-        self.newcomer(p, Want::Read, Site::RwTakeShared, FREE)
+        self.newcomer(p, Want::Read)
     }
 
     #[inline]
@@ -336,7 +359,7 @@ unsafe impl<P: SleepPlatform> RawSharedLock<P> for DefaultRwLock<P::Word> {
 
     #[inline]
     fn try_acquire_exclusive(&self, p: &P) -> bool {
-        self.newcomer(p, Want::Write, Site::RwTakeExclusive, FREE)
+        self.newcomer(p, Want::Write)
     }
 
     #[inline]
@@ -355,89 +378,24 @@ unsafe impl<P: SleepPlatform> RawSharedLock<P> for DefaultRwLock<P::Word> {
     }
 }
 
-impl<P: SleepPlatform> RawTimedSharedLock<P> for DefaultRwLock<P::Word> {
+impl<P: SleepPlatform, G: RawTimedLock<P>> RawTimedSharedLock<P> for DefaultRwLock<P::Word, G> {
     #[inline]
     fn acquire_shared_until(&self, p: &P, deadline: u64) -> bool {
-        let site = Site::RwTakeShared;
-        self.newcomer(p, Want::Read, site, FREE) || self.acquire_slow(p, Want::Read, site, deadline)
+        // A look before the attempt: an attempt takes the line away from other readers, and a wrong guess is
+        // one in vain.
+        let seen = self.word.load(Relaxed);
+        Want::Read.fits_newcomer(seen) && self.come(p, Want::Read, seen).is_ok()
+            || self.acquire_slow(p, Want::Read, deadline)
     }
 
     #[inline]
     fn acquire_exclusive_until(&self, p: &P, deadline: u64) -> bool {
-        let site = Site::RwTakeExclusive;
-        self.newcomer(p, Want::Write, site, FREE)
-            || self.acquire_slow(p, Want::Write, site, deadline)
+        self.come(p, Want::Write, FREE).is_ok() || self.acquire_slow(p, Want::Write, deadline)
     }
 }
 
-// SAFETY: D6. Who reads upgradably is a reader; who upgrades is a writer by D1, since it was the only
-// reader in the step that makes it one.
-unsafe impl<P: SleepPlatform> RawUpgradableLock<P> for DefaultRwLock<P::Word> {
-    fn acquire_upgradable_until(&self, p: &P, deadline: u64) -> bool {
-        if !self.gate.acquire_until(p, deadline) {
-            return false;
-        }
-        let want = Want::Read;
-        if (Wait { lock: self, p, want, deadline, since: 0 }.wait()) {
-            return true;
-        }
-        // SAFETY: acquired above.
-        unsafe { self.gate.release(p) };
-        false
-    }
-
-    fn try_acquire_upgradable(&self, p: &P) -> bool {
-        if !self.gate.try_acquire(p) {
-            return false;
-        }
-        if self.newcomer(p, Want::Read, Site::RwTakeShared, FREE) {
-            return true;
-        }
-        // SAFETY: acquired above.
-        unsafe { self.gate.release(p) };
-        false
-    }
-
-    unsafe fn release_upgradable(&self, p: &P) {
-        // The gate first: the step out of the word is the last that touches the lock (D4).
-        // SAFETY: D6.
-        unsafe { self.gate.release(p) };
-        self.leave(p, Site::RwLeaveShared, READER, 0);
-    }
-
-    unsafe fn upgrade_until(&self, p: &P, deadline: u64) -> bool {
-        let want = Want::Upgrade;
-        if !(Wait { lock: self, p, want, deadline, since: 0 }.wait()) {
-            return false;
-        }
-        // SAFETY: D6.
-        unsafe { self.gate.release(p) };
-        true
-    }
-
-    unsafe fn try_upgrade(&self, p: &P) -> bool {
-        // D1. ORDERING: as in `newcomer`.
-        let order = p.ordering(Site::RwTakeExclusive, Acquire);
-        if self.word.compare_exchange(READER, WRITER, order).is_err() {
-            return false;
-        }
-        // SAFETY: D6.
-        unsafe { self.gate.release(p) };
-        true
-    }
-
-    unsafe fn downgrade_upgradable(&self, p: &P) {
-        // SAFETY: D6.
-        unsafe { self.gate.release(p) };
-    }
-
-    unsafe fn downgrade(&self, p: &P) {
-        self.leave(p, Site::RwLeaveExclusive, WRITER, READER);
-    }
-}
-
-impl<W: ConstWord> ConstLock for DefaultRwLock<W> {
+impl<W: ConstWord, G: ConstLock> ConstLock for DefaultRwLock<W, G> {
     #[allow(clippy::declare_interior_mutable_const)]
-    const UNLOCKED: Self = Self { word: W::ZERO, gate: DefaultLock::UNLOCKED };
+    const UNLOCKED: Self = Self { word: W::ZERO, gate: G::UNLOCKED };
     type Guard = lock_api::GuardSend;
 }

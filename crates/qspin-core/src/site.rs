@@ -175,6 +175,8 @@ sites! {
     RwTakeExclusive = "default-rw.take-exclusive",
     /// Default reader-writer lock: whoever has the gate takes it.
     RwGateTake = "default-rw.gate-take",
+    /// Default reader-writer lock: whoever reads upgradably becomes the writer.
+    RwUpgrade = "default-rw.upgrade",
     /// Default reader-writer lock: a reader leaves.
     RwLeaveShared = "default-rw.leave-shared",
     /// Default reader-writer lock: a writer releases it.

@@ -55,6 +55,61 @@
 //! * A spinlock is for short critical sections. A thread that ends, or is killed, while it
 //!   waits in a queue stops everybody behind it.
 
+//!
+//! # What may go to another thread
+//! A lock may be shared if its value may be sent; a reader-writer lock, if its value may be shared, too. A
+//! guard may be sent if the value may (but for [`simple`]'s), and be shared if the value may be shared:
+//!
+//! ```
+//! use qspin::{Condvar, MappedMutexGuard, Mutex, MutexGuard, Once, RwLock, RwLockReadGuard, RwLockWriteGuard};
+//! use std::cell::Cell;
+//!
+//! fn sent<T: Send>() {}
+//! fn shared<T: Sync>() {}
+//! shared::<Mutex<Cell<u8>>>();
+//! sent::<Mutex<Cell<u8>>>();
+//! shared::<RwLock<u8>>();
+//! sent::<MutexGuard<u8>>();
+//! shared::<MutexGuard<u8>>();
+//! sent::<MappedMutexGuard<u8>>();
+//! sent::<RwLockReadGuard<u8>>();
+//! shared::<RwLockWriteGuard<u8>>();
+//! shared::<Condvar>();
+//! shared::<Once>();
+//! ```
+//!
+//! What must not is refused by the compiler:
+//!
+//! ```compile_fail,E0277
+//! fn shared<T: Sync>() {}
+//! shared::<qspin::Mutex<std::rc::Rc<u8>>>(); // another thread could take a clone out
+//! ```
+//!
+//! ```compile_fail,E0277
+//! fn sent<T: Send>() {}
+//! sent::<qspin::Mutex<std::rc::Rc<u8>>>();
+//! ```
+//!
+//! ```compile_fail,E0277
+//! fn shared<T: Sync>() {}
+//! shared::<qspin::RwLock<std::rc::Rc<u8>>>();
+//! ```
+//!
+//! ```compile_fail,E0277
+//! fn shared<T: Sync>() {}
+//! shared::<qspin::MutexGuard<std::cell::Cell<u8>>>(); // two threads would be at the cell
+//! ```
+//!
+//! ```compile_fail,E0277
+//! fn sent<T: Send>() {}
+//! sent::<qspin::RwLockWriteGuard<std::rc::Rc<u8>>>();
+//! ```
+//!
+//! ```compile_fail,E0597
+//! let guard = { let lock = qspin::Mutex::new(0); lock.lock() }; // it would outlive the lock
+//! drop(guard);
+//! ```
+
 #![warn(missing_docs)]
 
 pub mod condvar;
@@ -126,9 +181,16 @@ typed_rwlock! {
 
 pub use condvar::Condvar;
 pub use lock_api::WaitTimeoutResult;
+#[cfg(feature = "arc_lock")]
+pub use mutex::ArcMutexGuard;
 pub use mutex::{MappedMutexGuard, Mutex, MutexGuard, RawLock as RawMutex};
 pub use once::Once;
-pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+#[cfg(feature = "arc_lock")]
+pub use rwlock::{ArcRwLockReadGuard, ArcRwLockUpgradableReadGuard, ArcRwLockWriteGuard};
+pub use rwlock::{
+    MappedRwLockReadGuard, MappedRwLockWriteGuard, RawRwLock, RwLock, RwLockReadGuard,
+    RwLockUpgradableReadGuard, RwLockWriteGuard,
+};
 
 typed_mutex! {
     /// The queued spinlock of Linux: fair, four bytes, each waiter on a cache line of its own.

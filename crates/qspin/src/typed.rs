@@ -80,6 +80,10 @@ macro_rules! typed_rwlock {
             /// Proof that the lock is held for writing, which keeps it alive.
             #[cfg(feature = "arc_lock")]
             pub type ArcRwLockWriteGuard<T> = lock_api::ArcRwLockWriteGuard<RawRwLock, T>;
+            /// Proof that the lock is held for reading, by one that may become the writer, which keeps it alive.
+            #[cfg(feature = "arc_lock")]
+            pub type ArcRwLockUpgradableReadGuard<T> =
+                lock_api::ArcRwLockUpgradableReadGuard<RawRwLock, T>;
 
             /// As [`RawRwLock`], counting its events in `E`: [`Counted`], or a group that
             /// [`counter_group!`](crate::counter_group) has made.

@@ -33,6 +33,8 @@ const NEAR_HALTED: usize = 2;
 
 /// The same where they sleep beside the lock: joining the sleepers is twenty steps.
 const SLEEPING: usize = 2;
+/// The same where they do that twice, to read and to upgrade.
+const SLEEPING_LONG: usize = 1;
 /// Four such.
 const SLEEPING_FOUR: Option<usize> = Some(1);
 
@@ -172,6 +174,7 @@ fn for_halting(traits: Traits) -> Vec<Check> {
         return for_near_halting();
     }
     let most = match traits {
+        Traits { long: true, .. } => SLEEPING_LONG,
         Traits { sleeps: true, .. } => SLEEPING,
         Traits { near_first: true, .. } => NEAR_HALTED,
         _ => usize::MAX,
@@ -198,6 +201,9 @@ fn for_halting_in_turn(traits: Traits) -> Vec<Check> {
     if traits.step {
         if traits.shared {
             checks.extend(for_sleeping_readers());
+        }
+        if traits.interrupted {
+            checks.push(every(HALTED, interrupted_reader));
         }
         return checks;
     }

@@ -32,6 +32,9 @@ pub fn for_shuttle(traits: Traits) -> Vec<Arc<Scenario>> {
         if traits.shared {
             scenarios.extend(readers());
         }
+        if traits.interrupted {
+            scenarios.push(readers_interrupted());
+        }
         return scenarios.into_iter().map(Arc::new).collect();
     }
     scenarios.extend((0..6).map(interrupted));
@@ -41,14 +44,8 @@ pub fn for_shuttle(traits: Traits) -> Vec<Arc<Scenario>> {
         scenarios.extend([1, 4, 7, 8, 9, 10, 11, 12].map(nested));
     }
     if traits.shared {
-        let read = || vec![Section(0, Read)];
-        let interrupted =
-            |at| vec![Interrupted(at, read(), Box::new(Section(0, Read))), Section(0, Write)];
         scenarios.extend(readers());
-        scenarios.push(Scenario::new(
-            "readers-interrupted",
-            vec![interrupted(1), interrupted(2), interrupted(4), interrupted(6), write(2)],
-        ));
+        scenarios.push(readers_interrupted());
     }
     scenarios.into_iter().map(Arc::new).collect()
 }
@@ -60,6 +57,16 @@ fn readers() -> [Scenario; 2] {
     let both = || vec![Section(0, Read), Section(0, Write), Try(0, Read), Section(0, Read)];
     let readers = vec![write(2), read(3), read(3), read(3), write(1)];
     [Scenario::new("readers", readers), Scenario::new("readers-eight", vec![both(); 8])]
+}
+
+/// Readers that interrupt readers of the same lock, while writers come.
+fn readers_interrupted() -> Scenario {
+    let read = || vec![Section(0, Read)];
+    let interrupted =
+        |at| vec![Interrupted(at, read(), Box::new(Section(0, Read))), Section(0, Write)];
+    let write = vec![Section(0, Write); 2];
+    let threads = vec![interrupted(1), interrupted(2), interrupted(4), interrupted(6), write];
+    Scenario::new("readers-interrupted", threads)
 }
 
 /// Queues that are complete before the lock is released for the first time, on two places and on

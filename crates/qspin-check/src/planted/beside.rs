@@ -15,6 +15,8 @@ pub const LOOKS_FIRST: u8 = 1;
 pub const RELEASES_FIRST: u8 = 2;
 /// A release wakes one of those who wait for the word, which are many.
 pub const WAKES_ONE: u8 = 3;
+/// Whoever sleeps with the gate keeps out all readers, also those in interrupts. A flaw only for those.
+pub const CLOSES: u8 = 4;
 
 const HELD: u32 = 1;
 const WAITED: u32 = 2;
@@ -235,7 +237,8 @@ unsafe impl<P: SleepPlatform, const FLAW: u8> RawSharedLock<P> for SmallGated<P:
     }
 
     fn acquire_shared(&self, p: &P) {
-        self.wait(p, || self.enter(READER, WRITER));
+        // Who is first at the gate waits for a writer inside only; a newcomer also for who waits there.
+        self.wait(p, || self.enter(READER, if FLAW == CLOSES { WRITER | WAITED } else { WRITER }));
     }
 
     fn try_acquire_shared(&self, _: &P) -> bool {

@@ -21,8 +21,9 @@ use crate::failure::Kind;
 use crate::ledger::Rules;
 use crate::machine::Machine;
 use crate::subject::{
-    BESIDE, BESIDE_READERS, Exclusive, Family, Mcs, NEAR_HALTING_STEP, NEAR_STEP, NoPending, Of,
-    PLAIN, READERS, STEP, Shared, Subject, Traits, WITH_NODES, family, rules, tunings, variants,
+    BESIDE, BESIDE_READERS, BESIDE_READERS_INTERRUPTED, Exclusive, Family, Mcs, NEAR_HALTING_STEP,
+    NEAR_STEP, NoPending, Of, PLAIN, READERS, STEP, Shared, Subject, Traits, WITH_NODES, family,
+    rules, tunings, variants,
 };
 use crate::weakening::Weakening;
 use crate::word::Word;
@@ -247,6 +248,14 @@ beside!(
 );
 beside!(SoundGated = "small-gated-rw", BESIDE_READERS, Shared, SmallGated, NO_FLAW);
 beside!(GatedLooks = "planted-gate-looks-first", BESIDE_READERS, Shared, SmallGated, LOOKS_FIRST);
+// Its waiting writer keeps newcomers out, as the real one does; and it does not ask who comes.
+beside!(
+    GatedDeaf = "planted-gate-for-interrupts",
+    BESIDE_READERS_INTERRUPTED,
+    Shared,
+    SmallGated,
+    CLOSES
+);
 
 const SMALL: Traits = Traits { release_waits: true, ..PLAIN };
 
@@ -366,6 +375,9 @@ pub fn all() -> Vec<Planted> {
         // The default mutex whose releases do not pass the light barrier. (Without the heavy one: see the
         // list of weakenings that survive.)
         missing("mutex-sleepy", Site::SleepLight, AcqRel, "two-twice", Kind::LostWakeup),
+        // What only a gate without a fence of its own shows, and only an upgrade.
+        missing("default-rw-plain-gate", Site::RwGateTake, Relaxed, "queue", Kind::DataRace),
+        missing("default-rw-upgraded", Site::RwUpgrade, Relaxed, "write-read", Kind::DataRace),
         bug(Of::<StaleRehalt>::VALUE, &[(Loom("vain"), Kind::Hash)]),
         bug(
             Of::<MarksFirst>::VALUE,
@@ -428,6 +440,7 @@ pub fn all() -> Vec<Planted> {
             Of::<GatedLooks>::VALUE,
             &[(Loom("two-twice"), Kind::LostWakeup), (Shuttle("four"), Kind::LostWakeup)],
         ),
+        bug(Of::<GatedDeaf>::VALUE, &[(Loom("interrupted-reader"), Kind::LostWakeup)]),
         // A limit that its file states, not a bug: its release waits for an interrupted waiter.
         bug(Of::<Mcs>::VALUE, &[(Loom("crossed"), Kind::Deadlock)]),
         bug(Of::<SoundQueue>::VALUE, &[]),

@@ -1,6 +1,7 @@
 //! What sleeps beside the default mutex, as locks: then the same scenarios say whether it loses anybody.
 //!
-//! * The default reader-writer lock is one.
+//! * The default reader-writer lock is one. Its writers may come by an upgrade, and its gate may be a lock that
+//!   orders no more than it promises.
 //! * A condition makes a *monitor*: who acquires waits under a mutex until nobody holds, who releases says so
 //!   and notifies.
 //! * A once that always fails is done by one after the other.
@@ -9,10 +10,11 @@ use std::mem;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use qspin_core::condvar::Condition;
-use qspin_core::lock::RawLock;
+use qspin_core::lock::{RawLock, RawSharedLock, RawTimedLock, RawUpgradableLock};
 use qspin_core::mutex::DefaultLock;
 use qspin_core::once::OnceWord;
-use qspin_core::platform::AtomicWord;
+use qspin_core::platform::{AtomicWord, Budget, Platform, Until};
+use qspin_core::rwlock_default::DefaultRwLock;
 use qspin_core::sleepers::{NEVER, SleepPlatform};
 
 /// Whom a monitor tells.
@@ -101,5 +103,91 @@ unsafe impl<P: SleepPlatform> RawLock<P> for Undone<P::Word> {
 
     fn is_locked(&self, p: &P) -> bool {
         self.0.is_running(p)
+    }
+}
+
+/// The default reader-writer lock, whose writers read upgradably before.
+pub struct Upgraded<W>(DefaultRwLock<W>);
+
+// SAFETY: as the lock itself: who has upgraded holds it exclusively.
+unsafe impl<P: SleepPlatform> RawSharedLock<P> for Upgraded<P::Word> {
+    fn new() -> Self {
+        Self(RawSharedLock::<P>::new())
+    }
+
+    fn acquire_shared(&self, p: &P) {
+        self.0.acquire_shared(p);
+    }
+
+    fn try_acquire_shared(&self, p: &P) -> bool {
+        self.0.try_acquire_shared(p)
+    }
+
+    unsafe fn release_shared(&self, p: &P) {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.release_shared(p) };
+    }
+
+    fn acquire_exclusive(&self, p: &P) {
+        self.0.acquire_upgradable_until(p, NEVER);
+        // SAFETY: it reads upgradably.
+        unsafe { self.0.upgrade_until(p, NEVER) };
+    }
+
+    fn try_acquire_exclusive(&self, p: &P) -> bool {
+        // Without an upgrade: what ends an upgradable read may wake others, and wait a moment for their bucket.
+        self.0.try_acquire_exclusive(p)
+    }
+
+    unsafe fn release_exclusive(&self, p: &P) {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.release_exclusive(p) };
+    }
+
+    fn is_locked(&self, p: &P) -> bool {
+        self.0.is_locked(p)
+    }
+
+    fn is_locked_exclusive(&self, p: &P) -> bool {
+        self.0.is_locked_exclusive(p)
+    }
+}
+
+/// A gate without any fence. The default mutex has one in its release, for the sake of its sleepers, which also
+/// orders what the one with the gate has read of the word before: on threads it is a compiler's fence, and does
+/// not.
+pub struct PlainGate<W>(W);
+
+// SAFETY: set by one that has seen it clear, in one step, and cleared by that one.
+unsafe impl<P: Platform> RawLock<P> for PlainGate<P::Word> {
+    fn new() -> Self {
+        Self(P::Word::new(0))
+    }
+
+    fn acquire(&self, p: &P) {
+        while !RawLock::<P>::try_acquire(self, p) {
+            p.wait_until(&self.0, Until::is(0), Budget::Unbounded, Relaxed);
+        }
+    }
+
+    fn try_acquire(&self, _: &P) -> bool {
+        // ORDERING: Acquire pairs with the Release of `release`.
+        self.0.compare_exchange(0, 1, Acquire).is_ok()
+    }
+
+    unsafe fn release(&self, _: &P) {
+        // ORDERING: Release pairs with the Acquire of `try_acquire`.
+        self.0.swap(0, Release);
+    }
+
+    fn is_locked(&self, _: &P) -> bool {
+        self.0.load(Relaxed) != 0
+    }
+}
+
+impl<P: Platform> RawTimedLock<P> for PlainGate<P::Word> {
+    fn acquire_until(&self, p: &P, _: u64) -> bool {
+        self.acquire(p);
+        true
     }
 }

@@ -19,11 +19,12 @@ use qspin_core::waiting::{Halt, Spin, Waiting};
 use qspin_core::word::{LOCKED_MASK, PENDING};
 use qspin_core::yielding::YieldLock;
 
-use super::beside::{ALL, Monitor, ONE, Undone};
+use super::beside::{ALL, Monitor, ONE, PlainGate, Undone, Upgraded};
 use super::{
-    BESIDE, BESIDE_READERS, Exclusive, Family, HALTING, NEAR, NEAR_HALTING, NEAR_HALTING_STEP,
-    NEAR_STEP, Of, PLAIN, READERS, SLEEPING, SLEEPING_FENCED, SLEEPING_STEP, STEP, Shared, Subject,
-    Traits, WITH_NODES, family, rules, tunings,
+    BESIDE, BESIDE_READERS, BESIDE_READERS_INTERRUPTED, BESIDE_UPGRADED, Exclusive, Family,
+    HALTING, NEAR, NEAR_HALTING, NEAR_HALTING_STEP, NEAR_STEP, Of, PLAIN, READERS, SLEEPING,
+    SLEEPING_FENCED, SLEEPING_STEP, STEP, Shared, Subject, Traits, WITH_NODES, family, rules,
+    tunings,
 };
 use crate::ledger::Rules;
 use crate::machine::Machine;
@@ -155,11 +156,28 @@ macro_rules! beside {
     };
 }
 
-beside!(DefaultRw = "default-rw", BESIDE_READERS, Shared<DefaultRwLock<Word<M>>>, MUTEX);
+beside!(
+    DefaultRw = "default-rw",
+    BESIDE_READERS_INTERRUPTED,
+    Shared<DefaultRwLock<Word<M>>>,
+    MUTEX
+);
 beside!(
     DefaultRwSleepy = "default-rw-sleepy",
-    BESIDE_READERS,
+    BESIDE_READERS_INTERRUPTED,
     Shared<DefaultRwLock<Word<M>>>,
+    MUTEX_SLEEPY
+);
+beside!(
+    DefaultRwUpgraded = "default-rw-upgraded",
+    BESIDE_UPGRADED,
+    Shared<Upgraded<Word<M>>>,
+    MUTEX_SLEEPY
+);
+beside!(
+    DefaultRwPlainGate = "default-rw-plain-gate",
+    BESIDE_READERS,
+    Shared<DefaultRwLock<Word<M>, PlainGate<Word<M>>>>,
     MUTEX_SLEEPY
 );
 beside!(
@@ -266,6 +284,8 @@ pub fn variants() -> Vec<&'static dyn Subject> {
         Of::<MutexFenced>::VALUE,
         Of::<DefaultRw>::VALUE,
         Of::<DefaultRwSleepy>::VALUE,
+        Of::<DefaultRwUpgraded>::VALUE,
+        Of::<DefaultRwPlainGate>::VALUE,
         Of::<NotifyOne>::VALUE,
         Of::<NotifyAll>::VALUE,
         Of::<Once>::VALUE,

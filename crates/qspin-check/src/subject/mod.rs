@@ -98,6 +98,8 @@ impl<P: Platform, L: RawSharedLock<P> + Send + Sync + 'static> Contend<P> for Sh
 pub struct Traits {
     /// It admits readers.
     pub shared: bool,
+    /// A reader that interrupts another reader passes a writer that waits, though they sleep.
+    pub interrupted: bool,
     /// Waiters queue with nodes, which have lives, levels and an end.
     pub nodes: bool,
     /// Every waiter watches the lock itself: each step of it concerns all of them, so that four of
@@ -113,6 +115,8 @@ pub struct Traits {
     pub asymmetric: bool,
     /// Waiters that are near come first.
     pub near_first: bool,
+    /// To acquire it takes so many steps that schedules with more than one preemption are too many.
+    pub long: bool,
     /// It differs from another lock in a step that is switched on or off, and is run through what
     /// concerns that.
     pub step: bool,
@@ -120,6 +124,7 @@ pub struct Traits {
 
 const NOTHING: Traits = Traits {
     shared: false,
+    interrupted: false,
     nodes: false,
     one_word: false,
     release_waits: false,
@@ -127,6 +132,7 @@ const NOTHING: Traits = Traits {
     sleeps: false,
     asymmetric: false,
     near_first: false,
+    long: false,
     step: false,
 };
 
@@ -162,6 +168,11 @@ pub const SLEEPING_FENCED: Traits = Traits { asymmetric: false, ..SLEEPING_STEP 
 pub const BESIDE: Traits = Traits { one_word: true, ..SLEEPING_STEP };
 /// The same that admits readers.
 pub const BESIDE_READERS: Traits = Traits { shared: true, ..BESIDE };
+/// The same where readers may interrupt each other.
+pub const BESIDE_READERS_INTERRUPTED: Traits = Traits { interrupted: true, ..BESIDE_READERS };
+
+/// The same where writers read upgradably before.
+pub const BESIDE_UPGRADED: Traits = Traits { long: true, ..BESIDE_READERS };
 
 /// A lock, whatever the platform.
 pub trait Family: Send + Sync + 'static {

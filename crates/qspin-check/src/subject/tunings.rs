@@ -62,6 +62,8 @@ pub(crate) const MUTEX: Tuning = Tuning {
     mutex_looks: 1,
     mutex_yields: 0,
     mutex_heir_us: 0,
+    rwlock_looks: 1,
+    rwlock_yields: 0,
     sleep_idle: 1,
     rotate_turns: 2,
     ..ONE_LOOK
@@ -69,7 +71,7 @@ pub(crate) const MUTEX: Tuning = Tuning {
 
 /// The same where nobody looks before it sleeps, or is ever the heir.
 pub(crate) const MUTEX_SLEEPY: Tuning =
-    Tuning { mutex_looks: 0, mutex_heir_us: 1 << 24, rotate_turns: 1, ..MUTEX };
+    Tuning { mutex_looks: 0, rwlock_looks: 0, mutex_heir_us: 1 << 24, rotate_turns: 1, ..MUTEX };
 
 /// Without any step of the series: no pending waiter, a conditional kick by whoever hands over or
 /// releases.

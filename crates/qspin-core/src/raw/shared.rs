@@ -2,10 +2,13 @@
 
 use core::time::Duration;
 
-use lock_api::{RawRwLockDowngrade, RawRwLockTimed, RawRwLockUpgrade, RawRwLockUpgradeTimed};
+use lock_api::{
+    RawRwLockDowngrade, RawRwLockFair, RawRwLockTimed, RawRwLockUpgrade, RawRwLockUpgradeDowngrade,
+    RawRwLockUpgradeFair, RawRwLockUpgradeTimed,
+};
 
 use super::Raw;
-use crate::lock::{ConstLock, Guard, RawTimedSharedLock, RawUpgradableLock};
+use crate::lock::{ConstLock, Guard, RawFairSharedLock, RawTimedSharedLock, RawUpgradableLock};
 use crate::platform::{StaticPlatform, TimedPlatform, deadline_after};
 use crate::sleepers::NEVER;
 
@@ -30,6 +33,33 @@ unsafe impl<L: RawTimedSharedLock<P> + ConstLock, P: TimedPlatform> RawRwLockTim
 
     fn try_lock_exclusive_until(&self, timeout: P::Instant) -> Option<L::Guard> {
         self.try_lock_exclusive_for(P::until(timeout))
+    }
+}
+
+// SAFETY: as `RawRwLock`.
+unsafe impl<L: RawFairSharedLock<P> + ConstLock, P: StaticPlatform> RawRwLockFair for Raw<L, P> {
+    unsafe fn unlock_shared_fair(&self, _: L::Guard) {
+        // SAFETY: the caller holds the lock for reading.
+        unsafe { self.lock.release_shared_fair(&P::PLATFORM) };
+        Self::left();
+    }
+
+    unsafe fn unlock_exclusive_fair(&self, _: L::Guard) {
+        // SAFETY: the caller holds the lock for writing.
+        unsafe { self.lock.release_exclusive_fair(&P::PLATFORM) };
+        Self::left();
+    }
+}
+
+// SAFETY: as above.
+unsafe impl<L, P: StaticPlatform> RawRwLockUpgradeFair for Raw<L, P>
+where
+    L: RawFairSharedLock<P> + RawUpgradableLock<P> + ConstLock,
+{
+    unsafe fn unlock_upgradable_fair(&self, _: L::Guard) {
+        // SAFETY: the caller reads upgradably.
+        unsafe { self.lock.release_upgradable_fair(&P::PLATFORM) };
+        Self::left();
     }
 }
 
@@ -77,6 +107,23 @@ unsafe impl<L: RawUpgradableLock<P> + ConstLock, P: StaticPlatform> RawRwLockUpg
         } else {
             Err(guard)
         }
+    }
+}
+
+// SAFETY: as above; no other writer comes in between.
+unsafe impl<L: RawUpgradableLock<P> + ConstLock, P: StaticPlatform> RawRwLockUpgradeDowngrade
+    for Raw<L, P>
+{
+    unsafe fn downgrade_upgradable(&self, _: L::Guard) -> L::Guard {
+        // SAFETY: the caller reads upgradably.
+        unsafe { self.lock.downgrade_upgradable(&P::PLATFORM) };
+        L::Guard::marker()
+    }
+
+    unsafe fn downgrade_to_upgradable(&self, _: L::Guard) -> L::Guard {
+        // SAFETY: the caller holds the lock for writing.
+        unsafe { self.lock.downgrade_to_upgradable(&P::PLATFORM) };
+        L::Guard::marker()
     }
 }
 

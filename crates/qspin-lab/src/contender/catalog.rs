@@ -73,7 +73,11 @@ impl Lock {
         let halt = part == Part::Halt && !name.starts_with("pending");
         match self.name {
             // Its turns are those of the culled queue.
-            "mutex" | "default-rw" => part == Part::Mutex || name.starts_with("rotate_"),
+            "mutex" => part == Part::Mutex || name.starts_with("rotate_"),
+            // So is its gate.
+            "default-rw" => {
+                matches!(part, Part::Mutex | Part::Rwlock) || name.starts_with("rotate_")
+            }
             // The queue of the reader-writer lock is a native lock.
             "native" | "queued-rw" => matches!(part, Part::Owner | Part::Pending),
             "cna" => matches!(part, Part::Owner | Part::Pending | Part::Numa),

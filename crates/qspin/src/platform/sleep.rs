@@ -35,8 +35,13 @@ static GENERATION: AtomicU32 = AtomicU32::new(0);
 const LOOKS: u32 = 64;
 /// Times that the CPU is then yielded before that owner is left alone.
 const ROUNDS: u32 = 64;
-/// How long a context without a node sleeps between two looks.
+/// How long a context without a node sleeps between two looks, if it is the only one; else so many times as long as
+/// there are: all of them together look so often.
 const DOZE_NS: i64 = 50_000;
+/// More do not make it longer: a fifth of a second.
+const MOST_DOZING: u32 = 4000;
+/// How many sleep so.
+static DOZING: AtomicU32 = AtomicU32::new(0);
 
 /// The token of whoever loads the program: no thread's. It has no number, and is to get none by that.
 const LOADER: u32 = u32::MAX;
@@ -52,6 +57,7 @@ pub(super) fn register() {
 /// In the child of `fork`, whose one thread is `own`.
 pub(super) fn child_begins(own: Option<CpuId>) {
     GENERATION.fetch_add(1, Relaxed);
+    DOZING.store(0, Relaxed);
     barrier::register_again();
     sleepers::forget(&Threads::<NoEvents>::NEW, own);
 }
@@ -109,9 +115,13 @@ impl<E: StaticEvents, H: Hint, C: Clock> SleepPlatform for Threads<E, H, C> {
 
     #[cold]
     fn doze(&self) {
-        let time = libc::timespec { tv_sec: 0, tv_nsec: DOZE_NS };
+        let others = DOZING.fetch_add(1, Relaxed);
+        let times = i64::from(others.min(MOST_DOZING)) + 1;
+        let time = libc::timespec { tv_sec: 0, tv_nsec: DOZE_NS * times };
         // SAFETY: a valid place, and none for the rest of the time.
         unsafe { syscall(libc::SYS_nanosleep, [&raw const time as u64, 0]) };
+        // In a child that was forked by a handler which interrupted this, it is not counted.
+        let _ = DOZING.fetch_update(Relaxed, Relaxed, |count| count.checked_sub(1));
     }
 
     #[inline]

@@ -3,6 +3,7 @@
 mod condvar;
 mod once;
 mod rwlock;
+mod torture;
 
 use std::time::{Duration, Instant};
 

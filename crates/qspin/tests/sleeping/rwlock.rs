@@ -53,7 +53,7 @@ fn counts_are_exact_whatever_the_threads_do() {
                 let mut written = 0;
                 for _ in 0..ROUNDS {
                     let moment = Duration::from_micros(dice.roll(200));
-                    match dice.roll(9) {
+                    match dice.roll(11) {
                         0 | 1 => {
                             write(&mut lock.write(), dice);
                             written += 1;
@@ -95,6 +95,24 @@ fn counts_are_exact_whatever_the_threads_do() {
                             }
                         }
                         6 => {
+                            let mut pair = lock.write();
+                            write(&mut pair, dice);
+                            let after = pair.0;
+                            let pair = RwLockWriteGuard::downgrade_to_upgradable(pair);
+                            assert_eq!(pair.0, after, "a writer came in between");
+                            let mut pair = RwLockUpgradableReadGuard::upgrade(pair);
+                            assert_eq!(pair.0, after, "a writer came in between");
+                            write(&mut pair, dice);
+                            written += 2;
+                        }
+                        7 => {
+                            let pair = lock.upgradable_read();
+                            let before = pair.0;
+                            let pair = RwLockUpgradableReadGuard::downgrade(pair);
+                            assert_eq!(pair.0, before, "a writer came in between");
+                            read(&pair, dice);
+                        }
+                        8 => {
                             if let Some(pair) = lock.try_read_for(moment) {
                                 read(&pair, dice);
                             }
@@ -244,4 +262,132 @@ fn a_panic_releases_and_poisons_nothing() {
             .join()
     });
     assert!(died.is_err() && *lock.read() == 5);
+}
+
+/// Readers that had to wait get in beside one that reads upgradably, also if that waits for them.
+#[test]
+fn who_reads_upgradably_keeps_no_reader_out() {
+    for _ in 0..20 {
+        let lock = RwLock::new(());
+        let read = AtomicU64::new(0);
+        let writes = lock.write();
+        thread::scope(|scope| {
+            for number in 0..6 {
+                let (lock, read) = (&lock, &read);
+                scope.spawn(move || {
+                    if number < 2 {
+                        let looks = lock.upgradable_read();
+                        until(|| read.load(Relaxed) == 4);
+                        drop(looks);
+                    } else {
+                        let _reads = lock.read();
+                        read.fetch_add(1, Relaxed);
+                    }
+                });
+            }
+            // Long enough for most to sleep; what follows holds either way.
+            thread::sleep(Duration::from_millis(5));
+            drop(writes);
+        });
+    }
+}
+
+/// An upgrade waits for the readers inside, and for no others; while it does, and when it has given up, others
+/// may have waited, who must then get in.
+#[test]
+fn an_upgrade_that_is_given_up_lets_readers_in_again() {
+    let lock = RwLock::new(());
+    let read = AtomicU64::new(0);
+    let reads = lock.read();
+    thread::scope(|scope| {
+        let looks = lock.upgradable_read();
+        let waits = scope.spawn(|| {
+            until(|| lock.try_read().is_none());
+            // The upgrade is on its way.
+            for _ in 0..3 {
+                drop(lock.read());
+                read.fetch_add(1, Relaxed);
+            }
+        });
+        let moment = Duration::from_millis(50);
+        let Err(looks) = RwLockUpgradableReadGuard::try_upgrade_for(looks, moment) else {
+            panic!("there is another reader");
+        };
+        until(|| read.load(Relaxed) == 3 || waits.is_finished());
+        assert_eq!(read.load(Relaxed), 3);
+        drop(looks);
+    });
+    drop(reads);
+    assert!(!lock.is_locked());
+}
+
+/// A reader in a signal handler that says what it is passes a writer that waits for what it has interrupted.
+#[test]
+fn a_handler_reads_what_it_has_interrupted_the_reading_of() {
+    use qspin::platform::interrupt::Interrupt;
+    static LOCK: RwLock<u64> = RwLock::new(7);
+    static READ: AtomicU64 = AtomicU64::new(0);
+    static FAILED: AtomicBool = AtomicBool::new(false);
+    extern "C" fn handler(_: libc::c_int) {
+        let _interrupt = Interrupt::enter();
+        match LOCK.try_read_for(Duration::from_secs(20)) {
+            Some(value) => READ.store(*value, Relaxed),
+            None => FAILED.store(true, Relaxed),
+        }
+    }
+    // SAFETY: a valid action, whose handler does only what may be done in one.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = handler as *const () as usize;
+        libc::sigemptyset(&mut action.sa_mask);
+        assert_eq!(libc::sigaction(libc::SIGUSR2, &action, std::ptr::null_mut()), 0);
+    }
+    let id = AtomicU64::new(0);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let reads = LOCK.read();
+            // SAFETY: asks for a number.
+            id.store(unsafe { libc::pthread_self() }, Relaxed);
+            until(|| READ.load(Relaxed) == 7 || FAILED.load(Relaxed));
+            drop(reads);
+        });
+        until(|| id.load(Relaxed) != 0);
+        scope.spawn(|| *LOCK.write() += 1);
+        // The writer waits, and keeps newcomers out.
+        until(|| LOCK.try_read().is_none());
+        thread::sleep(Duration::from_millis(20));
+        // SAFETY: the thread does not end before the handler has.
+        assert_eq!(unsafe { libc::pthread_kill(id.load(Relaxed), libc::SIGUSR2) }, 0);
+    });
+    assert!(!FAILED.load(Relaxed), "it waited for a writer that waits for it");
+    assert_eq!(*LOCK.read(), 8);
+}
+
+/// Who releases fairly and comes back at once comes after the one that has closed the lock.
+#[test]
+fn a_fair_release_is_for_who_waits() {
+    let lock = RwLock::new(0_u64);
+    for round in 0..60_u64 {
+        // Held for reading, or by an upgrade, which is possible while a writer waits.
+        let reads = round.is_multiple_of(2).then(|| lock.read());
+        let looks = (!round.is_multiple_of(2)).then(|| lock.upgradable_read());
+        thread::scope(|scope| {
+            scope.spawn(|| *lock.write() += 1);
+            until(|| lock.try_read().is_none());
+            if let Some(reads) = reads {
+                RwLockReadGuard::unlock_fair(reads);
+            }
+            if let Some(looks) = looks {
+                if round % 4 == 1 {
+                    RwLockUpgradableReadGuard::unlock_fair(looks);
+                } else {
+                    RwLockWriteGuard::unlock_fair(RwLockUpgradableReadGuard::upgrade(looks));
+                }
+            }
+            let mut held = lock.write();
+            assert_eq!(*held, round + 1, "the one that waited was passed");
+            RwLockWriteGuard::bump(&mut held);
+        });
+    }
+    assert!(!lock.is_locked());
 }

@@ -1,0 +1,137 @@
+//! What whoever has the gate does: it alone of all waiters looks at the word, or sleeps beside it.
+
+use core::sync::atomic::Ordering::{Acquire, Relaxed};
+
+use super::{
+    CLOSED, DefaultRwLock, HEIR, MARKS, SLEEPING, Sleeper, UPGRADABLE, UPGRADING, WRITER, Want,
+    is_over,
+};
+use crate::node::NodeId;
+use crate::platform::AtomicWord;
+use crate::site::Site;
+use crate::sleepers::{self, SleepPlatform};
+
+/// How a wait with the gate has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// It is inside.
+    Inside,
+    /// The time is over.
+    Over,
+    /// Somebody else reads upgradably: that is not waited for with the gate (D6).
+    Elsewhere,
+}
+
+/// One wait with the gate.
+pub(super) struct Wait<'a, P: SleepPlatform, G> {
+    pub(super) lock: &'a DefaultRwLock<P::Word, G>,
+    pub(super) p: &'a P,
+    pub(super) want: Want,
+    pub(super) deadline: u64,
+    /// When it began to sleep; 0 before.
+    pub(super) since: u64,
+}
+
+impl<P: SleepPlatform, G> Wait<'_, P, G> {
+    /// Waits until it is inside, or has to go; its marks are gone then.
+    pub(super) fn wait(&mut self) -> End {
+        let (p, word) = (self.p, &self.lock.word);
+        let tuning = p.tuning();
+        let (mut looks, mut yields) = (tuning.rwlock_looks, tuning.rwlock_yields);
+        let mut pauses = tuning.rwlock_first_pause;
+        loop {
+            let seen = word.load(Relaxed);
+            if self.want.fits(seen) {
+                let to = self.want.inside(seen & !MARKS);
+                // D1, D2. ORDERING: Acquire pairs with the Release of `leave`.
+                let order = p.ordering(Site::RwGateTake, Acquire);
+                if word.compare_exchange(seen, to, order).is_ok() {
+                    return End::Inside;
+                }
+                continue;
+            }
+            if self.is_elsewhere(seen) {
+                self.unmark(MARKS);
+                return End::Elsewhere;
+            }
+            if is_over(p, self.deadline) {
+                self.unmark(MARKS);
+                return End::Over;
+            }
+            if looks > 0 {
+                looks -= 1;
+                p.relax(pauses);
+                pauses = (pauses * 2).min(tuning.rwlock_pauses);
+                continue;
+            }
+            // D5.
+            let marks = self.marks();
+            if seen & marks != marks {
+                // Fails where the word has changed: it looks again.
+                let _ = word.compare_exchange(seen, seen | marks, Relaxed);
+                continue;
+            }
+            if yields > 0 {
+                yields -= 1;
+                p.yield_cpu();
+                continue;
+            }
+            // No release wakes who waits for room (D7).
+            let for_room = self.want != Want::Write && seen & (WRITER | UPGRADING) == 0;
+            if for_room || sleepers::with_sleeper(p, |me| self.sleep(me, marks)) != Some(true) {
+                p.doze();
+            }
+            (looks, yields) = (tuning.rwlock_looks, tuning.rwlock_yields);
+            pauses = tuning.rwlock_first_pause;
+        }
+    }
+
+    fn is_elsewhere(&self, seen: u32) -> bool {
+        self.want == Want::Upgradable && seen & UPGRADABLE != 0
+    }
+
+    /// The marks that are due.
+    fn marks(&self) -> u32 {
+        let closed = if self.want == Want::Write { CLOSED } else { 0 };
+        let limit = u64::from(self.p.tuning().mutex_heir_us) * 1000;
+        if self.since != 0 && self.p.now_ns().saturating_sub(self.since) >= limit {
+            closed | HEIR
+        } else {
+            closed
+        }
+    }
+
+    /// D3. Returns false if it could not.
+    fn sleep(&mut self, me: NodeId, marks: u32) -> bool {
+        let (p, lock) = (self.p, self.lock);
+        if !sleepers::enqueue(p, me, lock.on(p), Sleeper::Gate as u32, sleepers::End::Last) {
+            return false;
+        }
+        if self.since == 0 {
+            self.since = p.now_ns().max(1);
+        }
+        let mut seen = lock.word.load(Relaxed);
+        loop {
+            if self.want.fits(seen) || self.is_elsewhere(seen) {
+                // Whoever has taken it out meanwhile has meant it, and it is awake.
+                let _ = sleepers::cancel(p, me);
+                break;
+            }
+            match lock.word.compare_exchange(seen, seen | marks | SLEEPING, Relaxed) {
+                Ok(_) => {
+                    // Woken or too late: it looks again either way.
+                    let _ = sleepers::await_wake(p, me, self.deadline);
+                    break;
+                }
+                Err(now) => seen = now,
+            }
+        }
+        self.unmark(SLEEPING);
+        true
+    }
+
+    /// Takes back marks of whoever has the gate (D2).
+    fn unmark(&self, marks: u32) {
+        self.lock.word.fetch_and(!marks, Relaxed);
+    }
+}

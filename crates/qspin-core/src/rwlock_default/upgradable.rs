@@ -1,0 +1,226 @@
+//! Reads that may become writes: one at a time, beside other readers.
+
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use super::{
+    ASKED, DefaultRwLock, End, READER, SLEEPING, Sleeper, UPGRADABLE, UPGRADING, WRITER, Want,
+    is_over, left, wake,
+};
+use crate::lock::{RawTimedLock, RawUpgradableLock};
+use crate::node::NodeId;
+use crate::platform::AtomicWord;
+use crate::site::Site;
+use crate::sleepers::{self, SleepPlatform};
+
+impl<W: AtomicWord, G> DefaultRwLock<W, G> {
+    /// Waits until it reads upgradably, or the time is over.
+    #[cold]
+    #[inline(never)]
+    fn acquire_upgradable_slow<P>(&self, p: &P, deadline: u64) -> bool
+    where
+        P: SleepPlatform<Word = W>,
+        G: RawTimedLock<P>,
+    {
+        let want = Want::Upgradable;
+        // Whether it was woken on behalf of all who wait (D8).
+        let mut told = false;
+        let inside = loop {
+            if self.looks(p, want) {
+                break true;
+            }
+            if is_over(p, deadline) {
+                break false;
+            }
+            if self.word.load(Relaxed) & UPGRADABLE == 0 {
+                match self.acquire_by_gate(p, want, deadline) {
+                    End::Inside => break true,
+                    End::Over => break false,
+                    End::Elsewhere => {}
+                }
+            }
+            match sleepers::with_sleeper(p, |me| self.sleep_asking(p, me, deadline)) {
+                Some(Some(woken)) => told |= woken,
+                Some(None) | None => p.doze(),
+            }
+        };
+        if told {
+            self.ask_for_others(p);
+        }
+        inside
+    }
+
+    /// D8. Whether somebody has woken it; `None` if it could not sleep.
+    fn sleep_asking<P>(&self, p: &P, me: NodeId, deadline: u64) -> Option<bool>
+    where
+        P: SleepPlatform<Word = W>,
+    {
+        let tag = Sleeper::Asking as u32;
+        if !sleepers::enqueue(p, me, self.on(p), tag, sleepers::End::Last) {
+            return None;
+        }
+        let mut seen = self.word.load(Relaxed);
+        while seen & UPGRADABLE != 0 {
+            match self.word.compare_exchange(seen, seen | ASKED, Relaxed) {
+                Ok(_) => return Some(sleepers::await_wake(p, me, deadline)),
+                Err(now) => seen = now,
+            }
+        }
+        Some(!sleepers::cancel(p, me))
+    }
+
+    /// D8: others may wait whom whoever reads upgradably, if only by this mark, has to wake.
+    fn ask_for_others<P: SleepPlatform<Word = W>>(&self, p: &P) {
+        let mut seen = self.word.load(Relaxed);
+        while seen & UPGRADABLE != 0 {
+            match self.word.compare_exchange(seen, seen | ASKED, Relaxed) {
+                Ok(_) => return,
+                Err(now) => seen = now,
+            }
+        }
+        wake(p, self.on(p), Sleeper::Asking);
+    }
+
+    /// Nobody reads upgradably any more: the word is what `next` makes of it.
+    fn end_upgradable<P>(&self, p: &P, next: impl Fn(u32) -> u32)
+    where
+        P: SleepPlatform<Word = W>,
+    {
+        let on = self.on(p);
+        // ORDERING: Release pairs with the Acquire of `come`, and of `Wait::wait`.
+        let order = p.ordering(Site::RwLeaveShared, Release);
+        let mut seen = self.word.load(Relaxed);
+        loop {
+            let to = next(without_upgradable(seen));
+            match self.word.compare_exchange(seen, to, order) {
+                Ok(_) => return ended(p, on, seen, to),
+                Err(now) => seen = now,
+            }
+        }
+    }
+
+    /// Becomes the writer, if it is the only reader.
+    fn take_alone<P: SleepPlatform<Word = W>>(&self, p: &P) -> bool {
+        let mut seen = self.word.load(Relaxed);
+        while seen / READER == 1 {
+            let to = without_upgradable(seen) - READER + WRITER;
+            // D1. ORDERING: Acquire pairs with the Release of `leave`.
+            match self.word.compare_exchange(seen, to, p.ordering(Site::RwUpgrade, Acquire)) {
+                Ok(_) => {
+                    ended(p, self.on(p), seen, to);
+                    return true;
+                }
+                Err(now) => seen = now,
+            }
+        }
+        false
+    }
+
+    /// The upgrade is given up: readers may come again, also one that sleeps with the gate.
+    fn open_again<P: SleepPlatform<Word = W>>(&self, p: &P) {
+        if self.word.fetch_and(!UPGRADING, Relaxed) & SLEEPING != 0 {
+            wake(p, self.on(p), Sleeper::Gate);
+        }
+    }
+
+    /// Sleeps until it is the only reader, as D3. Returns false if it could not.
+    fn sleep_upgrading<P>(&self, p: &P, me: NodeId, deadline: u64) -> bool
+    where
+        P: SleepPlatform<Word = W>,
+    {
+        let tag = Sleeper::Upgrading as u32;
+        if !sleepers::enqueue(p, me, self.on(p), tag, sleepers::End::Last) {
+            return false;
+        }
+        let mut seen = self.word.load(Relaxed);
+        while seen / READER != 1 {
+            match self.word.compare_exchange(seen, seen | UPGRADING, Relaxed) {
+                Ok(_) => {
+                    // Woken or too late: it looks again either way.
+                    let _ = sleepers::await_wake(p, me, deadline);
+                    return true;
+                }
+                Err(now) => seen = now,
+            }
+        }
+        let _ = sleepers::cancel(p, me);
+        true
+    }
+}
+
+/// The word when nobody reads upgradably any more, who is still a reader.
+pub(super) const fn without_upgradable(word: u32) -> u32 {
+    word & !(UPGRADABLE | UPGRADING | ASKED)
+}
+
+/// After the step from `before` to `now`, which has ended an upgradable read: the lock may be gone (D4).
+#[inline]
+pub(super) fn ended<P: SleepPlatform>(p: &P, on: usize, before: u32, now: u32) {
+    if before & ASKED != 0 {
+        wake(p, on, Sleeper::Asking);
+    }
+    if now & SLEEPING != 0 {
+        left(p, on, before, now);
+    }
+}
+
+// SAFETY: D6. Who reads upgradably is a reader; who upgrades is a writer by D1, since it was the only
+// reader in the step that makes it one.
+unsafe impl<P: SleepPlatform, G: RawTimedLock<P>> RawUpgradableLock<P>
+    for DefaultRwLock<P::Word, G>
+{
+    fn acquire_upgradable_until(&self, p: &P, deadline: u64) -> bool {
+        self.newcomer(p, Want::Upgradable) || self.acquire_upgradable_slow(p, deadline)
+    }
+
+    fn try_acquire_upgradable(&self, p: &P) -> bool {
+        self.newcomer(p, Want::Upgradable)
+    }
+
+    unsafe fn release_upgradable(&self, p: &P) {
+        self.end_upgradable(p, |seen| seen - READER);
+    }
+
+    unsafe fn upgrade_until(&self, p: &P, deadline: u64) -> bool {
+        let tuning = p.tuning();
+        let (mut looks, mut yields) = (tuning.rwlock_looks, tuning.rwlock_yields);
+        let mut pauses = tuning.rwlock_first_pause;
+        while !self.take_alone(p) {
+            if is_over(p, deadline) {
+                self.open_again(p);
+                return false;
+            }
+            if self.word.load(Relaxed) & UPGRADING == 0 {
+                // D6: the readers inside leave, and no others come.
+                self.word.fetch_or(UPGRADING, Relaxed);
+            } else if looks > 0 {
+                looks -= 1;
+                p.relax(pauses);
+                pauses = (pauses * 2).min(tuning.rwlock_pauses);
+            } else if yields > 0 {
+                yields -= 1;
+                p.yield_cpu();
+            } else if sleepers::with_sleeper(p, |me| self.sleep_upgrading(p, me, deadline))
+                != Some(true)
+            {
+                p.doze();
+            }
+        }
+        true
+    }
+
+    unsafe fn try_upgrade(&self, p: &P) -> bool {
+        self.take_alone(p)
+    }
+
+    unsafe fn downgrade_upgradable(&self, p: &P) {
+        self.end_upgradable(p, |seen| seen);
+    }
+
+    unsafe fn downgrade(&self, p: &P) {
+        self.leave(p, Site::RwLeaveExclusive, WRITER, READER);
+    }
+
+    unsafe fn downgrade_to_upgradable(&self, p: &P) {
+        self.leave(p, Site::RwLeaveExclusive, WRITER, READER | UPGRADABLE);
+    }
+}
