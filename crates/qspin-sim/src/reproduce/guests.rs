@@ -11,7 +11,7 @@ use crate::machine::Machine;
 use crate::outcome::Outcome;
 use crate::published::Table;
 use crate::scenario::{Lock, Placement, Scenario};
-use crate::workload::{KernelBuild, Step, SystemCalls, Workload};
+use crate::workload::{KernelBuild, Sections, Step, SystemCalls, Workload};
 
 /// A kernel build, as a study has found it, whose CPUs sleep for that long at a time.
 fn build(constants: &Constants, study: &str, pieces: u64, idle_ns: f64) -> Workload {
@@ -193,7 +193,11 @@ fn latencies(table: &Table, constants: &Constants) -> Result<Vec<CellPlan>, Stri
         let westmere = published.labels[0].starts_with("Westmere");
         for &column in &table.values {
             let kicking = table.columns[column] == "kicking";
-            let one = guest(constants, westmere, 3, 32)?;
+            let mut one = guest(constants, westmere, 3, 4)?;
+            // Sections so long that whoever waits halts.
+            let (inside_ns, outside_ns) = (1e6, 0.0);
+            let sections = Sections { count: 20, inside_ns, outside_ns, locks: 1, beside: false };
+            one.workload = Workload::Sections(sections);
             let kick = one.hypervisor.as_ref().map_or(0.0, |it| it.kick);
             let value: Value = if kicking {
                 Box::new(move |_: &[Outcome]| Some(kick / 1e3))
