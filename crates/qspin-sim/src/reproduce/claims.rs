@@ -27,8 +27,14 @@ fn calls(outside_ns: f64, inside_ns: f64, lines: u32, beside: u32) -> Workload {
     Workload::SystemCalls(SystemCalls { locks: 1, steps: vec![step] })
 }
 
+/// What is compared of two simulations.
+type Figure = fn(&Outcome) -> f64;
+
+/// A scenario, its new and its old lock, what is compared of them, and whether the quotient is as stated.
+type Statement = (Scenario, [Lock; 2], Figure, fn(f64) -> bool);
+
 /// The first of two simulations over the second.
-fn quotient(of: fn(&Outcome) -> f64) -> Value {
+fn quotient(of: Figure) -> Value {
     Box::new(move |outcomes| {
         let [new, old] = outcomes else { return None };
         Some(of(new) / of(old))
@@ -138,9 +144,8 @@ pub(super) fn dbench(table: &Table, constants: &Constants) -> Result<Vec<CellPla
     let bare = [Lock::Native, Lock::Simple];
     let virtualised = [Lock::ParavirtStealing, Lock::Simple];
     let rises = [Lock::ParavirtStealing, Lock::ParavirtStealing];
-    let (faster, shorter): (fn(&Outcome) -> f64, fn(&Outcome) -> f64) = (throughput, longest_wait);
-    type Holds = fn(f64) -> bool;
-    let rows: [(Scenario, [Lock; 2], fn(&Outcome) -> f64, Holds); 7] = [
+    let (faster, shorter): (Figure, Figure) = (throughput, longest_wait);
+    let rows: [Statement; 7] = [
         (client(2)?, bare, faster, alike),
         (client(PROCESSORS)?, bare, faster, |ratio| ratio > 1.0 + ALIKE),
         (client(PROCESSORS)?, bare, shorter, |ratio| ratio < 1.0 - ALIKE),
