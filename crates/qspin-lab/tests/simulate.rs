@@ -100,8 +100,8 @@ fn wrong_input_is_one_line_and_leaves_nothing() {
     wrong(&SCENARIO.replace("\"native\"", "\"nativ\""), &simulate(&[]), &["line 3", "native"]);
     wrong(&SCENARIO.replace("x5-4", "x5-5"), &simulate(&[]), &["line 8", "oracle-x5-8"]);
     wrong(&SCENARIO.replace("[2, 4]", "[]"), &simulate(&[]), &["at least one"]);
-    wrong(SCENARIO, &["reproduce"], &["--all", "002-locktorture"]);
-    wrong(SCENARIO, &["reproduce", "002-tpcc"], &["002-locktorture"]);
+    wrong(SCENARIO, &["reproduce", "--json"], &["--all", "002-locktorture"]);
+    wrong(SCENARIO, &["reproduce", "002-machines"], &["002-locktorture"]);
     wrong(SCENARIO, &["reproduce", "001-A", "--constants", "it.toml"], &["it.toml", "calibrate"]);
     wrong(SCENARIO, &["calibrate", "x5"], &["x5-4"]);
 }
@@ -113,6 +113,29 @@ fn a_lock_that_stands_still_is_said_with_who_waits_for_whom() {
     assert_eq!(output.status.code(), Some(1));
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(stderr.contains("SIMULATED") && stderr.contains("nothing moves any more"), "{stderr}");
+}
+
+#[test]
+fn reproduce_alone_lists_the_tables() {
+    let output = qspin(at_work("").path(), &["reproduce"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let list = String::from_utf8(output.stdout).unwrap();
+    for table in ["000-haswell", "002-locktorture", "004-dbench", "002-tpcc"] {
+        assert!(list.contains(table), "{table}: {list}");
+    }
+    assert!(output.stderr.is_empty());
+}
+
+#[test]
+fn what_is_stated_in_words_is_judged_too() {
+    let output = qspin(at_work("").path(), &["reproduce", "004-single", "--json"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let table = &report["tables"][0];
+    let cell = &table["cells"][0];
+    assert_eq!((&cell["claim"], &cell["published"]), (&"no difference".into(), &1.0.into()));
+    assert!(cell["agrees"].is_boolean() && cell["simulated"].is_number());
+    assert_eq!(table["claims"], 1);
 }
 
 #[test]

@@ -22,6 +22,7 @@ fn scenario(lock: Lock, cpus: u32, duration_ns: f64) -> Scenario {
         pinning: Default::default(),
         hogs: 0,
         hog_pinning: Default::default(),
+        hogs_even: false,
         tuning: Default::default(),
         workload: Workload::Locktorture(Locktorture {
             inside_ns: 10.0,

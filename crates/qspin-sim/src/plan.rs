@@ -48,6 +48,8 @@ struct File {
     #[serde(default = "crate::scenario::anywhere")]
     hog_pinning: Pinning,
     #[serde(default)]
+    hogs_even: bool,
+    #[serde(default)]
     tuning: BTreeMap<String, u32>,
     workload: Workload,
     machine: Described<Machine>,
@@ -79,6 +81,7 @@ impl Plan {
                 pinning: file.pinning,
                 hogs: file.hogs,
                 hog_pinning: file.hog_pinning,
+                hogs_even: file.hogs_even,
                 tuning: file.tuning,
                 workload: file.workload,
                 machine: file.machine.0,

@@ -114,6 +114,10 @@ pub struct Scenario {
     /// Where those may run.
     #[serde(default = "anywhere")]
     pub hog_pinning: Pinning,
+    /// Whether hogs are dealt out evenly to all processors, however many CPUs are there already; else
+    /// each begins where the fewest tasks are.
+    #[serde(default)]
+    pub hogs_even: bool,
     /// Tunables, by name, that are not at their default.
     #[serde(default)]
     pub tuning: BTreeMap<String, u32>,
@@ -261,8 +265,10 @@ impl Scenario {
     /// The processor of each hog at the beginning: the least busy ones.
     pub(crate) fn hog_places(&self) -> Vec<u32> {
         let mut load = vec![0_u32; self.machine.shape.processors() as usize];
-        for place in self.places() {
-            load[place as usize] += 1;
+        if !self.hogs_even {
+            for place in self.places() {
+                load[place as usize] += 1;
+            }
         }
         let mut places = Vec::new();
         for _ in 0..self.hogs {

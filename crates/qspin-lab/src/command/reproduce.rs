@@ -76,10 +76,14 @@ struct Report {
 /// Wrong input; a lock that fails in the simulation.
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     if args.tables.is_empty() && !args.all {
-        return Err(Failure::usage(format!(
-            "which tables? Give --all, or some of {}",
-            TABLES.join(", ")
-        )));
+        if args.json || args.report.is_some() {
+            return Err(Failure::usage(format!(
+                "which tables? Give --all, or some of {}",
+                TABLES.join(", ")
+            )));
+        }
+        super::say(&show::list(&constants(args)?)?)?;
+        return Ok(ExitCode::SUCCESS);
     }
     let constants = constants(args)?;
     let page = args.report.as_deref().map(Output::prepare).transpose()?;

@@ -36,7 +36,7 @@ pub fn calibrate(
     let evaluations = if knobs.is_empty() { 1 } else { evaluations.max(1) };
     for number in 0..evaluations {
         let point: Vec<f64> = match &best {
-            None => knobs.iter().map(|knob| place(knob.low, knob.high, knob.start)).collect(),
+            None => knobs.iter().map(|knob| knob.place(knob.start)).collect(),
             Some(_) if number <= evaluations / 3 => knobs.iter().map(|_| random.unit()).collect(),
             Some((_, from, _)) => {
                 let left = f64::from(evaluations - number) / f64::from(evaluations);
@@ -48,9 +48,7 @@ pub fn calibrate(
         let values: BTreeMap<String, f64> = knobs
             .iter()
             .zip(&point)
-            .map(|(knob, at)| {
-                (knob.name.to_owned(), rounded(knob.low + at * (knob.high - knob.low)))
-            })
+            .map(|(knob, &at)| (knob.name.to_owned(), rounded(knob.at(at))))
             .collect();
         let mut found = Calibrated { values, seed, scale: 1.0, ..Calibrated::default() };
         let error = evaluate(study, constants, &mut found)?;
@@ -65,10 +63,6 @@ pub fn calibrate(
         }
     }
     Ok(best.map(|(_, _, found)| found))
-}
-
-fn place(low: f64, high: f64, at: f64) -> f64 {
-    ((at - low) / (high - low)).clamp(0.0, 1.0)
 }
 
 /// Four digits: more would pretend.

@@ -15,14 +15,20 @@ pub struct Cell {
     pub row: String,
     /// The column.
     pub column: String,
-    /// What the document prints.
-    pub published: f64,
+    /// What the document prints; none where it only says which way.
+    pub published: Option<f64>,
+    /// What it says in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub claim: Option<String>,
     /// What the simulation gives; none where it is not simulated, or has no such figure.
     pub simulated: Option<f64>,
     /// `calibrated` or `predicted`.
     pub role: &'static str,
     /// Of the simulated figure.
     pub error: Option<f64>,
+    /// Whether what is said in words is true of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agrees: Option<bool>,
 }
 
 /// Errors of several cells.
@@ -41,6 +47,17 @@ pub struct Summary {
     pub rank_correlation: Option<f64>,
     /// The largest error of a figure.
     pub max_cell_error: Option<f64>,
+    /// Statements in words.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub claims: usize,
+    /// Those of them that are true of the simulation.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub claims_agreed: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// A table and its errors.
@@ -70,29 +87,49 @@ pub fn judge(table: &Table, plans: &[CellPlan], simulated: &[Option<f64>]) -> Ve
     let fitted = |row: usize, column: usize| {
         found(row, column).is_some_and(|at| plans[at].role == Role::Calibrated)
     };
+    // What is gained in percent is a surplus over 1.
+    let as_ratio = |figure: f64| match table.ratio {
+        Ratio::Percent => 1.0 + figure / 100.0,
+        _ => figure,
+    };
     let mut cells = Vec::new();
+    let mut claims = (0, 0);
     // Published, simulated, and whether something was fitted to it.
     let (mut values, mut ratios) = (Vec::new(), Vec::new());
     for (row, published) in table.rows.iter().enumerate() {
         for &column in &table.values {
-            let Some(figure) = published.cells[column] else { continue };
+            let claim = found(row, column).and_then(|at| plans[at].claim.as_ref());
+            // A number beside a statement without one is no result: how many clients there were.
+            let figure = match claim {
+                Some(claim) if table.ratio == Ratio::None => claim.figure,
+                Some(claim) => claim.figure.or(published.cells[column]),
+                None => published.cells[column],
+            };
+            if figure.is_none() && claim.is_none() {
+                continue;
+            }
             let here = value(row, column);
-            if let Some(here) = here {
-                values.push((figure, here, fitted(row, column)));
+            if let Some((figure, here)) = figure.zip(here) {
+                values.push((as_ratio(figure), as_ratio(here), fitted(row, column)));
             }
             let role = if fitted(row, column) { Role::Calibrated } else { Role::Predicted };
+            let agrees = claim.zip(here).map(|(claim, here)| (claim.holds)(here));
+            claims.0 += usize::from(agrees.is_some());
+            claims.1 += usize::from(agrees == Some(true));
+            let name = claim.map_or(&table.columns[column], |claim| &claim.column);
             cells.push(Cell {
                 row: table.row_name(published),
-                column: table.columns[column].clone(),
+                column: name.clone(),
                 published: figure,
+                claim: claim.map(|claim| claim.words.clone()),
                 simulated: here,
                 role: role.name(),
-                error: here.map(|here| error(figure, here)),
+                error: figure.zip(here).map(|(it, here)| error(as_ratio(it), as_ratio(here))),
+                agrees,
             });
         }
         match &table.ratio {
-            Ratio::None | Ratio::Percent => {}
-            Ratio::Cells => {}
+            Ratio::None | Ratio::Percent | Ratio::Cells => {}
             Ratio::Columns(quotients) => {
                 for it in quotients {
                     let printed = published.cells[it.new].zip(published.cells[it.old]);
@@ -105,17 +142,19 @@ pub fn judge(table: &Table, plans: &[CellPlan], simulated: &[Option<f64>]) -> Ve
             }
         }
     }
-    if table.ratio == Ratio::Cells {
+    if matches!(table.ratio, Ratio::Cells | Ratio::Percent) {
         ratios.clone_from(&values);
     }
     let unfitted =
         |all: &[(f64, f64, bool)]| all.iter().copied().filter(|cell| !cell.2).collect::<Vec<_>>();
+    let mut all = summary(&values, &ratios);
+    (all.claims, all.claims_agreed) = claims;
     Verdict {
         table: table.name.clone(),
         unit: table.comments.get("unit").cloned().unwrap_or_default(),
         cells,
         predicted: summary(&unfitted(&values), &unfitted(&ratios)),
-        all: summary(&values, &ratios),
+        all,
     }
 }
 
@@ -135,6 +174,8 @@ fn summary(values: &[(f64, f64, bool)], ratios: &[(f64, f64, bool)]) -> Summary 
         null_mae: mean(&null),
         rank_correlation: rank_correlation(if ratios.len() > 2 { ratios } else { values }),
         max_cell_error: of_values.into_iter().reduce(f64::max),
+        claims: 0,
+        claims_agreed: 0,
     }
 }
 

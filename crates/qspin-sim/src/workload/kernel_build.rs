@@ -7,9 +7,13 @@
 //! them some work, then a critical section of one of the kernel's locks. Some of the sections take
 //! the one hot lock, the others one of many.
 //!
+//! CPUs are not always busy: a build waits for its disk, and where it is serial all but one of its CPUs
+//! wait. So a CPU sleeps from time to time, `idle` of its work in all, for `idle_ns` at a time. That part
+//! of a build does not take longer beside hogs; the rest does, in proportion.
+//!
 //! # Limits
-//! Nobody sleeps: 20 jobs keep 4 CPUs busy. No disk. Work and sections vary evenly between half and
-//! one and a half of their average.
+//! No disk: who sleeps wakes by himself. Work, sections and sleep vary evenly between half and one and a
+//! half of their average.
 
 use qspin_core::lock::RawLock;
 use qspin_core::platform::AtomicWord;
@@ -33,6 +37,17 @@ pub struct KernelBuild {
     pub locks: u32,
     /// The part of the sections that takes the hot one, beside its share: 0 to 1.
     pub hot: f64,
+    /// Time that a CPU sleeps, in parts of its work outside.
+    #[serde(default)]
+    pub idle: f64,
+    /// How long it sleeps at a time, on average.
+    #[serde(default = "stretch")]
+    pub idle_ns: f64,
+}
+
+/// Longer than the slices of an overcommitted processor, as the serial steps of a build are.
+fn stretch() -> f64 {
+    5e7
 }
 
 impl KernelBuild {
@@ -43,7 +58,20 @@ impl KernelBuild {
         if !(0.0..=1.0).contains(&self.hot) {
             return Err(format!("workload: hot is {}: it must be from 0 to 1", self.hot));
         }
-        check_lengths(&[("inside_ns", self.inside_ns), ("outside_ns", self.outside_ns)])
+        if !(0.0..=10.0).contains(&self.idle) {
+            return Err(format!("workload: idle is {}: it must be from 0 to 10", self.idle));
+        }
+        if self.idle > 0.0 && self.idle_ns < self.idle * self.outside_ns {
+            return Err(format!(
+                "workload: idle_ns is {}: it must be at least idle times outside_ns",
+                self.idle_ns
+            ));
+        }
+        check_lengths(&[
+            ("inside_ns", self.inside_ns),
+            ("outside_ns", self.outside_ns),
+            ("idle_ns", self.idle_ns),
+        ])
     }
 }
 
@@ -67,6 +95,12 @@ impl Work for KernelBuild {
                 (0.5 + random.unit(), 0.5 + random.unit(), hot, random.below(self.locks))
             });
             p.work(self.outside_ns * outside);
+            if self.idle > 0.0 {
+                let (sleeps, long) = p.random(|random| (random.unit(), 0.5 + random.unit()));
+                if sleeps * self.idle_ns < self.idle * self.outside_ns {
+                    p.sleep(self.idle_ns * long);
+                }
+            }
             let lock = if hot { 0 } else { lock };
             station.section(p, lock, || {
                 station.word(lock as usize, 0).store(p.number(), Relaxed);

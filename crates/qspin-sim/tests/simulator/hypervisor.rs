@@ -88,8 +88,15 @@ fn a_tiny_quota_is_slow_and_no_standstill() {
 fn guest(lock: Lock, change: impl FnOnce(&mut Hypervisor)) -> Scenario {
     let mut hypervisor = common::hypervisor();
     change(&mut hypervisor);
-    let build =
-        KernelBuild { pieces: 4000, outside_ns: 3000.0, inside_ns: 500.0, locks: 8, hot: 0.3 };
+    let build = KernelBuild {
+        pieces: 4000,
+        outside_ns: 3000.0,
+        inside_ns: 500.0,
+        locks: 8,
+        hot: 0.3,
+        idle: 0.0,
+        idle_ns: 5e7,
+    };
     let mut scenario = Scenario {
         hogs: 4,
         hog_pinning: Pinning::Own,

@@ -3,6 +3,7 @@
 use maud::{DOCTYPE, Markup, html};
 use qspin_sim::reproduce::{Cell, Constants, Summary, Verdict};
 
+use super::show::{error_of, published_of};
 use super::{fitted, percent};
 use crate::report::number::digits;
 
@@ -47,9 +48,9 @@ fn line(cell: &Cell) -> Markup {
         tr class=(cell.role) {
             td { (cell.row) }
             td { (cell.column) }
-            td { (digits(cell.published)) }
+            td { (published_of(cell)) }
             td { (cell.simulated.map_or_else(|| "not simulated".to_owned(), digits)) }
-            td { (percent(cell.error)) }
+            td { (error_of(cell)) }
             td { (cell.role) }
         }
     }

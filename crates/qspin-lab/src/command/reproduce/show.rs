@@ -2,12 +2,63 @@
 
 use std::fmt::Write;
 
+use anyhow::anyhow;
 use comfy_table::CellAlignment;
-use qspin_sim::reproduce::{Constants, Summary, Verdict};
+use qspin_sim::published;
+use qspin_sim::reproduce::{
+    Cell, Constants, Role, Summary, TABLES, Verdict, cells as planned, study_of,
+};
 
 use super::{fitted, percent};
 use crate::bench::table::plain;
+use crate::failure::Failure;
 use crate::report::number::digits;
+
+/// Which tables there are, and what is fitted to how much of them.
+///
+/// # Errors
+///
+/// Constants that make a scenario impossible.
+pub(super) fn list(constants: &Constants) -> Result<String, Failure> {
+    let mut list = plain();
+    list.set_header(["table", "what", "cells", "fitted to", "study"]);
+    for name in TABLES {
+        let table = published::table(name).map_err(|error| anyhow!(error))?;
+        let plans = planned(&table, constants).map_err(|why| anyhow!("{name}: {why}"))?;
+        let fitted = plans.iter().filter(|plan| plan.role == Role::Calibrated).count();
+        list.add_row([
+            name.to_owned(),
+            table.comments.get("measured").map_or("", String::as_str).to_owned(),
+            plans.len().to_string(),
+            fitted.to_string(),
+            study_of(name).map_or("", |study| study.name).to_owned(),
+        ]);
+    }
+    for column in list.column_iter_mut().skip(2).take(2) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    Ok(format!("{list}\n\nqspin reproduce TABLE… simulates them; --all, all of them.\n"))
+}
+
+/// What is published of a cell: a number, or which way.
+#[must_use]
+pub(super) fn published_of(cell: &Cell) -> String {
+    match (&cell.claim, cell.published) {
+        (Some(claim), _) => claim.clone(),
+        (None, Some(figure)) => digits(figure),
+        (None, None) => "–".to_owned(),
+    }
+}
+
+/// Its error; or, where there is no number, whether it agrees.
+#[must_use]
+pub(super) fn error_of(cell: &Cell) -> String {
+    match cell.agrees {
+        Some(true) => "agrees".to_owned(),
+        Some(false) => "DISAGREES".to_owned(),
+        None => percent(cell.error),
+    }
+}
 
 /// Every table, then all their errors.
 #[must_use]
@@ -29,9 +80,9 @@ fn cells(verdict: &Verdict) -> comfy_table::Table {
         table.add_row([
             cell.row.clone(),
             cell.column.clone(),
-            digits(cell.published),
+            published_of(cell),
             cell.simulated.map_or_else(|| "not simulated".to_owned(), digits),
-            percent(cell.error),
+            error_of(cell),
             cell.role.to_owned(),
         ]);
     }
