@@ -45,7 +45,9 @@ impl Part {
     /// What is wrong with the text, and what would be right.
     pub fn parse(text: &str) -> Result<Self, String> {
         let wrong = || {
-            format!("`{text}` is no part: give I/N, such as 2/3, with I from 1 to N, and N at most {MOST}")
+            format!(
+                "`{text}` is no part: give I/N, such as 2/3, with I from 1 to N, and N at most {MOST}"
+            )
         };
         let (number, of) = text.split_once('/').ok_or_else(wrong)?;
         let plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -118,7 +120,9 @@ mod tests {
     #[test]
     fn what_is_no_part_is_refused() {
         assert_eq!(Part::parse("2/3"), Ok(Part { number: 2, of: 3 }));
-        for text in ["", "/", "1", "0/0", "0/3", "3/2", "1/0", "-1/3", "+1/3", "1/3/3", "1/100001", "1 / 3"] {
+        for text in
+            ["", "/", "1", "0/0", "0/3", "3/2", "1/0", "-1/3", "+1/3", "1/3/3", "1/100001", "1 / 3"]
+        {
             assert!(Part::parse(text).unwrap_err().contains("I/N"), "{text}");
         }
     }

@@ -28,7 +28,7 @@ use qspin_sim::{Hypervisor, Machine};
 use crate::bench::affinity::allowed_cpus;
 use crate::failure::Failure;
 use crate::machine;
-use shape::{Apart, Cpu, Found};
+use shape::{Apart, Found};
 
 /// Where Linux says what CPUs there are.
 const SYSFS: &str = "/sys/devices/system/cpu";
@@ -162,12 +162,6 @@ fn source(found: &Found, medians: &[(Apart, f64)], memory: bool) -> String {
     text
 }
 
-/// CPUs of a shape, for tests.
-#[cfg(test)]
-fn cpu(number: usize, socket: u32, core: u32, cache: u32) -> Cpu {
-    Cpu { number, socket, core, cache }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -198,7 +192,10 @@ mod tests {
     #[test]
     fn one_cpu_is_refused_by_a_line_that_says_what_would_be_right() {
         let wrong = measure_among(&[7], Path::new("/nowhere"), 1).unwrap_err();
-        assert!(wrong.line().contains("CPU 7 only") && wrong.line().contains("taskset"), "{wrong:?}");
+        assert!(
+            wrong.line().contains("CPU 7 only") && wrong.line().contains("taskset"),
+            "{wrong:?}"
+        );
         assert_eq!(wrong.exit_code(), 2);
     }
 
@@ -224,7 +221,7 @@ mod tests {
 
     #[test]
     fn the_source_names_what_was_not_measured() {
-        let found = shape::of(vec![cpu(0, 0, 0, 0), cpu(1, 0, 1, 0)], Vec::new());
+        let found = shape::find(&[0, 1], Path::new("/nowhere"));
         let text = source(&found, &[(Apart::Cache, 30.0)], true);
         assert!(text.contains("of one cache") && text.contains("near_bias"), "{text}");
     }

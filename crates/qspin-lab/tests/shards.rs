@@ -101,7 +101,8 @@ fn parts_become_the_whole_byte_for_byte() {
 fn parts_that_are_no_whole_are_refused() {
     let directory = at_work();
     let here = directory.path();
-    let simulate = |part: &'static str| ["simulate", "it.toml", "--out", "x.jsonl", "--shard", part];
+    let simulate =
+        |part: &'static str| ["simulate", "it.toml", "--out", "x.jsonl", "--shard", part];
     for wrong in ["0/0", "3/2", "0/2", "1", "a/b", "-1/2"] {
         refused(here, &simulate(wrong), &[wrong, "I/N"]);
     }
@@ -120,7 +121,8 @@ fn parts_that_are_no_whole_are_refused() {
     wrong(&[first, &other, third], &["different sweeps", "2-2.jsonl"]);
     let make = |change: &[&str], scenario: &str| {
         fs::write(here.join("it.toml"), scenario).unwrap();
-        let args = ["simulate", "it.toml", "--seeds", "2", "--shard", "2/3", "--out", "other.jsonl"];
+        let args =
+            ["simulate", "it.toml", "--seeds", "2", "--shard", "2/3", "--out", "other.jsonl"];
         well(here, &[&args[..], change].concat());
         fs::write(here.join("it.toml"), SCENARIO).unwrap();
     };
@@ -160,12 +162,14 @@ fn the_job_array_makes_the_parts_and_does_only_what_is_missing() {
     let here = directory.path();
     fs::create_dir(here.join("parts")).unwrap();
     let array = ["it.toml", "3", "parts", "--seeds", "2"];
-    let task = |id: &str| script("slurm-array.sh", here, &array).env("SLURM_ARRAY_TASK_ID", id).unwrap();
+    let task =
+        |id: &str| script("slurm-array.sh", here, &array).env("SLURM_ARRAY_TASK_ID", id).unwrap();
     for id in ["1", "2", "3"] {
         task(id);
     }
     well(here, &WHOLE);
-    let merge = ["report", "merge", "parts/1.jsonl", "parts/2.jsonl", "parts/3.jsonl", "--out", "m.jsonl"];
+    let merge =
+        ["report", "merge", "parts/1.jsonl", "parts/2.jsonl", "parts/3.jsonl", "--out", "m.jsonl"];
     well(here, &merge);
     let read = |name: &str| fs::read_to_string(here.join(name)).unwrap();
     assert_eq!(read("m.jsonl"), read("whole.jsonl"));

@@ -60,7 +60,10 @@ fn what_is_measured_is_a_machine_that_is_simulated_and_compared() {
 
     let (code, stdout, _) = qspin(here, &["simulate", "it.toml", "--machine", "mine.toml"]);
     assert_eq!(code, Some(0));
-    assert!(stdout.starts_with("SIMULATED, not measured") && stdout.contains(&machine.name), "{stdout}");
+    assert!(
+        stdout.starts_with("SIMULATED, not measured") && stdout.contains(&machine.name),
+        "{stdout}"
+    );
     let (code, stdout, stderr) = qspin(here, &["simulate", "it.toml", "--machine", "this"]);
     assert_eq!(code, Some(0), "{stderr}");
     assert!(stdout.contains(&machine.name), "{stdout}");
@@ -117,7 +120,8 @@ fn one_cpu_and_other_impossible_wishes_are_one_line_and_leave_nothing() {
     refused(qspin(here, &["simulate", "it.toml", "--variants", "x"]), &["`x`", "none"]);
     refused(qspin(here, &["calibrate", "--measure", "x5-4"]), &["--measure"]);
     refused(qspin(here, &["calibrate", "--measure", "--out", "no/m.toml"]), &["directory"]);
-    let bench = |more: &[&'static str]| qspin(here, &[&["bench", "--compare-simulated"], more].concat());
+    let bench =
+        |more: &[&'static str]| qspin(here, &[&["bench", "--compare-simulated"], more].concat());
     refused(bench(&["--workload", "rw"]), &["lengths"]);
     refused(bench(&["--locks", "std"]), &["add one of native"]);
     refused(bench(&["--lines", "65"]), &["64"]);

@@ -26,10 +26,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Runs every job, and calls `done` after each with its number and how it ended; `done` says whether
 /// to go on. What was not run is `None`.
-pub fn run(
-    jobs: &[Job],
-    done: impl FnMut(usize, &Result<Outcome, Failure>) -> bool,
-) -> Vec<Ended> {
+pub fn run(jobs: &[Job], done: impl FnMut(usize, &Result<Outcome, Failure>) -> bool) -> Vec<Ended> {
     run_until(jobs, || false, done)
 }
 

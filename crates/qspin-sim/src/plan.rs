@@ -133,7 +133,9 @@ impl Plan {
                 if changes[..place].iter().any(|it| it.name == change.name) {
                     return Err(format!("{kind}: `{}` is listed twice", change.name));
                 }
-                change.check(&self.base).map_err(|why| format!("{kind}: `{}`: {why}", change.name))?;
+                change
+                    .check(&self.base)
+                    .map_err(|why| format!("{kind}: `{}`: {why}", change.name))?;
             }
         }
         let cells = self.cells();
@@ -205,11 +207,8 @@ outside_ns = 50
     #[test]
     fn a_file_is_locks_times_cpus() {
         let plan = Plan::from_toml(TEXT).unwrap();
-        let cells: Vec<_> = plan
-            .cells()
-            .iter()
-            .map(|it| (it.scenario.lock.name(), it.scenario.cpus))
-            .collect();
+        let cells: Vec<_> =
+            plan.cells().iter().map(|it| (it.scenario.lock.name(), it.scenario.cpus)).collect();
         assert_eq!(cells, [("native", 2), ("cna", 2), ("native", 8), ("cna", 8)]);
     }
 
@@ -254,7 +253,7 @@ pinning = "any"
             Plan::from_toml(&TEXT.replace("[workload.sections]", &changes)).unwrap_err()
         };
         assert!(wrong("\"spared\"", "\"plain\"").contains("`plain` is listed twice"));
-        assert!(wrong("holder_grace = 1e5", "holder_grave = 1").contains("line 12, column"));
+        assert!(wrong("holder_grace = 1e5", "holder_grave = 1").contains("line 14, column"));
         assert!(wrong("holder_grace = 1e5", "holder_grace = -1").contains("`spared`"));
         assert!(wrong("numa_skip_bits", "skip").contains("`spared`"));
         assert!(wrong("[\"cna\"]", "[]").contains("`spared`"));

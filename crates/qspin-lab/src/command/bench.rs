@@ -272,9 +272,11 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::from(INTERRUPTED));
     }
     complete(&mut machine, &plan, &found, before);
-    let compared = simulator.map(|it| it.compare(&plan, &rows::rows(&plan, &found))).transpose()?;
+    let measured = simulator.is_some().then(|| rows::rows(&plan, &found)).unwrap_or_default();
     let code = conclude(args, machine, &plan, &entrants, found, (out, report))?;
-    super::say(&compared.unwrap_or_default())?;
+    if let Some(simulator) = simulator {
+        super::say(&simulator.compare(&plan, &measured, &interrupt)?)?;
+    }
     Ok(code)
 }
 

@@ -65,7 +65,10 @@ pub(super) fn find(allowed: &[usize], sysfs: &Path) -> Found {
     if unknown {
         // Some that are known and some that are not have no shape together.
         let cpu = |&number: &usize| Cpu { number, socket: 0, core: number as u32, cache: 0 };
-        let note = format!("{} does not say where CPUs are: they count as cores of one socket", sysfs.display());
+        let note = format!(
+            "{} does not say where CPUs are: they count as cores of one socket",
+            sysfs.display()
+        );
         return of(allowed.iter().map(cpu).collect(), vec![note]);
     }
     of(cpus, Vec::new())
@@ -76,7 +79,8 @@ fn read(folder: &Path, number: usize) -> Option<Cpu> {
     let text = |name: &str| fs::read_to_string(folder.join(name)).ok();
     let first = |list: String| parse_cpu_list(list.trim())?.into_iter().min();
     let socket = text("topology/physical_package_id")?.trim().parse::<i64>().ok()?;
-    let siblings = text("topology/thread_siblings_list").or_else(|| text("topology/core_cpus_list"))?;
+    let siblings =
+        text("topology/thread_siblings_list").or_else(|| text("topology/core_cpus_list"))?;
     let mut caches: Vec<(u32, u32)> = Vec::new();
     for index in 0..8 {
         let of = |name: &str| text(&format!("cache/index{index}/{name}"));

@@ -89,7 +89,7 @@ pub(super) fn between(from: usize, to: usize, rounds: u32) -> anyhow::Result<f64
     let turn = Turn(AtomicU64::new(0));
     let since = Instant::now();
     let pinned = |cpu: usize| Placement::new(Pin::A, vec![cpu]).settle(0);
-    let times = thread::scope(|scope| {
+    let mut times = thread::scope(|scope| {
         let writer = || {
             pinned(from);
             for round in 0..u64::from(rounds) {
@@ -118,9 +118,11 @@ pub(super) fn between(from: usize, to: usize, rounds: u32) -> anyhow::Result<f64
         reader.join().map_err(|_| anyhow!("the measuring thread failed"))
     })?;
     if times.len() < rounds as usize {
-        bail!("CPU {from} and CPU {to} did not answer each other for {} s: are they online?", PATIENCE.as_secs());
+        bail!(
+            "CPU {from} and CPU {to} did not answer each other for {} s: are they online?",
+            PATIENCE.as_secs()
+        );
     }
-    let mut times = times;
     Ok(crate::bench::stats::median(&mut times))
 }
 

@@ -4,12 +4,14 @@
 //! The work of a cell is one step of a loop of system calls: so long outside, so long inside, so many lines
 //! written. Threads are CPUs above an operating system. A lock that the simulator does not have is left out.
 
+use indicatif::{ProgressBar, ProgressStyle};
 use qspin::tuning::Tuning;
 use qspin_sim::batch::{self, Job};
 use qspin_sim::workload::{Step, SystemCalls, Workload as Work};
 use qspin_sim::{Hypervisor, Lock, Machine, Outcome, Pinning, Placement, Scenario};
 
 use crate::bench::affinity::Pin;
+use crate::bench::interrupt::Interrupt;
 use crate::bench::plan::{Cell, Plan};
 use crate::bench::stats::interval;
 use crate::bench::table::{heading, plain};
@@ -27,7 +29,7 @@ use super::{Args, Workload};
 const SEEDS: u64 = 6;
 /// Simulated time of a run where every CPU runs all the time, and where they take turns: some slices.
 const ALONE_NS: f64 = 2e6;
-const IN_TURNS_NS: f64 = 40e6;
+const IN_TURNS_NS: f64 = 20e6;
 /// Lines that a simulated section may write.
 const MOST_LINES: u32 = 64;
 
@@ -46,7 +48,9 @@ impl Simulator {
             return Err(Failure::usage("--compare-simulated simulates --workload lengths only"));
         }
         if args.lines() > MOST_LINES {
-            return Err(Failure::usage(format!("--compare-simulated simulates at most {MOST_LINES} lines")));
+            return Err(Failure::usage(format!(
+                "--compare-simulated simulates at most {MOST_LINES} lines"
+            )));
         }
         if !entrants.iter().any(|entrant| simulated(entrant.lock.name).is_some()) {
             let known: Vec<&str> = Lock::ALL.iter().map(|lock| lock.name()).collect();
@@ -60,7 +64,12 @@ impl Simulator {
     }
 
     /// The table of measured and simulated throughput.
-    pub(super) fn compare(&self, plan: &Plan, rows: &[Row]) -> Result<String, Failure> {
+    pub(super) fn compare(
+        &self,
+        plan: &Plan,
+        rows: &[Row],
+        interrupt: &Interrupt,
+    ) -> Result<String, Failure> {
         let shown = plan.cells.iter().filter(|cell| cell.shown);
         let cells: Vec<(&Row, Scenario)> = shown
             .zip(rows)
@@ -73,7 +82,20 @@ impl Simulator {
         if let Some(wrong) = cells.iter().find_map(|(_, scenario)| scenario.check().err()) {
             return Err(Failure::usage(format!("--compare-simulated: {wrong}")));
         }
-        let mut outcomes = batch::run(&jobs, |_, _| true).into_iter().flatten();
+        let bar = ProgressBar::new(jobs.len() as u64);
+        if let Ok(style) = ProgressStyle::with_template("{bar:20} {pos}/{len} SIMULATED {eta}") {
+            bar.set_style(style);
+        }
+        let stopped = || interrupt.is_raised();
+        let outcomes = batch::run_until(&jobs, stopped, |_, _| {
+            bar.inc(1);
+            true
+        });
+        bar.finish_and_clear();
+        if interrupt.is_raised() {
+            return Ok("SIMULATED beside measured: interrupted\n".to_owned());
+        }
+        let mut outcomes = outcomes.into_iter().flatten();
         let mut text = format!(
             "\nSIMULATED beside measured: {}; seeds 1 to {SEEDS}, the code around the lock is not in it\n",
             self.machine.name

@@ -17,7 +17,7 @@ use crate::shard::Shard;
 
 /// Put the parts of a sweep together, as `qspin simulate --shard` made them.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Files of all parts, in any order.
     #[arg(required = true, value_name = "PART.jsonl")]
     parts: Vec<PathBuf>,
@@ -130,7 +130,9 @@ fn merge(parts: Vec<Part>) -> Result<String, Failure> {
         let Shard { number, of, .. } = part.shard;
         if let Some(twice) = whole.get(&number) {
             let names = format!("{} and {}", twice.name, part.name);
-            return Err(Failure::usage(format!("part {number}/{of} is there twice, in {names}: give it once")));
+            return Err(Failure::usage(format!(
+                "part {number}/{of} is there twice, in {names}: give it once"
+            )));
         }
         whole.insert(number, part);
     }
