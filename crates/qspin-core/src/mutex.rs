@@ -50,7 +50,7 @@ use crate::lock::{ConstLock, RawLock, RawTimedLock};
 use crate::node::NodeId;
 use crate::platform::{AtomicWord, ConstWord};
 use crate::site::Site;
-use crate::sleepers::{self, Choice, End, NEVER, SleepPlatform, Taken};
+use crate::sleepers::{self, Choice, End, NEVER, Patience, SleepPlatform, Taken};
 
 /// The lock is held.
 const LOCKED: u32 = 1;
@@ -256,26 +256,12 @@ struct Wait<'a, P: SleepPlatform> {
     mine: u32,
     /// When it fell asleep first; 0 if it has not slept.
     slept: u64,
-    /// Looks that are left, the pause after the next one, and yields that are left.
-    looks: u32,
-    pauses: u32,
-    yields: u32,
+    patience: Patience,
 }
 
 impl<'a, P: SleepPlatform> Wait<'a, P> {
     fn new(lock: &'a DefaultLock<P::Word>, p: &'a P, deadline: u64) -> Self {
-        let mut wait =
-            Self { lock, p, deadline, mine: 0, slept: 0, looks: 0, pauses: 1, yields: 0 };
-        wait.begin();
-        wait
-    }
-
-    /// It is awake, and begins to look.
-    fn begin(&mut self) {
-        let tuning = self.p.tuning();
-        self.looks = tuning.mutex_looks;
-        self.pauses = 1;
-        self.yields = tuning.mutex_yields;
+        Self { lock, p, deadline, mine: 0, slept: 0, patience: Patience::new(p) }
     }
 
     fn on(&self) -> usize {
@@ -290,8 +276,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
     fn acquire(&mut self, seen: u32) -> bool {
         let (p, word) = (self.p, &self.lock.word);
         if self.is_over() || self.is_relieved(seen) {
-            self.looks = 0;
-            self.yields = 0;
+            self.patience = Patience::none();
         }
         loop {
             let seen = word.load(Relaxed);
@@ -305,19 +290,12 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
                 }
                 continue;
             }
-            if self.looks > 0 {
-                self.looks -= 1;
-                self.mark(seen, marked);
-                p.relax(self.pauses);
-                self.pauses = (self.pauses * 2).min(p.tuning().mutex_pauses);
-                continue;
-            }
-            if self.is_over() {
+            if !self.patience.only_looks() && self.is_over() {
                 return self.give_up();
             }
-            if self.yields > 0 {
-                self.yields -= 1;
-                p.yield_cpu();
+            if !self.patience.is_over() {
+                self.mark(seen, marked);
+                self.patience.wait(p);
                 continue;
             }
             if sleepers::with_sleeper(p, |me| self.sleep(me)) != Some(true) {
@@ -392,7 +370,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
             // Perhaps it was marked as awake by whoever has woken it.
             self.mine = AWAKE;
         }
-        self.begin();
+        self.patience = Patience::new(p);
         true
     }
 

@@ -56,7 +56,7 @@ use crate::mutex::DefaultLock;
 use crate::node::NodeId;
 use crate::platform::{AtomicWord, ConstWord};
 use crate::site::Site;
-use crate::sleepers::{self, End, NEVER, SleepPlatform};
+use crate::sleepers::{self, End, NEVER, Patience, SleepPlatform};
 
 const FREE: u32 = 0;
 const WRITER: u32 = 1;
@@ -220,8 +220,7 @@ impl<P: SleepPlatform> Wait<'_, P> {
     /// Waits until it is inside, or the time is over; its marks are gone then.
     fn wait(&mut self) -> bool {
         let (p, word) = (self.p, &self.lock.word);
-        let tuning = p.tuning();
-        let (mut looks, mut yields, mut pauses) = (tuning.mutex_looks, tuning.mutex_yields, 1);
+        let mut patience = Patience::new(p);
         loop {
             let seen = word.load(Relaxed);
             if self.want.fits(seen) {
@@ -237,10 +236,8 @@ impl<P: SleepPlatform> Wait<'_, P> {
                 self.lock.unmark(MARKS);
                 return false;
             }
-            if looks > 0 {
-                looks -= 1;
-                p.relax(pauses);
-                pauses = (pauses * 2).min(tuning.mutex_pauses);
+            if patience.only_looks() {
+                patience.wait(p);
                 continue;
             }
             // D5.
@@ -250,9 +247,8 @@ impl<P: SleepPlatform> Wait<'_, P> {
                 let _ = word.compare_exchange(seen, seen | marks, Relaxed);
                 continue;
             }
-            if yields > 0 {
-                yields -= 1;
-                p.yield_cpu();
+            if !patience.is_over() {
+                patience.wait(p);
                 continue;
             }
             // No release wakes who waits for room (D7).
@@ -260,7 +256,7 @@ impl<P: SleepPlatform> Wait<'_, P> {
             if for_room || sleepers::with_sleeper(p, |me| self.sleep(me, marks)) != Some(true) {
                 p.doze();
             }
-            (looks, yields, pauses) = (tuning.mutex_looks, tuning.mutex_yields, 1);
+            patience = Patience::new(p);
         }
     }
 

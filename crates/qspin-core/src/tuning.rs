@@ -228,11 +228,16 @@ tunables! {
     Culled yield_turns: u32 = YIELD_TURNS, 0..=1 << 24;
     /// Mutex: looks of a waiter at a taken lock, with pauses between them, before it yields.
     Mutex mutex_looks: u32 = MUTEX_LOOKS, LOOKS;
-    /// Mutex: the longest of these pauses; the first is one pause instruction, each further one twice as
-    /// long.
+    /// Mutex: pause instructions before the second look; before each further one twice as many.
+    Mutex mutex_first_pauses: u32 = MUTEX_FIRST_PAUSES, 1..=1 << 16;
+    /// Mutex: the most of them between two looks.
     Mutex mutex_pauses: u32 = MUTEX_PAUSES, 1..=1 << 16;
-    /// Mutex: times that a waiter then yields the CPU before it sleeps.
+    /// Mutex: further looks, with as many pauses and a yield of the CPU before each, before the waiter sleeps.
     Mutex mutex_yields: u32 = MUTEX_YIELDS, 0..=1 << 16;
+    /// Mutex: microseconds; a yield that takes as long shows that others need the CPU, and the waiter sleeps.
+    Mutex mutex_yield_us: u32 = MUTEX_YIELD_US, 0..=1 << 24;
+    /// Mutex: waits of the same thread after that in which it does not yield.
+    Mutex mutex_crowded_waits: u32 = MUTEX_CROWDED_WAITS, 0..=1 << 24;
     /// Mutex: microseconds that a waiter has slept, once or several times, before it forbids others to take
     /// the lock past it.
     Mutex mutex_heir_us: u32 = MUTEX_HEIR_US, 0..=1 << 24;
@@ -325,13 +330,17 @@ pub const ROTATE_US: u32 = 500;
 /// grows with it; one in every turn costs 64 threads a tenth of the work.
 pub const YIELD_TURNS: u32 = 16;
 /// Default of [`Tuning::mutex_looks`].
-pub const MUTEX_LOOKS: u32 = 20;
-/// Default of [`Tuning::mutex_pauses`]. In the same run, with 30 yields, 256 made no clear difference.
+pub const MUTEX_LOOKS: u32 = 10;
+/// Default of [`Tuning::mutex_first_pauses`].
+pub const MUTEX_FIRST_PAUSES: u32 = 8;
+/// Default of [`Tuning::mutex_pauses`].
 pub const MUTEX_PAUSES: u32 = 128;
-/// Default of [`Tuning::mutex_yields`]. Over 24 cells of 2, 8 and 32 threads on 2 CPUs, against the best of the
-/// four locks that people take: with 10, 1.06 in geometric mean and 0.75 in the worst cell (50 ns, nothing
-/// outside); with 30, 1.14 and 0.89; with 80, 1.11 and 0.89.
-pub const MUTEX_YIELDS: u32 = 30;
+/// Default of [`Tuning::mutex_yields`].
+pub const MUTEX_YIELDS: u32 = 300;
+/// Default of [`Tuning::mutex_yield_us`].
+pub const MUTEX_YIELD_US: u32 = 2000;
+/// Default of [`Tuning::mutex_crowded_waits`].
+pub const MUTEX_CROWDED_WAITS: u32 = 64;
 /// Default of [`Tuning::mutex_heir_us`].
 pub const MUTEX_HEIR_US: u32 = 5000;
 /// Default of [`Tuning::sleep_idle`].

@@ -2,6 +2,7 @@
 
 mod barrier;
 mod fork;
+mod patience;
 mod refused;
 mod times;
 mod torture;
