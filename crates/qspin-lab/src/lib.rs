@@ -11,6 +11,8 @@ pub mod output;
 pub mod quantity;
 pub mod report;
 pub mod row;
+pub mod shard;
+pub mod this_machine;
 pub mod tune;
 pub mod verdict;
 pub mod vm;

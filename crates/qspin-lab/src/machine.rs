@@ -34,6 +34,7 @@ pub fn describe(seed: u64) -> Machine {
         warnings: Vec::new(),
         floor_ns: None,
         order: Vec::new(),
+        shard: None,
     };
     machine.warnings = warnings(&machine);
     machine

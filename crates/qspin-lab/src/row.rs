@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::shard::Shard;
+
 /// The version of the row format that this program writes.
 pub const SCHEMA: u32 = 1;
 
@@ -153,7 +155,7 @@ pub struct Machine {
     pub command: Vec<String>,
     /// Seed of the contenders' order.
     pub seed: u64,
-    /// When the run started, RFC 3339 in UTC.
+    /// When the run started, RFC 3339 in UTC; `SIMULATED` where nothing depends on that.
     pub started: String,
     /// Model name of the CPU.
     pub cpu: String,
@@ -183,6 +185,9 @@ pub struct Machine {
     /// In which order each round measured: `lock@threads`, separated by blanks, a round a string.
     #[serde(default)]
     pub order: Vec<String>,
+    /// Which part of a sweep the rows are, where they are not all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<Shard>,
 }
 
 /// A run as JSON Lines: the machine, then its rows, one a line.

@@ -5,9 +5,11 @@
 //! has several figures of one run.
 
 use std::num::NonZero;
-use std::sync::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
+use std::time::Duration;
 
 use crate::failure::Failure;
 use crate::outcome::Outcome;
@@ -17,47 +19,65 @@ use crate::simulate::simulate;
 /// A scenario and its seed.
 pub type Job = (Scenario, u64);
 
+/// How one ended; none if it was not run to its end.
+pub type Ended = Option<Result<Outcome, Failure>>;
+
+/// How often it is looked whether somebody wants to stop.
+const LOOK: Duration = Duration::from_millis(50);
+
 /// Runs every job, and calls `done` after each with its number and how it ended; `done` says whether
 /// to go on. What was not run is `None`.
-pub fn run(
+pub fn run(jobs: &[Job], done: impl FnMut(usize, &Result<Outcome, Failure>) -> bool) -> Vec<Ended> {
+    run_until(jobs, || false, done)
+}
+
+/// The same; but as soon as `stopped`, it returns with what has ended by then. What is under way, which may
+/// take as long as it likes, is left to itself: its thread ends with the program.
+pub fn run_until(
     jobs: &[Job],
-    done: impl Fn(usize, &Result<Outcome, Failure>) -> bool + Sync,
-) -> Vec<Option<Result<Outcome, Failure>>> {
+    stopped: impl Fn() -> bool,
+    mut done: impl FnMut(usize, &Result<Outcome, Failure>) -> bool,
+) -> Vec<Ended> {
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(jobs.len());
-    let same_as: Vec<usize> = jobs
-        .iter()
-        .enumerate()
-        .map(|(number, job)| jobs[..number].iter().position(|it| it == job).unwrap_or(number))
+    let mut results: Vec<Ended> = jobs.iter().map(|_| None).collect();
+    let first: Vec<usize> = (0..jobs.len())
+        .map(|number| jobs[..number].iter().position(|it| *it == jobs[number]).unwrap_or(number))
         .collect();
-    let next = AtomicUsize::new(0);
-    let results: Vec<_> = jobs.iter().map(|_| Mutex::new(None)).collect();
-    thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    let Some((scenario, seed)) = jobs.get(number) else { return };
-                    if same_as[number] != number {
-                        continue;
-                    }
-                    let result = simulate(scenario, *seed);
-                    let goes_on = done(number, &result);
-                    if let Ok(mut place) = results[number].lock() {
-                        *place = Some(result);
-                    }
-                    if !goes_on {
+    let distinct: Arc<[usize]> = (0..jobs.len()).filter(|&it| first[it] == it).collect();
+    let jobs: Arc<[Job]> = jobs.into();
+    let next = Arc::new(AtomicUsize::new(0));
+    let (send, receive) = mpsc::channel();
+    for _ in 0..threads {
+        let (jobs, distinct) = (Arc::clone(&jobs), Arc::clone(&distinct));
+        let (next, send) = (Arc::clone(&next), send.clone());
+        thread::spawn(move || {
+            loop {
+                let turn = next.fetch_add(1, Ordering::Relaxed);
+                let Some(&number) = distinct.get(turn) else { return };
+                let (scenario, seed) = &jobs[number];
+                if send.send((number, simulate(scenario, *seed))).is_err() {
+                    return;
+                }
+            }
+        });
+    }
+    drop(send);
+    loop {
+        match receive.recv_timeout(LOOK) {
+            Ok((number, result)) => {
+                for same in (number..jobs.len()).filter(|&it| first[it] == number) {
+                    if !done(same, &result) {
                         next.store(jobs.len(), Ordering::Relaxed);
                     }
+                    results[same] = Some(result.clone());
                 }
-            });
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
         }
-    });
-    let mut results: Vec<_> =
-        results.into_iter().map(|it| it.into_inner().unwrap_or(None)).collect();
-    for (number, &first) in same_as.iter().enumerate().filter(|&(number, &first)| first < number) {
-        results[number] = results[first].clone();
-        if let Some(result) = &results[number] {
-            done(number, result);
+        if stopped() {
+            next.store(jobs.len(), Ordering::Relaxed);
+            break;
         }
     }
     results
@@ -68,6 +88,47 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
+
+    #[test]
+    fn who_stops_has_what_has_ended_and_does_not_wait_for_the_rest() {
+        let text = include_str!("../tests/simulator/scenarios/small.toml");
+        let quick = Scenario::from_toml(text).unwrap();
+        let mut endless = quick.clone();
+        let crate::workload::Workload::Sections(sections) = &mut endless.workload else {
+            unreachable!("the file says so")
+        };
+        sections.count = u64::MAX;
+        let jobs = [(quick.clone(), 1), (endless, 1), (quick, 2)];
+        let mut ended = 0;
+        let stop = AtomicUsize::new(0);
+        let results = run_until(
+            &jobs,
+            || stop.load(Ordering::Relaxed) > 0,
+            |number, result| {
+                assert!(number == 0 || number == 2, "one never ends");
+                ended += usize::from(result.is_ok());
+                // On one processor the third is never begun.
+                stop.store(1, Ordering::Relaxed);
+                true
+            },
+        );
+        assert!(matches!(results[..], [Some(Ok(_)), None, _]), "{ended}");
+    }
+
+    #[test]
+    fn results_are_in_the_order_of_the_jobs_and_a_failure_may_end_the_rest() {
+        let text = include_str!("../tests/simulator/scenarios/small.toml");
+        let scenario = Scenario::from_toml(text).unwrap();
+        let jobs: Vec<Job> = (0..8).map(|seed| (scenario.clone(), seed)).collect();
+        let all = run(&jobs, |_, _| true);
+        for (seed, result) in all.iter().enumerate() {
+            assert_eq!(result.as_ref().unwrap().as_ref().unwrap().seed, seed as u64);
+        }
+        let mut doomed = jobs;
+        doomed[0].0.watchdog_ns = 1.0;
+        let some = run(&doomed, |_, result| result.is_ok());
+        assert!(matches!(some[0], Some(Err(Failure::Standstill { .. }))));
+    }
 
     #[test]
     fn what_is_asked_for_twice_is_simulated_once_and_told_twice() {

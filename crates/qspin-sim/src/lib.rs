@@ -13,13 +13,14 @@
 //! * [`platform`]: what a lock finds on a simulated CPU;
 //! * [`hypervisor`]: who runs where;
 //! * [`workload`]: what the CPUs do.
-//! * [`plan`]: what a scenario file asks for; [`catalog`]: machines by name;
+//! * [`plan`]: what a scenario file asks for, [`change`]: what it varies; [`catalog`]: machines by name;
 //! * [`batch`]: many at once;
 //! * [`timeline`]: what everybody did when;
 //! * [`published`]: the documents' tables, to judge it by; [`reproduce`]: how it does.
 
 pub mod batch;
 pub mod catalog;
+pub mod change;
 pub mod engine;
 pub mod failure;
 pub mod hypervisor;

@@ -1,14 +1,16 @@
-//! What a scenario file asks for: locks × CPUs on a machine.
+//! What a scenario file asks for: locks × CPUs on a machine, and what else is to be varied.
 //!
 //! The fields of a file are those of a [`Scenario`], but that it lists several locks and numbers of
 //! CPUs, and may call machine and hypervisor by the names that they have in the
-//! [catalog](crate::catalog).
+//! [catalog](crate::catalog). An experiment compares more than locks: `variants` and `loads` are two
+//! lists of named changes, and every variant is simulated under every load.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
 use crate::catalog::Described;
+use crate::change::Change;
 use crate::hypervisor::{Hypervisor, Pinning};
 use crate::machine::Machine;
 use crate::scenario::{Lock, Placement, Scenario};
@@ -23,8 +25,23 @@ pub struct Plan {
     pub locks: Vec<Lock>,
     /// Numbers of CPUs, each once.
     pub cpus: Vec<u32>,
+    /// What is compared beside the locks.
+    pub variants: Vec<Change>,
+    /// Under what it is compared.
+    pub loads: Vec<Change>,
     /// Everything else.
     pub base: Scenario,
+}
+
+/// One scenario of a plan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cell {
+    /// The name of the variant, where the plan has any.
+    pub variant: Option<String>,
+    /// The name of the load, where it has any.
+    pub load: Option<String>,
+    /// What is simulated.
+    pub scenario: Scenario,
 }
 
 #[derive(Deserialize)]
@@ -55,6 +72,10 @@ struct File {
     machine: Described<Machine>,
     #[serde(default)]
     hypervisor: Option<Described<Hypervisor>>,
+    #[serde(default)]
+    variants: Vec<Change>,
+    #[serde(default)]
+    loads: Vec<Change>,
 }
 
 impl Plan {
@@ -71,6 +92,8 @@ impl Plan {
             about: file.about,
             locks: file.locks,
             cpus: file.cpus,
+            variants: file.variants,
+            loads: file.loads,
             base: Scenario {
                 lock,
                 cpus,
@@ -108,15 +131,64 @@ impl Plan {
                 return Err(format!("{cpus} CPUs are listed twice"));
             }
         }
-        self.scenarios().iter().try_for_each(Scenario::check)
+        for (kind, changes) in [("variants", &self.variants), ("loads", &self.loads)] {
+            for (place, change) in changes.iter().enumerate() {
+                if changes[..place].iter().any(|it| it.name == change.name) {
+                    return Err(format!("{kind}: `{}` is listed twice", change.name));
+                }
+                change
+                    .check(&self.base)
+                    .map_err(|why| format!("{kind}: `{}`: {why}", change.name))?;
+            }
+        }
+        let cells = self.cells();
+        if cells.is_empty() {
+            return Err("no variant has any of these locks".to_owned());
+        }
+        cells.iter().try_for_each(Cell::check)
     }
 
-    /// Every scenario of it: all locks at the first number of CPUs, then at the next.
+    /// Every scenario of it: all loads; in each all numbers of CPUs; with each all variants; of each all
+    /// locks.
     #[must_use]
-    pub fn scenarios(&self) -> Vec<Scenario> {
-        let cells =
-            self.cpus.iter().flat_map(|&cpus| self.locks.iter().map(move |&lock| (lock, cpus)));
-        cells.map(|(lock, cpus)| Scenario { lock, cpus, ..self.base.clone() }).collect()
+    pub fn cells(&self) -> Vec<Cell> {
+        let mut cells = Vec::new();
+        for load in or_none(&self.loads) {
+            for &cpus in &self.cpus {
+                for variant in or_none(&self.variants) {
+                    for &lock in &self.locks {
+                        let changes = load.into_iter().chain(variant);
+                        if changes.clone().any(|it| !it.concerns(lock)) {
+                            continue;
+                        }
+                        let mut scenario = Scenario { lock, cpus, ..self.base.clone() };
+                        for change in changes {
+                            change.apply(&mut scenario);
+                        }
+                        let name = |it: Option<&Change>| it.map(|it| it.name.clone());
+                        cells.push(Cell { variant: name(variant), load: name(load), scenario });
+                    }
+                }
+            }
+        }
+        cells
+    }
+}
+
+/// Every change; or once none.
+fn or_none(changes: &[Change]) -> Vec<Option<&Change>> {
+    match changes {
+        [] => vec![None],
+        _ => changes.iter().map(Some).collect(),
+    }
+}
+
+impl Cell {
+    /// What is impossible about it, and which it is.
+    fn check(&self) -> Result<(), String> {
+        let names = self.variant.iter().chain(&self.load);
+        let names: String = names.map(|name| format!("`{name}`: ")).collect();
+        self.scenario.check().map_err(|why| format!("{names}{why}"))
     }
 }
 
@@ -138,8 +210,57 @@ outside_ns = 50
     #[test]
     fn a_file_is_locks_times_cpus() {
         let plan = Plan::from_toml(TEXT).unwrap();
-        let cells: Vec<_> = plan.scenarios().iter().map(|it| (it.lock.name(), it.cpus)).collect();
+        let cells: Vec<_> =
+            plan.cells().iter().map(|it| (it.scenario.lock.name(), it.scenario.cpus)).collect();
         assert_eq!(cells, [("native", 2), ("cna", 2), ("native", 8), ("cna", 8)]);
+    }
+
+    const CHANGES: &str = r#"
+hypervisor = "linux-bare-metal"
+[[variants]]
+name = "plain"
+[[variants]]
+name = "spared"
+locks = ["cna"]
+tuning = { numa_skip_bits = 0 }
+hypervisor = { holder_grace = 1e5 }
+[[loads]]
+name = "alone"
+[[loads]]
+name = "beside hogs"
+hogs = 3
+pinning = "any"
+[workload.sections]"#;
+
+    #[test]
+    fn every_variant_is_simulated_under_every_load() {
+        let plan = Plan::from_toml(&TEXT.replace("[workload.sections]", CHANGES)).unwrap();
+        let cells = plan.cells();
+        // Two locks of the first variant and one of the second, at two numbers of CPUs, under two loads.
+        assert_eq!(cells.len(), (2 + 1) * 2 * 2);
+        let last = cells.last().unwrap();
+        assert_eq!(last.variant.as_deref(), Some("spared"));
+        assert_eq!(last.load.as_deref(), Some("beside hogs"));
+        assert_eq!((last.scenario.lock, last.scenario.hogs), (Lock::Cna, 3));
+        assert_eq!(last.scenario.pinning, Pinning::Any);
+        assert_eq!(last.scenario.tuning["numa_skip_bits"], 0);
+        assert_eq!(last.scenario.hypervisor.as_ref().unwrap().holder_grace, 1e5);
+        assert_eq!(cells[0].scenario, Scenario { cpus: 2, ..plan.base.clone() });
+    }
+
+    #[test]
+    fn a_change_that_is_impossible_is_named() {
+        let wrong = |from: &str, to: &str| {
+            assert!(CHANGES.contains(from));
+            let changes = CHANGES.replace(from, to);
+            Plan::from_toml(&TEXT.replace("[workload.sections]", &changes)).unwrap_err()
+        };
+        assert!(wrong("\"spared\"", "\"plain\"").contains("`plain` is listed twice"));
+        assert!(wrong("holder_grace = 1e5", "holder_grave = 1").contains("line 14, column"));
+        assert!(wrong("holder_grace = 1e5", "holder_grace = -1").contains("`spared`"));
+        assert!(wrong("numa_skip_bits", "skip").contains("`spared`"));
+        assert!(wrong("[\"cna\"]", "[]").contains("`spared`"));
+        assert!(wrong("hypervisor = \"linux-bare-metal\"", "").contains("[hypervisor]"));
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod choose;
 mod contend;
 mod grid;
 mod settings;
+mod simulated;
 mod torture;
 
 use std::io::IsTerminal;
@@ -150,6 +151,11 @@ pub struct Args {
     /// the default reader-writer lock.
     #[arg(long, value_enum)]
     grid: Option<Grid>,
+    /// Beside the figures, those that the simulator predicts for the same work on this machine: its
+    /// transfers are measured first, or a file of `qspin calibrate --measure` has them.
+    #[arg(long, value_name = "MACHINE.toml", num_args = 0..=1, require_equals = true,
+          default_missing_value = "this", conflicts_with_all = ["steps", "kick_ahead", "grid", "ratio"])]
+    compare_simulated: Option<String>,
     /// File for the matrix of a grid, as Markdown.
     #[arg(long, value_name = "FILE.md")]
     table: Option<PathBuf>,
@@ -217,6 +223,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         return grid::run(args, grid);
     }
     let entrants = contend::entrants(args)?;
+    let simulator = simulated::Simulator::asked(args, &entrants)?;
     let mut locks = entrants.iter().map(|entrant| entrant.lock).collect();
     let (out, report) = outputs(args)?;
     let interrupt = Interrupt::on_signals()?;
@@ -265,7 +272,12 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::from(INTERRUPTED));
     }
     complete(&mut machine, &plan, &found, before);
-    conclude(args, machine, &plan, &entrants, found, (out, report))
+    let measured = simulator.is_some().then(|| rows::rows(&plan, &found)).unwrap_or_default();
+    let code = conclude(args, machine, &plan, &entrants, found, (out, report))?;
+    if let Some(simulator) = simulator {
+        super::say(&simulator.compare(&plan, &measured, &interrupt)?)?;
+    }
+    Ok(code)
 }
 
 /// How long events are counted where nobody asked for them.

@@ -1,4 +1,5 @@
-//! `qspin calibrate`: fits the constants of the simulated machines to some rows of the published tables.
+//! `qspin calibrate`: fits the constants of the simulated machines to some rows of the published tables; or
+//! measures this machine, for the simulator to have it.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,8 +12,9 @@ use crate::bench::interrupt::Interrupt;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::quantity::parse_seed;
+use crate::this_machine::{self, THOROUGH};
 
-/// Fit the constants of the simulated machines to some rows of the published tables.
+/// Fit the constants of the simulated machines to some rows of the published tables, or measure this one.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Studies [default: all]. The others' constants stay what they are.
@@ -25,6 +27,10 @@ pub struct Args {
     /// Four points each: to see that it works.
     #[arg(long, conflicts_with = "evaluations")]
     quick: bool,
+    /// Time cache-line transfers between this machine's CPUs instead, and describe it for
+    /// `qspin simulate --machine FILE.toml`.
+    #[arg(long, conflicts_with_all = ["studies", "evaluations", "quick", "seed"])]
+    measure: bool,
     /// Seed of search and simulations.
     #[arg(long, value_name = "SEED", allow_hyphen_values = true, default_value = "1",
           value_parser = parse_seed)]
@@ -52,6 +58,9 @@ const QUICK: u32 = 4;
 /// Wrong input; a lock that fails in the simulation.
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let out = args.out.as_deref().map(Output::prepare).transpose()?;
+    if args.measure {
+        return measure(out);
+    }
     let mut constants = Constants::frozen().map_err(|why| anyhow!(why))?;
     let interrupt = Interrupt::on_signals()?;
     let evaluations = if args.quick { QUICK } else { args.evaluations };
@@ -82,13 +91,25 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         }
     }
     let text = constants.to_toml().map_err(|why| anyhow!(why))?;
-    match out {
-        Some(out) => {
-            let path = out.path().to_owned();
-            out.finish(&text)?;
-            super::tell(&format!("wrote {}", path.display()));
-        }
-        None => super::say(&text)?,
+    write(out, &text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write(out: Option<Output>, text: &str) -> Result<(), Failure> {
+    let Some(out) = out else { return super::say(text) };
+    let path = out.path().to_owned();
+    out.finish(text)?;
+    super::tell(&format!("wrote {}", path.display()));
+    Ok(())
+}
+
+/// Measures this machine, and describes it.
+fn measure(out: Option<Output>) -> Result<ExitCode, Failure> {
+    let measured = this_machine::measure(THOROUGH)?;
+    for pair in &measured.pairs {
+        super::tell(pair);
     }
+    let text = toml::to_string(&measured.machine).map_err(|why| anyhow!(why))?;
+    write(out, &text)?;
     Ok(ExitCode::SUCCESS)
 }

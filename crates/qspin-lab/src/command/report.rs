@@ -1,5 +1,7 @@
 //! `qspin report`: shows what was measured.
 
+mod merge;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -10,7 +12,10 @@ use crate::report::{Format, Run, read};
 
 /// Make a report from the rows of one or more runs.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Args {
+    #[command(subcommand)]
+    instead: Option<Instead>,
     /// Files that `qspin bench --out` wrote; `-` reads the standard input.
     #[arg(required = true, value_name = "RUN.jsonl")]
     runs: Vec<PathBuf>,
@@ -27,12 +32,22 @@ pub struct Args {
     overcommit_table: Option<Pair>,
 }
 
+/// What `qspin report` can do with rows beside reporting on them.
+#[derive(Debug, clap::Subcommand)]
+enum Instead {
+    /// Put the parts of a sweep together, as `qspin simulate --shard` made them.
+    Merge(merge::Args),
+}
+
 /// Reads, renders and writes; nothing is written where something is wrong.
 ///
 /// # Errors
 ///
 /// A run that can not be read or understood, or an output that can not be written.
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
+    if let Some(Instead::Merge(args)) = &args.instead {
+        return merge::run(args);
+    }
     let format = format(args)?;
     let out = target(args, format);
     if let Some(out) = &out {

@@ -1,23 +1,27 @@
 //! `qspin simulate`: predicts locks on a machine that a text file describes.
 
+mod choice;
 mod rows;
 mod table;
 
-use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::anyhow;
 use indicatif::{ProgressBar, ProgressStyle};
 use qspin_sim::batch::{self, Job};
+use qspin_sim::plan::Cell;
 use qspin_sim::{Failure as Failed, Lock, Outcome, Plan, Scenario, simulate_traced};
 
 use crate::bench::interrupt::Interrupt;
 use crate::failure::Failure;
-use crate::machine;
+use crate::machine as host;
 use crate::output::Output;
 use crate::quantity::parse_seed;
 use crate::row::{self, Machine, Row};
+use crate::shard::{Part, Shard};
+
+pub(in crate::command) use choice::machine;
 
 /// Predict locks on a machine that a text file describes. Everything that it prints is SIMULATED.
 #[derive(Debug, clap::Args)]
@@ -33,6 +37,19 @@ pub struct Args {
     #[arg(long, visible_alias = "cpus", value_name = "N,…", allow_hyphen_values = true,
           value_delimiter = ',', value_parser = parse_cpus)]
     threads: Vec<u32>,
+    /// Variants of the scenario; all without it.
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    variants: Vec<String>,
+    /// Loads of the scenario; all without it.
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    loads: Vec<String>,
+    /// Another machine than the scenario's: one that comes with qspin, by its name; one that a file
+    /// describes; or `this`, which is measured first.
+    #[arg(long, value_name = "NAME|FILE.toml|this")]
+    machine: Option<String>,
+    /// Another hypervisor than the scenario's, by its name; `none` for none.
+    #[arg(long, value_name = "NAME")]
+    hypervisor: Option<String>,
     /// Runs of each cell, which differ in their seed: more than one give intervals.
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "1",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -51,6 +68,11 @@ pub struct Args {
     /// about:tracing open: who held, who waited, who was preempted.
     #[arg(long, value_name = "FILE.json")]
     trace: Option<PathBuf>,
+    /// Part I of N of the cells, for one of several computers; `qspin report merge` puts the parts
+    /// together.
+    #[arg(long, value_name = "I/N", allow_hyphen_values = true, value_parser = Part::parse,
+          requires = "out")]
+    shard: Option<Part>,
 }
 
 fn parse_lock(text: &str) -> Result<Lock, String> {
@@ -69,8 +91,6 @@ fn parse_cpus(text: &str) -> Result<u32, String> {
 
 /// The exit code of an interrupted run, as shells have it for SIGINT.
 const INTERRUPTED: u8 = 130;
-/// A scenario is written by a person.
-const LONGEST_FILE: u64 = 1 << 20;
 
 /// Simulates, and reports.
 ///
@@ -78,12 +98,13 @@ const LONGEST_FILE: u64 = 1 << 20;
 ///
 /// Wrong input; a lock that fails in the simulation.
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let plan = plan(args)?;
-    let scenarios = plan.scenarios();
-    if args.trace.is_some() && scenarios.len() != 1 {
+    let plan = choice::plan(args)?;
+    let mut cells = plan.cells();
+    let all = cells.len();
+    if args.trace.is_some() && all != 1 {
         return Err(Failure::usage(format!(
-            "--trace shows one cell, and these are {}: choose one by --locks and --threads",
-            scenarios.len()
+            "--trace shows one cell, and these are {all}: choose one by --locks, --threads, --variants \
+             and --loads"
         )));
     }
     let out = args.out.as_deref().map(Output::prepare).transpose()?;
@@ -93,24 +114,28 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     {
         return Err(Failure::usage("--out and --trace name one file; name two"));
     }
-    let interrupt = Interrupt::on_signals()?;
-    if let Some(trace) = trace {
-        write_trace(args, &scenarios[0], trace)?;
-    }
-    let (outcomes, failed) = simulate_all(args, &scenarios, &interrupt);
     let mut machine = describe(args, &plan);
+    if let Some(part) = args.shard {
+        machine.shard = Some(Shard::new(part, &cells, args.seeds)?);
+        cells = part.of(cells);
+    }
+    let interrupt = Interrupt::on_signals()?;
+    if let (Some(trace), Some(cell)) = (trace, cells.first()) {
+        write_trace(args, &cell.scenario, trace)?;
+    }
+    let (outcomes, failed) = simulate_all(args, &cells, &interrupt);
     let partial = outcomes.iter().any(|of_cell| of_cell.len() < args.seeds as usize);
     if partial {
         machine.warnings.push("Not all runs came to their end: what was finished is here.".into());
     }
-    let rows: Vec<Row> = scenarios
+    let rows: Vec<Row> = cells
         .iter()
         .zip(&outcomes)
-        .filter_map(|(scenario, of_cell)| rows::row(scenario, of_cell, args.seeds))
+        .filter_map(|(cell, of_cell)| rows::row(cell, &plan, of_cell, args.seeds))
         .collect();
     let lines = row::to_json_lines(&machine, &rows)?;
     if let Some(out) = out
-        && !rows.is_empty()
+        && (!rows.is_empty() || cells.is_empty())
     {
         out.finish(&lines)?;
     }
@@ -124,31 +149,6 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         None if partial => Ok(ExitCode::from(INTERRUPTED)),
         None => Ok(ExitCode::SUCCESS),
     }
-}
-
-/// What is asked for, by the file and by the command line.
-fn plan(args: &Args) -> Result<Plan, Failure> {
-    let path = args.scenario.display();
-    let cannot = |why: &dyn std::fmt::Display| {
-        Failure::usage(format!(
-            "cannot read {path}: {why}; name a scenario, such as those in the folder scenarios"
-        ))
-    };
-    let about = fs::metadata(&args.scenario).map_err(|error| cannot(&error.kind()))?;
-    if !about.is_file() || about.len() > LONGEST_FILE {
-        return Err(cannot(&"it is no text file of at most 1 MiB"));
-    }
-    let text = fs::read_to_string(&args.scenario).map_err(|error| cannot(&error.kind()))?;
-    let wrong = |why: String| Failure::usage(format!("{path}: {why}"));
-    let mut plan = Plan::from_toml(&text).map_err(wrong)?;
-    if !args.locks.is_empty() {
-        plan.locks.clone_from(&args.locks);
-    }
-    if !args.threads.is_empty() {
-        plan.cpus.clone_from(&args.threads);
-    }
-    plan.check().map_err(wrong)?;
-    Ok(plan)
 }
 
 fn write_trace(args: &Args, scenario: &Scenario, file: Output) -> Result<(), Failure> {
@@ -173,26 +173,30 @@ fn write_trace(args: &Args, scenario: &Scenario, file: Output) -> Result<(), Fai
 /// Every run of every cell; and how the first one failed that did.
 fn simulate_all(
     args: &Args,
-    scenarios: &[Scenario],
+    cells: &[Cell],
     interrupt: &Interrupt,
 ) -> (Vec<Vec<Outcome>>, Option<String>) {
     let seeds = u64::from(args.seeds);
-    let jobs: Vec<Job> = scenarios
+    let jobs: Vec<Job> = cells
         .iter()
-        .flat_map(|it| (0..seeds).map(move |number| (it.clone(), args.seed.wrapping_add(number))))
+        .flat_map(|cell| {
+            let job = move |number| (cell.scenario.clone(), args.seed.wrapping_add(number));
+            (0..seeds).map(job)
+        })
         .collect();
     let bar = ProgressBar::new(jobs.len() as u64);
     if let Ok(style) = ProgressStyle::with_template("{bar:20} {pos}/{len} SIMULATED {msg} {eta}") {
         bar.set_style(style);
     }
-    let results = batch::run(&jobs, |number, result| {
+    let stopped = || interrupt.is_raised();
+    let results = batch::run_until(&jobs, stopped, |number, result| {
         bar.set_message(jobs[number].0.lock.name());
         bar.inc(1);
-        result.is_ok() && !interrupt.is_raised()
+        result.is_ok()
     });
     bar.finish_and_clear();
     let mut failed = None;
-    let mut outcomes = vec![Vec::new(); scenarios.len()];
+    let mut outcomes = vec![Vec::new(); cells.len()];
     for (number, result) in results.into_iter().enumerate() {
         match result {
             Some(Ok(outcome)) => outcomes[number / seeds as usize].push(outcome),
@@ -213,7 +217,7 @@ fn describe_failure((scenario, seed): &Job, failure: &Failed) -> String {
 /// The machine row: the simulated machine, not this one.
 fn describe(args: &Args, plan: &Plan) -> Machine {
     let shape = &plan.base.machine.shape;
-    let mut machine = machine::describe(args.seed);
+    let mut machine = host::describe(args.seed);
     machine.cpu = format!("SIMULATED {}", plan.base.machine.name);
     machine.cpus = shape.processors();
     machine.numa_nodes = shape.sockets;
@@ -224,7 +228,10 @@ fn describe(args: &Args, plan: &Plan) -> Machine {
     }
     machine.quota_cpus =
         plan.base.hypervisor.as_ref().and_then(|it| (it.quota > 0.0).then(|| it.quota / it.period));
+    // The same whenever and wherever it is simulated: shards of it are compared by this row.
     machine.kernel = "SIMULATED".to_owned();
+    machine.started = "SIMULATED".to_owned();
+    machine.command = choice::command(args);
     machine.governor = None;
     machine.load = 0.0;
     machine.warnings = vec![format!(

@@ -22,6 +22,7 @@
 mod calls;
 mod quota;
 mod schedule;
+mod spread;
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Who runs where: queues of ready tasks, slices, waking, balancing.
+//! Who runs: queues of ready tasks, and slices. Which queue a task is in is the business of `spread`.
 //!
 //! # Invariants
 //! * **R1** A task is running on one processor, ready in the queue of one, or in none of them
@@ -32,7 +32,7 @@ pub(super) struct Task {
     pub(super) standing: Standing,
     pub(super) processor: u16,
     /// Where it may run; everywhere if empty.
-    allowed: Vec<u16>,
+    pub(super) allowed: Vec<u16>,
     /// The time it has had, as the scheduler sees it.
     pub(super) had: Time,
     /// Since when it is where it is.
@@ -56,7 +56,7 @@ pub(super) struct Processor {
     turn: u32,
     slice_is_due: bool,
     /// The least time that a task here has had.
-    least: Time,
+    pub(super) least: Time,
     /// Who ran last.
     last: Option<u32>,
 }
@@ -68,7 +68,7 @@ pub(crate) struct Schedule {
     pub(super) tasks: Vec<Task>,
     pub(super) processors: Vec<Processor>,
     /// Tasks in all queues.
-    ready: usize,
+    pub(super) ready: usize,
     pub(super) cpus: usize,
     pub(super) quota_left: Time,
     pub(super) quota_seen: Time,
@@ -139,12 +139,12 @@ impl Schedule {
         self.preemptions
     }
 
-    fn line_up(&mut self, processor: usize, task: u32) {
+    pub(super) fn line_up(&mut self, processor: usize, task: u32) {
         self.processors[processor].ready.push(task);
         self.ready += 1;
     }
 
-    fn call_up(&mut self, processor: usize, place: usize) -> u32 {
+    pub(super) fn call_up(&mut self, processor: usize, place: usize) -> u32 {
         self.ready -= 1;
         self.processors[processor].ready.remove(place)
     }
@@ -158,13 +158,13 @@ impl Schedule {
         }
     }
 
-    fn may_run(&self, task: u32, processor: usize) -> bool {
+    pub(super) fn may_run(&self, task: u32, processor: usize) -> bool {
         let allowed = &self.tasks[task as usize].allowed;
         allowed.is_empty() || allowed.contains(&(processor as u16))
     }
 
     /// The time that the task on a processor has had by `now`.
-    fn had(&self, task: u32, now: Time) -> Time {
+    pub(super) fn had(&self, task: u32, now: Time) -> Time {
         let it = &self.tasks[task as usize];
         let runs = it.standing == Standing::Running;
         it.had + if runs { now.saturating_sub(it.since) } else { 0 }
@@ -236,33 +236,6 @@ impl State {
         Some(self.schedule.call_up(processor, place))
     }
 
-    /// A task of the longest queue that may run here.
-    fn pull(&mut self, processor: usize) -> Option<u32> {
-        if !self.schedule.calls.pulls || self.schedule.ready == 0 {
-            return None;
-        }
-        let schedule = &self.schedule;
-        let movable = |from: &Processor| {
-            from.ready.iter().position(|&task| schedule.may_run(task, processor))
-        };
-        let (from, place) = schedule
-            .processors
-            .iter()
-            .enumerate()
-            .filter_map(|(from, it)| Some((from, movable(it)?)))
-            .max_by_key(|&(from, _)| (schedule.processors[from].ready.len(), usize::MAX - from))?;
-        let task = self.schedule.call_up(from, place);
-        self.move_task(task, from, processor);
-        Some(task)
-    }
-
-    /// Between two queues, the time that a task has had is counted from their least.
-    fn move_task(&mut self, task: u32, from: usize, to: usize) {
-        let (from, to) = (self.schedule.processors[from].least, self.schedule.processors[to].least);
-        let it = &mut self.schedule.tasks[task as usize];
-        it.had = (it.had + to).saturating_sub(from);
-    }
-
     fn begin_slice(&mut self, processor: usize) {
         let it = &mut self.schedule.processors[processor];
         it.turn = (it.turn + 1) % Schedule::AT_ONCE;
@@ -271,7 +244,7 @@ impl State {
     }
 
     /// R2.
-    fn end_slice_in_time(&mut self, processor: usize) {
+    pub(super) fn end_slice_in_time(&mut self, processor: usize) {
         let now = self.now;
         let calls = self.schedule.calls;
         let it = &mut self.schedule.processors[processor];
@@ -399,111 +372,6 @@ impl State {
                 unreachable!("only those run that can")
             }
         }
-    }
-
-    /// A blocked task is ready.
-    pub(super) fn make_ready(&mut self, task: u32) {
-        let now = self.now;
-        if (task as usize) < self.schedule.cpus && self.is_throttled() {
-            let it = &mut self.schedule.tasks[task as usize];
-            it.standing = Standing::Throttled;
-            it.since = now;
-            return;
-        }
-        let processor = self.choose_processor(task);
-        let calls = self.schedule.calls;
-        let from = usize::from(self.schedule.tasks[task as usize].processor);
-        if from != processor {
-            self.move_task(task, from, processor);
-        }
-        let least = match self.schedule.processors[processor].running {
-            Some(running) => self.schedule.had(running, now),
-            None => self.schedule.processors[processor].least,
-        };
-        let it = &mut self.schedule.tasks[task as usize];
-        it.standing = Standing::Ready;
-        it.since = now;
-        it.processor = processor as u16;
-        // A sleeper's credit is bounded.
-        it.had = it.had.max(least.saturating_sub(calls.latency / 2));
-        let had = it.had;
-        self.note(now, task, Step::Wakes);
-        self.schedule.line_up(processor, task);
-        match self.schedule.processors[processor].running {
-            None => self.dispatch(processor, None),
-            Some(running) => {
-                if self.schedule.had(running, now) > had + calls.wake_granularity {
-                    let processor = processor as u16;
-                    self.queue.push(now, What::Slice { processor, turn: Schedule::AT_ONCE });
-                }
-                self.end_slice_in_time(processor);
-            }
-        }
-    }
-
-    /// A task that the quota had stopped is ready where it was. It has slept no more than the others:
-    /// it keeps its place among them.
-    pub(super) fn line_up_again(&mut self, task: u32) {
-        let (now, credit) = (self.now, self.schedule.calls.latency / 2);
-        let processor = usize::from(self.schedule.tasks[task as usize].processor);
-        let least = self.schedule.processors[processor].least;
-        let it = &mut self.schedule.tasks[task as usize];
-        it.standing = Standing::Ready;
-        it.since = now;
-        it.had = it.had.max(least.saturating_sub(credit));
-        self.schedule.line_up(processor, task);
-    }
-
-    /// Somebody runs on a processor that has a queue, and not for longer than his slice.
-    pub(super) fn settle(&mut self, processor: usize) {
-        self.dispatch(processor, None);
-        self.end_slice_in_time(processor);
-    }
-
-    /// Where a waking task goes: where it was, if nobody is there; else where nobody is.
-    fn choose_processor(&self, task: u32) -> usize {
-        let schedule = &self.schedule;
-        let last = usize::from(schedule.tasks[task as usize].processor);
-        let idle = |processor: usize| schedule.processors[processor].running.is_none();
-        if idle(last) {
-            return last;
-        }
-        let here = self.shape.core_of(last as u32);
-        let free = (0..schedule.processors.len())
-            .filter(|&processor| idle(processor) && schedule.may_run(task, processor));
-        free.min_by_key(|&other| {
-            (self.shape.distance(here, self.shape.core_of(other as u32)), other)
-        })
-        .unwrap_or(last)
-    }
-
-    /// Moves one ready task from the longest queue to the shortest, as often as that levels them.
-    pub(crate) fn balance(&mut self) {
-        let load = |it: &Processor| it.ready.len() + usize::from(it.running.is_some());
-        for _ in 0..self.schedule.processors.len() {
-            let schedule = &self.schedule;
-            let mut best: Option<(usize, usize, usize, usize)> = None;
-            for (from, busy) in schedule.processors.iter().enumerate() {
-                for (place, &task) in busy.ready.iter().enumerate() {
-                    for (to, free) in schedule.processors.iter().enumerate() {
-                        let gain = load(busy).saturating_sub(load(free));
-                        let better = best.is_none_or(|(most, ..)| gain > most);
-                        if gain >= 2 && better && schedule.may_run(task, to) {
-                            best = Some((gain, from, place, to));
-                        }
-                    }
-                }
-            }
-            let Some((_, from, place, to)) = best else { break };
-            let task = self.schedule.call_up(from, place);
-            self.move_task(task, from, to);
-            self.schedule.tasks[task as usize].processor = to as u16;
-            self.schedule.line_up(to, task);
-            self.dispatch(to, None);
-            self.end_slice_in_time(to);
-        }
-        let next = self.now + self.schedule.calls.balance;
-        self.queue.push(next, What::Balance);
     }
 
     /// A strand has come to its end, at its clock.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
-use crate::common;
+use crate::fixtures;
 use qspin_core::lock::RawLock;
 use qspin_core::platform::{AtomicWord, Budget, Platform, Until};
 use qspin_sim::machine::Costs;
@@ -49,7 +49,7 @@ unsafe impl RawLock<SimPlatform> for Script {
             self.second(p);
         }
     }
-    common::nobody_tries!();
+    fixtures::refuses_who_tries!();
     unsafe fn release(&self, _: &SimPlatform) {}
     fn is_locked(&self, _: &SimPlatform) -> bool {
         false
@@ -94,7 +94,7 @@ impl Script {
 }
 
 fn times(second: u32) -> (BTreeMap<&'static str, f64>, Costs) {
-    let machine = common::exact();
+    let machine = fixtures::exact();
     let costs = machine.costs.clone();
     let (inside_ns, outside_ns) = (0.0, 0.0);
     let sections = Sections { count: 1, inside_ns, outside_ns, locks: 1, beside: false };
@@ -102,7 +102,7 @@ fn times(second: u32) -> (BTreeMap<&'static str, f64>, Costs) {
         machine,
         placement: Placement::On(vec![0, second]),
         workload: Workload::Sections(sections),
-        ..common::counting(Lock::Native, 2, 0)
+        ..fixtures::counting(Lock::Native, 2, 0)
     };
     TIMES.take();
     // The script is longer than the line of a lock; both sections count, one after the other.
@@ -113,7 +113,7 @@ fn times(second: u32) -> (BTreeMap<&'static str, f64>, Costs) {
 #[test]
 fn an_uncontended_operation_takes_what_the_machine_says() {
     // The second CPU is on another core of the socket, on the other socket, on the same core.
-    let costs = common::exact().costs;
+    let costs = fixtures::exact().costs;
     for (second, distance) in [(1, costs.same_cache), (2, costs.other_socket), (4, costs.load_hit)]
     {
         let (times, costs) = times(second);

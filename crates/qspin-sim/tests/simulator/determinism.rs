@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::thread;
 
-use crate::common;
+use crate::fixtures;
 use qspin_sim::{Lock, Outcome, Scenario, simulate};
 
 fn scenario(lock: Lock) -> Scenario {
-    Scenario { hogs: 4, ..common::counting(lock, 8, 60) }
+    Scenario { hogs: 4, ..fixtures::counting(lock, 8, 60) }
 }
 
 fn run(lock: Lock, seed: u64) -> Outcome {

@@ -1,6 +1,6 @@
 //! Who runs where, and what a lock can do about it.
 
-use crate::common;
+use crate::fixtures;
 use qspin_sim::hypervisor::Hypervisor;
 use qspin_sim::workload::{KernelBuild, Sections, Workload};
 use qspin_sim::{Lock, Outcome, Pinning, Placement, Scenario, simulate};
@@ -17,7 +17,7 @@ fn worker(hogs: u32, work_ns: f64) -> Scenario {
         hogs,
         hog_pinning: Pinning::To(vec![0]),
         workload: Workload::Sections(sections),
-        ..common::counting(Lock::Native, 1, 0)
+        ..fixtures::counting(Lock::Native, 1, 0)
     }
 }
 
@@ -48,7 +48,7 @@ fn an_idle_processor_takes_over_whoever_may_run_there() {
 fn a_quota_limits_the_time_of_all_cpus_together() {
     let mut scenario = worker(0, 50_000.0);
     scenario.hypervisor =
-        Some(Hypervisor { quota: 30_000.0, period: 100_000.0, ..common::hypervisor() });
+        Some(Hypervisor { quota: 30_000.0, period: 100_000.0, ..fixtures::hypervisor() });
     let alone = run(&worker(0, 50_000.0)).elapsed_ns;
     let times = run(&scenario).elapsed_ns / alone;
     assert!((times / (1.0 / 0.3) - 1.0).abs() < 0.1, "{times} times as long");
@@ -72,9 +72,9 @@ fn a_tiny_quota_is_slow_and_no_standstill() {
                 // A slice is longer than what the quota leaves of a period.
                 latency: 6e6,
                 least_slice: 750_000.0,
-                ..common::hypervisor()
+                ..fixtures::hypervisor()
             };
-            let mut scenario = common::counting(lock, cpus, 20);
+            let mut scenario = fixtures::counting(lock, cpus, 20);
             scenario.hypervisor = Some(hypervisor);
             scenario.pinning = Pinning::Any;
             scenario.hogs = 4;
@@ -86,7 +86,7 @@ fn a_tiny_quota_is_slow_and_no_standstill() {
 
 /// A guest of 4 CPUs on 4 processors beside hogs, whose locks are held for long.
 fn guest(lock: Lock, change: impl FnOnce(&mut Hypervisor)) -> Scenario {
-    let mut hypervisor = common::hypervisor();
+    let mut hypervisor = fixtures::hypervisor();
     change(&mut hypervisor);
     let build = KernelBuild {
         pieces: 4000,
@@ -102,7 +102,7 @@ fn guest(lock: Lock, change: impl FnOnce(&mut Hypervisor)) -> Scenario {
         hog_pinning: Pinning::Own,
         workload: Workload::KernelBuild(build),
         hypervisor: Some(hypervisor),
-        ..common::counting(lock, 4, 0)
+        ..fixtures::counting(lock, 4, 0)
     };
     scenario.machine.shape.threads_per_core = 1;
     scenario
@@ -114,7 +114,7 @@ fn waiters_that_halt_leave_their_time_to_others() {
     let paravirt = run(&guest(Lock::Paravirt, |_| {}));
     assert_eq!((ticket.halts, ticket.kicks), (0, 0));
     assert!(paravirt.halts > 0 && paravirt.kicks >= paravirt.halts.min(1));
-    assert!(paravirt.mean_wake_ns.unwrap() >= common::hypervisor().wake);
+    assert!(paravirt.mean_wake_ns.unwrap() >= fixtures::hypervisor().wake);
     assert!(paravirt.spun_ns < ticket.spun_ns / 2.0, "{} {}", paravirt.spun_ns, ticket.spun_ns);
     assert!(paravirt.elapsed_ns < ticket.elapsed_ns);
 }

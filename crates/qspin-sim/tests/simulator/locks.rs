@@ -1,6 +1,6 @@
 //! Every lock of the family excludes in the simulator, alone and when its CPUs are taken away.
 
-use crate::common;
+use crate::fixtures;
 
 use qspin_core::queued::{NativeLock, ParavirtLock};
 use qspin_core::ticket::TicketLock;
@@ -20,7 +20,7 @@ fn every_lock_excludes_and_counts_exactly() {
     for &lock in Lock::ALL {
         for cpus in [1, 2, 3, 8] {
             for seed in 0..5 {
-                let scenario = common::counting(lock, cpus, 100);
+                let scenario = fixtures::counting(lock, cpus, 100);
                 assert_eq!(sections_of(&scenario, seed), u64::from(cpus) * 100);
             }
         }
@@ -32,7 +32,7 @@ fn every_lock_excludes_where_cpus_are_preempted() {
     for &lock in Lock::ALL {
         for (cpus, hogs) in [(4, 8), (12, 0)] {
             for pinning in [Pinning::Own, Pinning::Any, Pinning::To(vec![1, 2])] {
-                let scenario = Scenario { hogs, pinning, ..common::counting(lock, cpus, 60) };
+                let scenario = Scenario { hogs, pinning, ..fixtures::counting(lock, cpus, 60) };
                 for seed in 0..3 {
                     assert_eq!(sections_of(&scenario, seed), u64::from(cpus) * 60);
                 }
@@ -47,14 +47,14 @@ fn several_locks_that_share_lines_with_their_data_count_exactly() {
         let sections =
             Sections { count: 80, inside_ns: 10.0, outside_ns: 30.0, locks: 3, beside: true };
         let workload = Workload::Sections(sections);
-        let scenario = Scenario { workload, ..common::counting(lock, 8, 0) };
+        let scenario = Scenario { workload, ..fixtures::counting(lock, 8, 0) };
         assert_eq!(sections_of(&scenario, 1), 640);
     }
 }
 
 #[test]
 fn no_watcher_is_ever_without_a_copy_or_a_read() {
-    let scenario = |lock, hogs| Scenario { hogs, ..common::counting(lock, 8, 40) };
+    let scenario = |lock, hogs| Scenario { hogs, ..fixtures::counting(lock, 8, 40) };
     for seed in 0..3 {
         for hogs in [0, 8] {
             let native = simulate_audited::<NativeLock<SimWord>>;
@@ -70,7 +70,7 @@ fn no_watcher_is_ever_without_a_copy_or_a_read() {
 #[test]
 fn no_lock_starves_its_own_release_where_many_watch() {
     for &lock in Lock::ALL {
-        let mut scenario = common::counting(lock, 48, 5);
+        let mut scenario = fixtures::counting(lock, 48, 5);
         scenario.machine.shape.cores_per_socket = 24;
         scenario.watchdog_ns = 1e7;
         assert_eq!(sections_of(&scenario, 1), 48 * 5);
@@ -80,7 +80,7 @@ fn no_lock_starves_its_own_release_where_many_watch() {
 #[test]
 fn near_waiters_first_keeps_the_lock_on_its_socket_and_the_threshold_bounds_it() {
     let remote = |lock, threshold: u32| {
-        let mut scenario = common::counting(lock, 8, 300);
+        let mut scenario = fixtures::counting(lock, 8, 300);
         scenario.start_ns = 1e4;
         scenario.tuning.insert("numa_threshold_ns".to_owned(), threshold);
         let outcome = simulate(&scenario, 1).unwrap();

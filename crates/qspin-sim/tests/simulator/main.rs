@@ -1,8 +1,9 @@
 //! The simulator's tests, a file a subject.
 
-mod common;
 mod costs;
 mod determinism;
+mod files;
+mod fixtures;
 mod hypervisor;
 mod locks;
 mod planted;

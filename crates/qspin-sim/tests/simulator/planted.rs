@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
-use crate::common;
+use crate::fixtures;
 use qspin_core::lock::RawLock;
 use qspin_core::node::{HALTED, NodeId, RUNNING};
 use qspin_core::platform::{AtomicWord, Budget, Platform, Until};
@@ -11,7 +11,7 @@ use qspin_sim::platform::{SimPlatform, SimWord};
 use qspin_sim::{Failure, Lock, Scenario, simulate_lock};
 
 fn scenario() -> Scenario {
-    common::counting(Lock::Paravirt, 4, 100)
+    fixtures::counting(Lock::Paravirt, 4, 100)
 }
 
 /// Takes the lock by a load and a store.
@@ -29,7 +29,7 @@ unsafe impl RawLock<SimPlatform> for NotAtomic {
         }
         self.0.store(1, Relaxed);
     }
-    common::nobody_tries!();
+    fixtures::refuses_who_tries!();
     unsafe fn release(&self, _: &SimPlatform) {
         self.0.store(0, Release);
     }
@@ -70,7 +70,7 @@ unsafe impl<const FENCED: bool> RawLock<SimPlatform> for NoFence<FENCED> {
             p.relax(1 + p.random(|random| random.below(8)));
         }
     }
-    common::nobody_tries!();
+    fixtures::refuses_who_tries!();
     unsafe fn release(&self, p: &SimPlatform) {
         self.0[p.number() as usize].0.store(0, Release);
     }
@@ -127,7 +127,7 @@ unsafe impl<const CHECKS: bool> RawLock<SimPlatform> for Halting<CHECKS> {
             self.waiter.store(0, Relaxed);
         }
     }
-    common::nobody_tries!();
+    fixtures::refuses_who_tries!();
     unsafe fn release(&self, p: &SimPlatform) {
         self.word.swap(0, Release);
         if let Some(waiter) = NodeId::from_number(self.waiter.load(Relaxed) as u16) {
@@ -142,7 +142,7 @@ unsafe impl<const CHECKS: bool> RawLock<SimPlatform> for Halting<CHECKS> {
 #[test]
 fn a_lost_wake_up_is_found_and_its_victim_named() {
     // Few sections: while the other CPU goes on, one of its releases would wake the victim.
-    let scenario = common::counting(Lock::Paravirt, 2, 3);
+    let scenario = fixtures::counting(Lock::Paravirt, 2, 3);
     let lost = (0..300).find_map(|seed| simulate_lock::<Halting<false>>(&scenario, seed).err());
     let Some(Failure::Standstill { standings, .. }) = lost else {
         panic!("nobody was left asleep: {lost:?}");
@@ -173,7 +173,7 @@ unsafe impl RawLock<SimPlatform> for Forgetful {
             p.wait_until(&self.0, Until::is(0), Budget::Unbounded, Relaxed);
         }
     }
-    common::nobody_tries!();
+    fixtures::refuses_who_tries!();
     unsafe fn release(&self, _: &SimPlatform) {
         RELEASES.set(RELEASES.get() + 1);
         if RELEASES.get() < 10 {
@@ -208,7 +208,7 @@ unsafe impl RawLock<SimPlatform> for Hopeless {
             p.relax(1000);
         }
     }
-    common::nobody_tries!();
+    fixtures::refuses_who_tries!();
     unsafe fn release(&self, _: &SimPlatform) {}
     fn is_locked(&self, _: &SimPlatform) -> bool {
         false

@@ -1,6 +1,6 @@
 //! The workloads do what their sources say.
 
-use crate::common;
+use crate::fixtures;
 use qspin_sim::workload::{
     FutexMutex, KernelLockBench, Locktorture, LongDelays, Step, SystemCalls, Workload,
 };
@@ -19,10 +19,10 @@ fn torture(cpus: u32, long_delays: LongDelays) -> Scenario {
         long_delays,
     });
     Scenario {
-        machine: common::exact(),
+        machine: fixtures::exact(),
         duration_ns: 1e6,
         workload,
-        ..common::counting(Lock::Native, cpus, 0)
+        ..fixtures::counting(Lock::Native, cpus, 0)
     }
 }
 
@@ -60,8 +60,8 @@ fn a_round_of_the_micro_benchmark_is_its_units() {
             unit_ns,
             overhead_ns,
         });
-        let machine = common::exact();
-        run(&Scenario { machine, workload, ..common::counting(Lock::Backoff, cpus, 0) })
+        let machine = fixtures::exact();
+        run(&Scenario { machine, workload, ..fixtures::counting(Lock::Backoff, cpus, 0) })
     };
     let [short, long] = [bench(0, 0, 1), bench(128, 32, 1)].map(|it| 1000.0 / it.throughput);
     assert!((long - short - 160.0 * 5.0).abs() < 1.0, "{short} {long}");
@@ -93,10 +93,10 @@ fn a_loop_of_system_calls_is_its_steps_and_its_lines_cost() {
             |outside_ns, inside_ns| Step { outside_ns, inside_ns, lock: 0, reads, writes, beside };
         let steps = vec![step(400.0, 50.0), step(300.0, 30.0)];
         // Who follows whom is not to matter.
-        let mut machine = common::exact();
+        let mut machine = fixtures::exact();
         machine.costs.other_socket = machine.costs.same_cache;
         let workload = Workload::SystemCalls(SystemCalls { locks: 1, steps });
-        let scenario = common::counting(Lock::Native, cpus, 0);
+        let scenario = fixtures::counting(Lock::Native, cpus, 0);
         1000.0 / run(&Scenario { machine, workload, duration_ns: 2e5, ..scenario }).throughput
     };
     // Alone: the work and the lock, and once each line from memory.
@@ -140,7 +140,7 @@ fn a_mutex_that_sleeps_in_the_kernel_is_served_to_all_and_nobody_sleeps_for_ever
             call_ns,
             bucket_ns,
         });
-        let scenario = common::counting(Lock::Native, cpus, 0);
+        let scenario = fixtures::counting(Lock::Native, cpus, 0);
         run(&Scenario { workload, duration_ns: 1e6, ..scenario })
     };
     let alone = mutex(1);

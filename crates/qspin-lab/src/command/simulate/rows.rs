@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use qspin_sim::plan::Cell;
 use qspin_sim::workload::Workload;
-use qspin_sim::{Outcome, Pinning, Scenario};
+use qspin_sim::{Outcome, Pinning, Plan};
 use serde_json::Value;
 
 use crate::bench::counters::locality;
@@ -12,8 +13,9 @@ use crate::row::{Row, SCHEMA};
 
 /// The row of a cell, from its runs; `None` without any. `asked` runs were asked for.
 #[must_use]
-pub(super) fn row(scenario: &Scenario, runs: &[Outcome], asked: u32) -> Option<Row> {
+pub(super) fn row(cell: &Cell, plan: &Plan, runs: &[Outcome], asked: u32) -> Option<Row> {
     let first = runs.first()?;
+    let scenario = &cell.scenario;
     let rates: Vec<f64> = runs.iter().map(|run| run.throughput * 1e6).collect();
     let op_ns: Vec<f64> = rates.iter().map(|rate| 1e9 / rate).collect();
     let sections: Vec<Vec<u64>> = runs.iter().map(|run| run.sections.clone()).collect();
@@ -27,7 +29,7 @@ pub(super) fn row(scenario: &Scenario, runs: &[Outcome], asked: u32) -> Option<R
         schema: SCHEMA,
         kind: "simulate".to_owned(),
         workload: workload.to_owned(),
-        params: params(scenario),
+        params: params(cell, plan),
         lock: scenario.lock.name().to_owned(),
         tune: scenario.tuning.iter().map(|(name, &value)| (name.clone(), value.into())).collect(),
         threads: scenario.cpus,
@@ -98,9 +100,20 @@ fn workload(workload: &Workload) -> (&'static str, f64, f64) {
     }
 }
 
-fn params(scenario: &Scenario) -> BTreeMap<String, Value> {
+/// A variant is a step, which the report shows as a contender; a load is a setting of its own.
+fn params(cell: &Cell, plan: &Plan) -> BTreeMap<String, Value> {
     let mut params = BTreeMap::new();
-    if let Workload::KernelLockBench(it) = &scenario.workload {
+    if let Some(variant) = &cell.variant {
+        let step = match plan.locks.len() {
+            1 => variant.clone(),
+            _ => format!("{}, {variant}", cell.scenario.lock.name()),
+        };
+        params.insert("step".to_owned(), step.into());
+    }
+    if let Some(load) = &cell.load {
+        params.insert("load".to_owned(), load.as_str().into());
+    }
+    if let Workload::KernelLockBench(it) = &cell.scenario.workload {
         params.insert("critical".to_owned(), it.critical.into());
         params.insert("non_critical".to_owned(), it.non_critical.into());
     }

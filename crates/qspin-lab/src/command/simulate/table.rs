@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use comfy_table::CellAlignment;
 use qspin_sim::Plan;
+use serde_json::Value;
 
 use crate::bench::table::plain;
 use crate::report::number::{digits, duration};
@@ -37,15 +38,29 @@ pub(super) fn tables(plan: &Plan, rows: &[Row], seed: u64, seeds: u32) -> String
         out.push_str("no cell was finished\n");
         return out;
     }
-    let mut table = plain();
-    table.set_header(HEADER);
-    for row in rows {
-        table.add_row(cells(row));
+    let loads: &[Option<&str>] = &match plan.loads[..] {
+        [] => vec![None],
+        _ => plan.loads.iter().map(|load| Some(load.name.as_str())).collect(),
+    };
+    for load in loads {
+        let of_load = |row: &&Row| row.params.get("load").and_then(Value::as_str) == *load;
+        let rows: Vec<&Row> = rows.iter().filter(of_load).collect();
+        if rows.is_empty() {
+            continue;
+        }
+        if let Some(load) = load {
+            let _ = writeln!(out, "\nSIMULATED: {load}");
+        }
+        let mut table = plain();
+        table.set_header(HEADER);
+        for row in rows {
+            table.add_row(cells(row));
+        }
+        for column in table.column_iter_mut().skip(1) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+        let _ = writeln!(out, "{table}");
     }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    let _ = writeln!(out, "{table}");
     out
 }
 
@@ -64,7 +79,7 @@ fn cells(row: &Row) -> [String; 9] {
     };
     let remote = 100.0 * of("remote_hand_overs") / of("hand_overs").max(1.0);
     [
-        row.lock.clone(),
+        row.params.get("step").and_then(Value::as_str).unwrap_or(&row.lock).to_owned(),
         row.threads.to_string(),
         rate,
         format!("{remote:.0}"),

@@ -1,0 +1,193 @@
+//! What the simulator predicts for what was measured: side by side, and marked.
+//!
+//! # Model
+//! The work of a cell is one step of a loop of system calls: so long outside, so long inside, so many lines
+//! written. Threads are CPUs above an operating system. A lock that the simulator does not have is left out.
+
+use indicatif::{ProgressBar, ProgressStyle};
+use qspin::tuning::Tuning;
+use qspin_sim::batch::{self, Job};
+use qspin_sim::workload::{Step, SystemCalls, Workload as Work};
+use qspin_sim::{Hypervisor, Lock, Machine, Outcome, Pinning, Placement, Scenario};
+
+use crate::bench::affinity::Pin;
+use crate::bench::interrupt::Interrupt;
+use crate::bench::plan::{Cell, Plan};
+use crate::bench::stats::interval;
+use crate::bench::table::{heading, plain};
+use crate::command::simulate;
+use crate::failure::Failure;
+use crate::report::group::label;
+use crate::report::number::digits;
+use crate::row::Row;
+use crate::this_machine;
+
+use super::contend::Entrant;
+use super::{Args, Workload};
+
+/// Runs of each cell: enough for an interval.
+const SEEDS: u64 = 6;
+/// Simulated time of a run where every CPU runs all the time, and where they take turns: some slices.
+const ALONE_NS: f64 = 2e6;
+const IN_TURNS_NS: f64 = 20e6;
+/// Lines that a simulated section may write.
+const MOST_LINES: u32 = 64;
+
+/// What simulates beside a measurement.
+pub(super) struct Simulator {
+    machine: Machine,
+    system: Hypervisor,
+    pin: Pin,
+}
+
+impl Simulator {
+    /// The simulator, where it was asked for; it measures the machine first.
+    pub(super) fn asked(args: &Args, entrants: &[Entrant]) -> Result<Option<Self>, Failure> {
+        let Some(machine) = &args.compare_simulated else { return Ok(None) };
+        if args.workload != Workload::Lengths {
+            return Err(Failure::usage("--compare-simulated simulates --workload lengths only"));
+        }
+        if args.lines() > MOST_LINES {
+            return Err(Failure::usage(format!(
+                "--compare-simulated simulates at most {MOST_LINES} lines"
+            )));
+        }
+        if !entrants.iter().any(|entrant| simulated(entrant.lock.name).is_some()) {
+            let known: Vec<&str> = Lock::ALL.iter().map(|lock| lock.name()).collect();
+            return Err(Failure::usage(format!(
+                "--compare-simulated knows none of these locks: add one of {}",
+                known.join(", ")
+            )));
+        }
+        let machine = simulate::machine(machine)?;
+        Ok(Some(Self { machine, system: this_machine::system()?, pin: args.pin }))
+    }
+
+    /// The table of measured and simulated throughput.
+    pub(super) fn compare(
+        &self,
+        plan: &Plan,
+        rows: &[Row],
+        interrupt: &Interrupt,
+    ) -> Result<String, Failure> {
+        let shown = plan.cells.iter().filter(|cell| cell.shown);
+        let cells: Vec<(&Row, Scenario)> = shown
+            .zip(rows)
+            .filter_map(|(cell, row)| Some((row, self.scenario(cell, row)?)))
+            .collect();
+        let jobs: Vec<Job> = cells
+            .iter()
+            .flat_map(|(_, scenario)| (1..=SEEDS).map(move |seed| (scenario.clone(), seed)))
+            .collect();
+        if let Some(wrong) = cells.iter().find_map(|(_, scenario)| scenario.check().err()) {
+            return Err(Failure::usage(format!("--compare-simulated: {wrong}")));
+        }
+        let bar = ProgressBar::new(jobs.len() as u64);
+        if let Ok(style) = ProgressStyle::with_template("{bar:20} {pos}/{len} SIMULATED {eta}") {
+            bar.set_style(style);
+        }
+        let stopped = || interrupt.is_raised();
+        let outcomes = batch::run_until(&jobs, stopped, |_, _| {
+            bar.inc(1);
+            true
+        });
+        bar.finish_and_clear();
+        if interrupt.is_raised() {
+            return Ok("SIMULATED beside measured: interrupted\n".to_owned());
+        }
+        let mut outcomes = outcomes.into_iter().flatten();
+        let mut text = format!(
+            "\nSIMULATED beside measured: {}; seeds 1 to {SEEDS}, the code around the lock is not in it\n",
+            self.machine.name
+        );
+        let mut before = None;
+        let mut table = plain();
+        for (row, scenario) in &cells {
+            if before != Some(row.threads) {
+                flush(&mut text, &mut table, before.is_some());
+                text += &format!("\n{}\n", heading(row, self.machine.shape.processors()));
+                before = Some(row.threads);
+            }
+            let of_cell: Vec<_> = outcomes.by_ref().take(SEEDS as usize).collect();
+            let rates: Result<Vec<f64>, _> =
+                of_cell.into_iter().map(|it| it.map(|it: Outcome| it.throughput * 1e6)).collect();
+            let simulated = match rates {
+                Ok(rates) => interval(&rates),
+                Err(why) => {
+                    let lock = scenario.lock.name();
+                    return Err(anyhow::anyhow!("SIMULATED: the lock {lock} fails: {why}").into());
+                }
+            };
+            let rate = |rate: f64| digits(rate / 1e3);
+            table.add_row([
+                label(row),
+                rate(row.ops_per_s.median),
+                format!("{} – {}", rate(row.ops_per_s.lo), rate(row.ops_per_s.hi)),
+                rate(simulated.median),
+                format!("{} – {}", rate(simulated.lo), rate(simulated.hi)),
+                digits(simulated.median / row.ops_per_s.median),
+            ]);
+        }
+        flush(&mut text, &mut table, before.is_some());
+        Ok(text)
+    }
+
+    /// The cell as a scenario; `None` where the simulator does not have the lock.
+    fn scenario(&self, cell: &Cell, row: &Row) -> Option<Scenario> {
+        let lock = simulated(&row.lock)?;
+        let (outside_ns, inside_ns) = (row.outside_ns, row.critical_ns);
+        let step = Step { outside_ns, inside_ns, lock: 0, reads: 0, writes: row.lines, beside: 0 };
+        let processors = self.machine.shape.processors();
+        let default = Tuning::DEFAULT;
+        let tuned = Tuning::ALL
+            .iter()
+            .map(|it| (it.name.to_owned(), (it.get)(cell.variant.tuning), (it.get)(&default)))
+            .filter(|(_, value, default)| value != default);
+        let in_turns = row.threads + row.hogs > processors || self.pin == Pin::C;
+        let half: Vec<u32> = (0..processors.div_ceil(2)).collect();
+        let (pinning, placement) = match self.pin {
+            Pin::A => (Pinning::Own, Placement::ThreadsFirst),
+            Pin::B => (Pinning::Any, Placement::Spread),
+            Pin::C => (Pinning::To(half.clone()), Placement::On(half)),
+        };
+        Some(Scenario {
+            lock,
+            cpus: row.threads,
+            duration_ns: if in_turns { IN_TURNS_NS } else { ALONE_NS },
+            watchdog_ns: 1e10,
+            start_ns: 1e4,
+            placement,
+            pinning,
+            hogs: row.hogs,
+            hog_pinning: Pinning::Any,
+            tuning: tuned.map(|(name, value, _)| (name, value)).collect(),
+            workload: Work::SystemCalls(SystemCalls { locks: 1, steps: vec![step] }),
+            machine: self.machine.clone(),
+            hypervisor: Some(self.system.clone()),
+        })
+    }
+}
+
+/// Ends a table, if there is one, and begins the next.
+fn flush(text: &mut String, table: &mut comfy_table::Table, begun: bool) {
+    if begun {
+        for column in table.column_iter_mut().skip(1) {
+            column.set_cell_alignment(comfy_table::CellAlignment::Right);
+        }
+        *text += &format!("{table}\n");
+    }
+    *table = plain();
+    table.set_header([
+        "lock",
+        "measured\nk ops/s",
+        "95 % interval",
+        "SIMULATED\nk ops/s",
+        "95 % interval",
+        "SIMULATED /\nmeasured",
+    ]);
+}
+
+/// The lock of that name in the simulator.
+fn simulated(name: &str) -> Option<Lock> {
+    Lock::ALL.iter().copied().find(|lock| lock.name() == name)
+}

@@ -1,0 +1,135 @@
+//! Parts of a plan, for several computers, and how they become one again.
+//!
+//! # Invariants
+//! * **P1** The cells of a plan have an order, and cell *k* (from 0) is in part *k mod n* + 1. So the parts
+//!   are of almost one size, though cells of one kind lie side by side.
+//! * **P2** The machine row of a part is that of the whole, but for the field `shard`. So the parts of one
+//!   plan, and nothing else, have equal machine rows.
+
+use std::fmt::Write;
+
+use anyhow::Context;
+use qspin_sim::plan::Cell;
+use serde::{Deserialize, Serialize};
+
+use crate::failure::Failure;
+
+/// Parts at most.
+pub const MOST: u32 = 100_000;
+
+/// Which part, of how many; both count from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    number: u32,
+    of: u32,
+}
+
+/// What the machine row of a part says about it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shard {
+    /// Which part; the first is 1.
+    pub number: u32,
+    /// Of how many.
+    pub of: u32,
+    /// Cells of the whole.
+    pub cells: usize,
+    /// A hash of everything that is simulated for the whole: the same for all parts of a plan.
+    pub plan: String,
+}
+
+impl Part {
+    /// A part as in `2/3`.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the text, and what would be right.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let wrong = || {
+            format!(
+                "`{text}` is no part: give I/N, such as 2/3, with I from 1 to N, and N at most {MOST}"
+            )
+        };
+        let (number, of) = text.split_once('/').ok_or_else(wrong)?;
+        let plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        let count = |text: &str| text.parse().ok().filter(|_| plain(text));
+        let (Some(number), Some(of)) = (count(number), count(of)) else { return Err(wrong()) };
+        if number < 1 || number > of || of > MOST {
+            return Err(wrong());
+        }
+        Ok(Self { number, of })
+    }
+
+    /// Its cells (P1).
+    #[must_use]
+    pub fn of<T>(self, cells: Vec<T>) -> Vec<T> {
+        cells.into_iter().skip(self.number as usize - 1).step_by(self.of as usize).collect()
+    }
+}
+
+impl Shard {
+    /// The part of a plan with these cells, of so many runs each.
+    ///
+    /// # Errors
+    ///
+    /// When a figure of the plan is no number.
+    pub fn new(part: Part, cells: &[Cell], seeds: u32) -> Result<Self, Failure> {
+        let mut text = format!("{seeds} runs of");
+        for Cell { variant, load, scenario } in cells {
+            let scenario = serde_json::to_string(scenario).context("a scenario is no JSON")?;
+            let _ = write!(text, "\n{variant:?} {load:?} {scenario}");
+        }
+        let plan = format!("{:016x}", fnv(text.as_bytes()));
+        Ok(Self { number: part.number, of: part.of, cells: cells.len(), plan })
+    }
+
+    /// The numbers of its cells (P1).
+    pub fn numbers(&self) -> impl ExactSizeIterator<Item = usize> + use<> {
+        (self.number as usize - 1..self.cells).step_by(self.of as usize)
+    }
+}
+
+/// The hash of Fowler, Noll and Vo: against mistakes, not against forgery, and the same in every version of
+/// the compiler.
+fn fnv(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_disjoint_and_together_everything() {
+        for of in 1..7 {
+            let mut all: Vec<usize> = (1..=of)
+                .flat_map(|number| {
+                    let part = Part { number, of };
+                    let cells = part.of((0..5).collect::<Vec<usize>>());
+                    let shard = Shard { number, of, cells: 5, plan: String::new() };
+                    assert!(shard.numbers().eq(cells.iter().copied()));
+                    cells
+                })
+                .collect();
+            all.sort_unstable();
+            assert_eq!(all, [0, 1, 2, 3, 4]);
+        }
+    }
+
+    #[test]
+    fn what_is_no_part_is_refused() {
+        assert_eq!(Part::parse("2/3"), Ok(Part { number: 2, of: 3 }));
+        for text in
+            ["", "/", "1", "0/0", "0/3", "3/2", "1/0", "-1/3", "+1/3", "1/3/3", "1/100001", "1 / 3"]
+        {
+            assert!(Part::parse(text).unwrap_err().contains("I/N"), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_hash_is_the_published_one() {
+        assert_eq!(fnv(b""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(fnv(b"foobar"), 0x8594_4171_f739_67e8);
+    }
+}

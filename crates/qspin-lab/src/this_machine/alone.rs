@@ -1,0 +1,93 @@
+//! What operations cost on a CPU whose cache has what they need.
+
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::time::Instant;
+
+use super::transfers::Chain;
+use crate::bench::stats::median;
+
+/// Operations of a round.
+const TIMES: u32 = 4096;
+
+/// Nanoseconds of each.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Alone {
+    pub(super) load_hit: f64,
+    pub(super) store: f64,
+    pub(super) rmw_hit: f64,
+    pub(super) fence: f64,
+    pub(super) pause: f64,
+    pub(super) clock: f64,
+    /// Where lines can be driven out of the caches.
+    pub(super) memory: Option<f64>,
+}
+
+/// Measures all of them, in so many rounds.
+pub(super) fn measure(rounds: u32) -> Alone {
+    let word = AtomicU64::new(0);
+    let chain = Chain::new();
+    chain.walk();
+    Alone {
+        load_hit: many(rounds, || chain.walk()),
+        store: each(rounds, || word.store(black_box(1), Ordering::Relaxed)),
+        rmw_hit: each(rounds, || {
+            black_box(word.fetch_add(1, Ordering::AcqRel));
+        }),
+        fence: each(rounds, || fence(Ordering::SeqCst)),
+        pause: each(rounds, std::hint::spin_loop),
+        clock: each(rounds, || {
+            black_box(Instant::now());
+        }),
+        memory: from_memory(&chain, rounds),
+    }
+}
+
+/// The median of so many measurements.
+fn many(rounds: u32, measure: impl Fn() -> f64) -> f64 {
+    median(&mut (0..rounds.max(1)).map(|_| measure()).collect::<Vec<f64>>())
+}
+
+/// What one of many in a row takes.
+fn each(rounds: u32, one: impl Fn()) -> f64 {
+    many(rounds, || {
+        let begin = Instant::now();
+        for _ in 0..TIMES {
+            one();
+        }
+        begin.elapsed().as_secs_f64() * 1e9 / f64::from(TIMES)
+    })
+}
+
+#[cfg(target_arch = "x86_64")]
+fn from_memory(chain: &Chain, rounds: u32) -> Option<f64> {
+    Some(many(rounds, || {
+        for line in chain.lines() {
+            // SAFETY: every x86-64 processor has the instruction, and the line is the chain's.
+            unsafe { core::arch::x86_64::_mm_clflush(line.cast()) };
+        }
+        fence(Ordering::SeqCst);
+        chain.walk()
+    }))
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn from_memory(_: &Chain, _: u32) -> Option<f64> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_operation_takes_some_time_and_memory_more_than_a_hit() {
+        let alone = measure(9);
+        for ns in [alone.load_hit, alone.rmw_hit, alone.fence, alone.pause, alone.clock] {
+            assert!(ns > 0.0 && ns.is_finite(), "{alone:?}");
+        }
+        if let Some(memory) = alone.memory {
+            assert!(memory > alone.load_hit, "{alone:?}");
+        }
+    }
+}
