@@ -272,7 +272,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::from(INTERRUPTED));
     }
     complete(&mut machine, &plan, &found, before);
-    let measured = simulator.is_some().then(|| rows::rows(&plan, &found)).unwrap_or_default();
+    let measured = if simulator.is_some() { rows::rows(&plan, &found) } else { Vec::new() };
     let code = conclude(args, machine, &plan, &entrants, found, (out, report))?;
     if let Some(simulator) = simulator {
         super::say(&simulator.compare(&plan, &measured, &interrupt)?)?;

@@ -160,6 +160,7 @@ impl Simulator {
             pinning,
             hogs: row.hogs,
             hog_pinning: Pinning::Any,
+            hogs_even: false,
             tuning: tuned.map(|(name, value, _)| (name, value)).collect(),
             workload: Work::SystemCalls(SystemCalls { locks: 1, steps: vec![step] }),
             machine: self.machine.clone(),

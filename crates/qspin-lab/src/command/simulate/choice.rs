@@ -62,7 +62,7 @@ pub(in crate::command) fn machine(name: &str) -> Result<Machine, Failure> {
     if name == "this" {
         return this_machine::described();
     }
-    if !Path::new(name).extension().is_some_and(|ending| ending == "toml") {
+    if Path::new(name).extension().is_none_or(|ending| ending != "toml") {
         return Machine::named(name)
             .map_err(|why| Failure::usage(format!("{why}; or name a file, or `this`")));
     }
