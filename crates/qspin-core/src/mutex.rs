@@ -299,7 +299,12 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
                 continue;
             }
             if sleepers::with_sleeper(p, |me| self.sleep(me)) != Some(true) {
-                p.doze();
+                // M2: who dozes is not awake; it looks once more when it has said so.
+                if self.mine == 0 {
+                    p.doze();
+                } else {
+                    self.lock.unmark(p, core::mem::take(&mut self.mine));
+                }
             }
         }
     }
@@ -341,6 +346,10 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
         let to = with_marks(of, LOCKED, marked | wanted);
         if self.lock.word.compare_exchange(seen, to, Relaxed).is_ok() {
             self.mine |= wanted;
+            if wanted & HEIR != 0 {
+                // Who gave up at once would be the heir for nothing.
+                self.patience = Patience::of_heir(self.p);
+            }
         }
     }
 

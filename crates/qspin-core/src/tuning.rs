@@ -253,6 +253,8 @@ tunables! {
     Rwlock rwlock_pauses: u32 = RWLOCK_PAUSES, 1..=1 << 16;
     /// Reader-writer lock: times that either then yields the CPU.
     Rwlock rwlock_yields: u32 = RWLOCK_YIELDS, 0..=1 << 16;
+    /// Mutex: yields of such a waiter before it sleeps again, whatever `mutex_yields` is.
+    Mutex mutex_heir_yields: u32 = MUTEX_YIELDS, 1..=1 << 16;
     /// Default locks: releases in a row that find nobody asleep before they are plain stores again.
     Mutex sleep_idle: u32 = SLEEP_IDLE, 1..=1 << 24;
 }

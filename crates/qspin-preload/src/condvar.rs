@@ -254,11 +254,9 @@ impl Condvar {
         }
     }
 
-    /// Whether somebody waits who was not signalled. Those who leave of themselves are gone after it.
+    /// Whether somebody waits who was not signalled. Those who leave of themselves are gone after it: also the
+    /// last, which may be in the middle of it, behind the latch, when nobody is in the list any more.
     fn is_awaited(&self) -> bool {
-        if !self.has_waiters() {
-            return false;
-        }
         self.renew();
         let mut patience = Patience::new();
         loop {

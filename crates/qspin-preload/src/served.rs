@@ -222,10 +222,8 @@ pub(crate) fn unlock_at_once(words: &Words) -> bool {
 /// Takes the lock if it is free and nobody waits.
 #[inline(always)]
 pub(crate) fn try_fast(words: &Words) -> bool {
-    if is_alone() {
-        if words[0].load(Relaxed) != 0 {
-            return false;
-        }
+    // A word that is not 0 may be free with marks of a process before a fork: the lock knows.
+    if is_alone() && words[0].load(Relaxed) == 0 {
         // C2.
         words[0].store(LOCKED, Relaxed);
         return true;

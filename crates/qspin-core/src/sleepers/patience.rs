@@ -40,6 +40,12 @@ impl Patience {
         Self { looks: tuning.mutex_looks, pauses: tuning.mutex_first_pauses, yields }
     }
 
+    /// That of one past whom nobody gets in: it is soon rewarded, whatever it is otherwise.
+    pub fn of_heir<P: SleepPlatform>(p: &P) -> Self {
+        let tuning = p.tuning();
+        Self { looks: 0, pauses: tuning.mutex_pauses, yields: tuning.mutex_heir_yields }
+    }
+
     /// That of one who is to sleep at once.
     #[must_use]
     pub const fn none() -> Self {
