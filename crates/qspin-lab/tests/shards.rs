@@ -107,6 +107,9 @@ fn parts_that_are_no_whole_are_refused() {
         refused(here, &simulate(wrong), &[wrong, "I/N"]);
     }
     refused(here, &["simulate", "it.toml", "--shard", "1/2"], &["--out"]);
+    let part_of = |more: [&'static str; 2]| [&simulate("1/2")[..], &more].concat();
+    refused(here, &part_of(["--machine", "this"]), &["calibrate --measure"]);
+    refused(here, &part_of(["--trace", "t.json"]), &["--trace", "--shard"]);
     let files = [1, 2, 3].map(|number| part(here, number, 3));
     let [first, second, third] = files.each_ref().map(String::as_str);
     let wrong = |files: &[&str], said: &[&str]| {
@@ -142,6 +145,26 @@ fn parts_that_are_no_whole_are_refused() {
     wrong(&[first, "other.jsonl", third], &["other.jsonl", "2/3", "again"]);
     // And a part is never replaced by the whole.
     refused(here, &["report", "merge", first, second, third, "--out", second], &["replace"]);
+}
+
+#[test]
+fn where_the_machine_lies_decides_nothing() {
+    let directory = at_work();
+    let here = directory.path();
+    let machine = include_str!("../../qspin-sim/machines/oracle-x5-4.toml");
+    fs::create_dir(here.join("elsewhere")).unwrap();
+    fs::write(here.join("m.toml"), machine).unwrap();
+    fs::write(here.join("elsewhere/m.toml"), machine).unwrap();
+    let simulate = ["simulate", "it.toml", "--seeds", "2"];
+    for (part, machine) in [("1/2", "m.toml"), ("2/2", "elsewhere/m.toml")] {
+        let out = part.replace('/', "-");
+        let more = ["--machine", machine, "--shard", part, "--out", &out];
+        well(here, &[&simulate[..], &more].concat());
+    }
+    well(here, &["report", "merge", "1-2", "2-2", "--out", "merged.jsonl"]);
+    well(here, &[&simulate[..], &["--machine", "m.toml", "--out", "whole.jsonl"]].concat());
+    let read = |name: &str| fs::read(here.join(name)).unwrap();
+    assert!(read("merged.jsonl") == read("whole.jsonl"));
 }
 
 fn example(name: &str) -> PathBuf {

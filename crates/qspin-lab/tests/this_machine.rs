@@ -157,3 +157,26 @@ fn an_interrupted_simulation_keeps_what_is_finished() {
     }
     panic!("nothing was finished in {:?}", began.elapsed());
 }
+
+#[test]
+fn an_interrupted_reproduction_leaves_the_page_of_before() {
+    let directory = at_work();
+    let page = directory.path().join("page.html");
+    fs::write(&page, "of before").unwrap();
+    let child = Process::new(cargo_bin("qspin"))
+        .args(["reproduce", "--all", "--report", "page.html"])
+        .current_dir(directory.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It takes a minute.
+    thread::sleep(Duration::from_secs(2));
+    // SAFETY: sends a signal to a child that has not been waited for.
+    unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(130), "{stderr}");
+    assert!(stderr.contains("interrupted") && stderr.contains("no page"), "{stderr}");
+    assert_eq!(fs::read_to_string(&page).unwrap(), "of before");
+}

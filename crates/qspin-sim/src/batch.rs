@@ -4,6 +4,7 @@
 //! back in the order in which they were asked for. What is asked for twice is simulated once: a table often
 //! has several figures of one run.
 
+use std::collections::HashMap;
 use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -40,9 +41,7 @@ pub fn run_until(
 ) -> Vec<Ended> {
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(jobs.len());
     let mut results: Vec<Ended> = jobs.iter().map(|_| None).collect();
-    let first: Vec<usize> = (0..jobs.len())
-        .map(|number| jobs[..number].iter().position(|it| *it == jobs[number]).unwrap_or(number))
-        .collect();
+    let first = firsts(jobs);
     let distinct: Arc<[usize]> = (0..jobs.len()).filter(|&it| first[it] == it).collect();
     let jobs: Arc<[Job]> = jobs.into();
     let next = Arc::new(AtomicUsize::new(0));
@@ -81,6 +80,21 @@ pub fn run_until(
         }
     }
     results
+}
+
+/// For each job the first that is the same.
+fn firsts(jobs: &[Job]) -> Vec<usize> {
+    // Whole scenarios are compared only where what is quickly compared is the same.
+    let mut alike: HashMap<(u64, u32, &str), Vec<usize>> = HashMap::new();
+    let of = |(number, job): (usize, &Job)| {
+        let (scenario, seed) = job;
+        let known = alike.entry((*seed, scenario.cpus, scenario.lock.name())).or_default();
+        known.iter().copied().find(|&it| jobs[it] == *job).unwrap_or_else(|| {
+            known.push(number);
+            number
+        })
+    };
+    jobs.iter().enumerate().map(of).collect()
 }
 
 #[cfg(test)]

@@ -98,7 +98,12 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let verdicts = simulate(args, &tables, &constants, &interrupt)?;
     let partial = verdicts.len() < tables.len();
     let report = Report { schema: SCHEMA, kind: "simulate", seed: args.seed, tables: verdicts };
-    if let Some(file) = page {
+    if partial {
+        super::tell(
+            "interrupted: what follows are the tables that were finished, and no page is written",
+        );
+    }
+    if let Some(file) = page.filter(|_| !partial) {
         let path = file.path().to_owned();
         file.finish(&page::page(&report.tables, &constants, args.seed))?;
         super::tell(&format!("wrote {}", path.display()));
@@ -138,10 +143,14 @@ fn simulate(
     if let Ok(style) = ProgressStyle::with_template("{bar:20} {pos}/{len} SIMULATED {eta}") {
         bar.set_style(style);
     }
-    let results = batch::run(&jobs, |_, _| {
-        bar.inc(1);
-        !interrupt.is_raised()
-    });
+    let results = batch::run_until(
+        &jobs,
+        || interrupt.is_raised(),
+        |_, _| {
+            bar.inc(1);
+            true
+        },
+    );
     bar.finish_and_clear();
     let mut results = results.into_iter();
     let mut verdicts = Vec::new();

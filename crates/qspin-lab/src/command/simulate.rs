@@ -66,7 +66,7 @@ pub struct Args {
     json: bool,
     /// File for the timeline of one cell's first run, which ui.perfetto.dev and Chrome's
     /// about:tracing open: who held, who waited, who was preempted.
-    #[arg(long, value_name = "FILE.json")]
+    #[arg(long, value_name = "FILE.json", conflicts_with = "shard")]
     trace: Option<PathBuf>,
     /// Part I of N of the cells, for one of several computers; `qspin report merge` puts the parts
     /// together.
@@ -98,6 +98,12 @@ const INTERRUPTED: u8 = 130;
 ///
 /// Wrong input; a lock that fails in the simulation.
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
+    if args.shard.is_some() && args.machine.as_deref() == Some("this") {
+        return Err(Failure::usage(
+            "each part would measure this machine anew: describe it once by `qspin calibrate --measure --out \
+             FILE.toml`, and give --machine FILE.toml to all parts",
+        ));
+    }
     let plan = choice::plan(args)?;
     let mut cells = plan.cells();
     let all = cells.len();

@@ -81,6 +81,11 @@ fn read(path: &Path, right: &str) -> Result<String, Failure> {
     fs::read_to_string(path).map_err(|error| cannot(&error.kind()))
 }
 
+/// The name without the folders before it: where a file lies on one of several computers decides nothing.
+fn file_name(path: &str) -> String {
+    Path::new(path).file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
 /// The command line as far as it decides what is simulated: not where the rows go, nor which part of
 /// them is made here.
 pub(super) fn command(args: &Args) -> Vec<String> {
@@ -94,7 +99,7 @@ pub(super) fn command(args: &Args) -> Vec<String> {
         ("--threads", threads.join(",")),
         ("--variants", args.variants.join(",")),
         ("--loads", args.loads.join(",")),
-        ("--machine", args.machine.clone().unwrap_or_default()),
+        ("--machine", args.machine.as_deref().map(file_name).unwrap_or_default()),
         ("--hypervisor", args.hypervisor.clone().unwrap_or_default()),
     ] {
         if !value.is_empty() {
