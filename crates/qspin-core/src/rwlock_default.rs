@@ -36,7 +36,9 @@
 //!   is found in static memory by the address, which is a number, and by what it waits for, which is its tag.
 //! * **D5** Nobody is passed over for ever. A writer with the gate closes the lock to further readers as
 //!   soon as it has looked for a while; from then on the readers inside only leave. A lock that is free may
-//!   be taken past it, until it is the heir. Who waits for the gate is not forgotten by the mutex.
+//!   be taken past it, until it is the heir. Who waits for the gate is not forgotten by the mutex. Who waits
+//!   to read upgradably is the next to be woken once it was woken in vain, but newcomers that read upgradably
+//!   may pass it each time: for that there is no bound.
 //! * **D6** UPGRADABLE is set with the reader that it stands for, from a word without it, and cleared by that
 //!   reader. Readers come and go beside it; who waits to read upgradably, too, has not the gate. It waits for
 //!   nobody when it upgrades but for the readers inside, whom UPGRADING allows to leave only.

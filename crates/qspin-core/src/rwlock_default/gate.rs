@@ -67,8 +67,8 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
             // D5.
             let marks = self.marks();
             if seen & marks != marks {
-                // Fails where the word has changed: it looks again.
-                let _ = word.compare_exchange(seen, seen | marks, Relaxed);
+                // D2. Readers that come and go all the time do not keep it from this.
+                word.fetch_or(marks, Relaxed);
                 continue;
             }
             if yields > 0 {

@@ -25,11 +25,12 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
         // Whether it was woken on behalf of all who wait (D8).
         let mut told = false;
         let inside = loop {
+            if is_over(p, deadline) {
+                // One attempt, which the newest release may have made possible.
+                break self.newcomer(p, want);
+            }
             if self.looks(p, want) {
                 break true;
-            }
-            if is_over(p, deadline) {
-                break false;
             }
             if self.word.load(Relaxed) & UPGRADABLE == 0 {
                 match self.acquire_by_gate(p, want, deadline) {
@@ -38,7 +39,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
                     End::Elsewhere => {}
                 }
             }
-            match sleepers::with_sleeper(p, |me| self.sleep_asking(p, me, deadline)) {
+            match sleepers::with_sleeper(p, |me| self.sleep_asking(p, me, told, deadline)) {
                 Some(Some(woken)) => told |= woken,
                 Some(None) | None => p.doze(),
             }
@@ -49,13 +50,15 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
         inside
     }
 
-    /// D8. Whether somebody has woken it; `None` if it could not sleep.
-    fn sleep_asking<P>(&self, p: &P, me: NodeId, deadline: u64) -> Option<bool>
+    /// D8. Whether somebody has woken it; `None` if it could not sleep. Who was woken already, and that in
+    /// vain, is the next.
+    fn sleep_asking<P>(&self, p: &P, me: NodeId, told: bool, deadline: u64) -> Option<bool>
     where
         P: SleepPlatform<Word = W>,
     {
         let tag = Sleeper::Asking as u32;
-        if !sleepers::enqueue(p, me, self.on(p), tag, sleepers::End::Last) {
+        let end = if told { sleepers::End::First } else { sleepers::End::Last };
+        if !sleepers::enqueue(p, me, self.on(p), tag, end) {
             return None;
         }
         let mut seen = self.word.load(Relaxed);
