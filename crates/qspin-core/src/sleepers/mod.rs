@@ -142,21 +142,13 @@ pub struct Sleeper<W, A> {
     state: W,
     /// What it waits for, in the words of whoever sleeps there.
     tag: W,
-    /// Waits that are not to yield ([`Patience`]). Of the first record of a CPU only.
-    crowded: W,
 }
 
 impl<W: AtomicWord, A: AtomicAddress> Sleeper<W, A> {
     /// A record that nobody uses.
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            on: A::new(0),
-            next: W::new(0),
-            state: W::new(WOKEN),
-            tag: W::new(0),
-            crowded: W::new(0),
-        }
+        Self { on: A::new(0), next: W::new(0), state: W::new(WOKEN), tag: W::new(0) }
     }
 }
 
@@ -174,7 +166,6 @@ impl<W: ConstWord> Sleeper<W, core::sync::atomic::AtomicUsize> {
         next: W::ZERO,
         state: W::ZERO,
         tag: W::ZERO,
-        crowded: W::ZERO,
     };
 }
 
