@@ -42,6 +42,8 @@
 //! Not first come, first served. No poisoning. A signal handler that waits for a lock while what it
 //! interrupts is awake for another, keeps the sleepers of that other waiting.
 
+mod word;
+
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::admission::Turns;
@@ -52,20 +54,9 @@ use crate::platform::{AtomicWord, ConstWord};
 use crate::site::Site;
 use crate::sleepers::{self, Choice, End, NEVER, Patience, SleepPlatform, Taken};
 
-/// The lock is held.
-const LOCKED: u32 = 1;
-/// A waiter is awake.
-const AWAKE: u32 = 2;
-/// Nobody else may take the lock.
-const HEIR: u32 = 4;
-const MARKS: u32 = AWAKE | HEIR;
-/// Where the owner took the lock: a bit that says that it is known, and what fits below it of the CPU's number.
-/// It goes with the owner.
-const PLACE: u32 = PLACE_KNOWN | 0x7f << PLACE_SHIFT;
-const PLACE_SHIFT: u32 = 3;
-const PLACE_KNOWN: u32 = 1 << 10;
-/// Where the generation of the marks stands (M5).
-const GENERATION_SHIFT: u32 = 11;
+use word::{
+    AWAKE, HEIR, LOCKED, PLACE, generation, locked_here, marks, marks_in, owner_is_here, with_marks,
+};
 
 /// The tag of those who sleep for a mutex.
 pub const TAG: u32 = 0;
@@ -75,42 +66,6 @@ pub const TAG: u32 = 0;
 #[repr(transparent)]
 pub struct DefaultLock<W> {
     word: W,
-}
-
-/// The marks of `seen` that count in this process (M5).
-#[inline]
-fn marks<P: SleepPlatform>(p: &P, seen: u32) -> u32 {
-    if seen & MARKS != 0 { marks_in(generation(p), seen) } else { 0 }
-}
-
-/// The same for a process that is of this generation. Who looks at marks and writes them asks for it once:
-/// a signal handler may fork in between, and what the parent has seen is not the child's.
-#[inline]
-fn marks_in(generation: u32, seen: u32) -> u32 {
-    if seen >> GENERATION_SHIFT == generation { seen & MARKS } else { 0 }
-}
-
-#[inline]
-fn generation<P: SleepPlatform>(p: &P) -> u32 {
-    p.generation() << GENERATION_SHIFT >> GENERATION_SHIFT
-}
-
-/// The word of an owner that takes the lock here, without marks.
-#[inline]
-fn locked_here<P: SleepPlatform>(p: &P) -> u32 {
-    LOCKED | p.runs_on().map_or(0, |cpu| PLACE_KNOWN | cpu << PLACE_SHIFT & PLACE)
-}
-
-/// Whether the owner has taken the lock on this CPU, as far as is known. It is not this context.
-#[inline]
-fn owner_is_here<P: SleepPlatform>(p: &P, seen: u32) -> bool {
-    seen & PLACE_KNOWN != 0 && seen & (LOCKED | PLACE) == locked_here(p)
-}
-
-/// The word with `locked`, which is 0 or that of an owner, and these marks.
-#[inline]
-fn with_marks(generation: u32, locked: u32, marks: u32) -> u32 {
-    if marks == 0 { locked } else { locked | marks | generation << GENERATION_SHIFT }
 }
 
 impl<W: AtomicWord> DefaultLock<W> {
