@@ -36,13 +36,16 @@ impl Deadline {
         if left <= 0 { None } else { Some(u64::try_from(left).unwrap_or(u64::MAX)) }
     }
 
+    /// So many nanoseconds from now, by the clock that can be set.
+    pub(crate) fn in_real_time(nanoseconds: u64) -> Self {
+        let clock = libc::CLOCK_REALTIME;
+        Self { clock, time: after(now(clock), nanoseconds) }
+    }
+
     /// So many nanoseconds from now, or this one if that is earlier.
     pub(crate) fn at_most(this: Option<&Self>, nanoseconds: u64) -> Self {
         let clock = this.map_or(libc::CLOCK_MONOTONIC, |deadline| deadline.clock);
-        let mut time = now(clock);
-        time.tv_nsec += nanoseconds as i64;
-        time.tv_sec += time.tv_nsec / 1_000_000_000;
-        time.tv_nsec %= 1_000_000_000;
+        let time = after(now(clock), nanoseconds);
         match this {
             Some(deadline)
                 if (deadline.time.tv_sec, deadline.time.tv_nsec) < (time.tv_sec, time.tv_nsec) =>
@@ -57,6 +60,14 @@ impl Deadline {
 /// Whether one can wait by this clock: the two that the C library takes.
 pub(crate) fn is_served(clock: clockid_t) -> bool {
     clock == libc::CLOCK_REALTIME || clock == libc::CLOCK_MONOTONIC
+}
+
+/// So many nanoseconds later.
+fn after(mut time: timespec, nanoseconds: u64) -> timespec {
+    time.tv_nsec += nanoseconds as i64;
+    time.tv_sec += time.tv_nsec / 1_000_000_000;
+    time.tv_nsec %= 1_000_000_000;
+    time
 }
 
 fn now(clock: clockid_t) -> timespec {

@@ -79,9 +79,11 @@ impl Mutex {
         self.kind() & FOREIGN == 0
     }
 
-    /// Off the fast path: whoever waited in another process is forgotten first (L6).
+    /// Off the fast path: whoever waited in another process is forgotten first (L6), where the words say who waits.
     fn renew(&self) {
-        generation::renew(&self.generation, || served::clear_waiters(&self.words));
+        if served::names_waiters() {
+            generation::renew(&self.generation, || served::clear_waiters(&self.words));
+        }
     }
 
     /// The first step of taking the lock; whether that was all.
@@ -170,7 +172,7 @@ impl Mutex {
     #[inline(never)]
     fn try_again(&self) -> bool {
         self.renew();
-        served::try_fast(&self.words)
+        served::names_waiters() && served::try_fast(&self.words)
     }
 
     /// Takes the lock itself before the deadline, or says why not.
@@ -447,7 +449,7 @@ pub(crate) unsafe fn init(
 pub(crate) unsafe fn begin(mutex: *mut pthread_mutex_t) {
     // SAFETY: L1.
     let this = unsafe { at(mutex) };
-    if this.is_served() {
+    if this.is_served() && served::names_waiters() {
         this.generation.store(generation::current(), Relaxed);
     }
 }

@@ -330,6 +330,13 @@ pub(crate) fn is_locked(words: &Words) -> bool {
     is_locked_of(chosen(), words)
 }
 
+/// Whether the words of the lock that serves say who waits, and so are wrong in a child. Those of the default mutex
+/// say it with a generation of their own, a flag says nothing.
+#[inline]
+pub(crate) fn names_waiters() -> bool {
+    !matches!(chosen().form(), Form::Marked | Form::Flag)
+}
+
 /// Forgets those who waited in the process that this one was copied from.
 ///
 /// Other threads may lock and unlock meanwhile without having to wait. That is one step of an atomic

@@ -150,6 +150,57 @@ fn a_wait_that_is_refused_takes_no_signal() {
     }
 }
 
+#[test]
+fn what_is_destroyed_is_not_touched_by_those_who_leave_it() {
+    compare("leaving", &[], LOCKS);
+}
+
+#[test]
+fn children_that_no_handler_knows_of_can_use_what_others_waited_for() {
+    let directory = tempfile::tempdir().unwrap();
+    for compiler in compilers() {
+        let program = compile(compiler, "forks", &directory, &[]);
+        for lock in LOCKS {
+            let output = run(&program, &[], &with_lock(lock));
+            let said = String::from_utf8_lossy(&output.stdout);
+            assert_eq!(said, "system call: 0\n_Fork: 0\nhandler: 0\n", "{compiler}, {lock}");
+        }
+    }
+}
+
+/// Constructors have no environment from the C library yet.
+#[test]
+fn the_environment_forbids_barriers() {
+    let Some(compiler) = compilers().pop() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let program = compile(compiler, "barrier", &directory, &[]);
+    let [preload, _] = with_lock(LOCKS[0]);
+    let said = |value| {
+        let output = run(&program, &[], &[preload, ("QSPIN_MEMBARRIER", value)]);
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    if said("on") != "registered\n" {
+        println!("skipped: there are no barriers here: {}", said("on"));
+        return;
+    }
+    assert_eq!(said("off"), "not registered\n");
+}
+
+#[test]
+fn a_wait_by_the_monotonic_clock_needs_no_function_of_newer_c_libraries() {
+    let directory = tempfile::tempdir().unwrap();
+    for compiler in compilers() {
+        let old = compile(compiler, "no_clockwait", &directory, &["-shared", "-fPIC"]);
+        let preload = format!("{}:{}", library().display(), old.display());
+        for name in ["clocks", "cancel"] {
+            let program = compile(compiler, name, &directory, &[]);
+            let bare = run(&program, &[], &[]);
+            let interposed = run(&program, &[], &[("LD_PRELOAD", &preload)]);
+            must_be_the_same(&bare, &interposed, name);
+        }
+    }
+}
+
 /// The fields of a slot in the library's file, as `qspin run` reads them.
 fn slot(report: &Path, number: u64) -> [u64; 3] {
     let text = File::open(report).unwrap();
