@@ -238,6 +238,52 @@ fn a_child_writes_nothing_and_an_executed_program_ends_the_one_before() {
     assert!(String::from_utf8_lossy(&text).contains("executes-"), "the map of the first program");
 }
 
+#[test]
+fn every_acquisition_is_counted_and_what_is_measured_stands_for_all() {
+    const HEADS: usize = 2 * 4096;
+    let Some(compiler) = compilers().pop() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let program = compile(compiler, "counts", &directory, &[]);
+    for lock in ["mutex", "paravirt", "tas"] {
+        let report = directory.path().join(lock);
+        File::create(&report).unwrap().set_len(4096 + 64 * SLOT).unwrap();
+        let [preload, lock] = with_lock(lock);
+        let counted = [
+            preload,
+            lock,
+            ("QSPIN_PRELOAD_REPORT", report.to_str().unwrap()),
+            ("QSPIN_PRELOAD_STATS", "1"),
+        ];
+        let output = run(&program, &[], &counted);
+        let mut slot = vec![0; SLOT as usize];
+        File::open(&report).unwrap().read_exact_at(&mut slot, 4096).unwrap();
+        let number = |at: usize| u64::from_ne_bytes(slot[at..at + 8].try_into().unwrap());
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        for line in said.lines() {
+            let (address, times) = line.split_once(' ').unwrap();
+            let address = u64::from_str_radix(&address[2..], 16).unwrap();
+            let times: u64 = times.parse().unwrap();
+            let row = (4096..HEADS + 2047 * 1024)
+                .step_by(1024)
+                .find(|row| number(*row) == address)
+                .unwrap_or_else(|| panic!("{lock:?}: {line}: no row"));
+            assert_eq!(number(row + 8), times, "{lock:?}: {line}: acquisitions");
+            assert!(number(row + 16) <= times, "{lock:?}: {line}: contended");
+            let sum = |from: usize| -> u64 {
+                slot[row + from..row + from + 4 * 96]
+                    .chunks_exact(4)
+                    .map(|count| u64::from(u32::from_ne_bytes(count.try_into().unwrap())))
+                    .sum()
+            };
+            // All but the last period, a 32nd and a quarter of that.
+            let holds = sum(496);
+            assert!(holds <= times && holds >= times - times / 20 - 1, "{lock:?}: {line}: {holds}");
+            let waits = sum(112);
+            assert!((waits > 0) == (number(row + 16) > 0), "{lock:?}: {line}: {waits} waits");
+        }
+    }
+}
+
 /// A C library whose condition variables have their marks elsewhere, as from version 2.41 on.
 #[test]
 fn the_marks_of_condition_variables_are_found_wherever_they_are() {
