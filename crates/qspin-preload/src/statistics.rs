@@ -66,7 +66,7 @@ struct Row {
     contended: AtomicU64,
     wait_ns: AtomicU64,
     longest_wait_ns: AtomicU64,
-    /// When the hold began that is measured, or 0.
+    /// When the hold that is measured began, or 0.
     since: AtomicU64,
     sites: [[AtomicU64; 2]; SITES],
     waits: [AtomicU32; BUCKETS],
@@ -246,4 +246,3 @@ pub(crate) fn taken_shared(address: usize, site: usize, since: Option<u64>) {
         note_site(row, site, 1);
     }
 }
-

@@ -128,7 +128,8 @@ unsafe fn await_post(waiter: *mut Waiter, deadline: *const Deadline) -> c_int {
                     libc::ENOSYS => match (*deadline).remaining() {
                         None => libc::sem_trywait(semaphore),
                         Some(left) => {
-                            let soon = Deadline::in_real_time(left.min(LONGEST_BY_ANOTHER_CLOCK_NS));
+                            let soon =
+                                Deadline::in_real_time(left.min(LONGEST_BY_ANOTHER_CLOCK_NS));
                             let result = wait_for_post_until(semaphore, &raw const soon.time);
                             if result != 0 && Errno::now() == libc::ETIMEDOUT {
                                 continue;

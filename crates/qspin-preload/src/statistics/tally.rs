@@ -164,8 +164,7 @@ impl Tally {
     fn note_wait(&self, address: usize, site: usize, wait: &Wait, coarse: u64) {
         let (row, _) = self.row(address);
         self.note_waits(row);
-        let waited =
-            if wait.weight > 0 { now_ns().saturating_sub(wait.since) } else { coarse };
+        let waited = if wait.weight > 0 { now_ns().saturating_sub(wait.since) } else { coarse };
         // A long one stands for itself alone, since each of them is here.
         let weight = if coarse >= LONG_NS { 1 } else { wait.weight };
         add(&row.wait_ns, waited * u64::from(weight));

@@ -198,8 +198,7 @@ type Texts = *const *const c_char;
 
 unsafe extern "C" fn at_load(_: c_int, _: Texts, environment: Texts) {
     // Only this C library hands over something.
-    let environment =
-        if cfg!(target_env = "gnu") { environment } else { core::ptr::null() };
+    let environment = if cfg!(target_env = "gnu") { environment } else { core::ptr::null() };
     // SAFETY: the C library hands over the process's.
     unsafe { register(environment) };
 }
