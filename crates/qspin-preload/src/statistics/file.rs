@@ -135,7 +135,10 @@ fn write_map() -> usize {
 
 /// The process ends: its map is what holds, and what its locks still keep of their counts.
 pub(crate) fn end() {
-    if is_on() {
+    // Not that of a child of `vfork`, which has this memory, too.
+    // SAFETY: a system call without arguments.
+    let process = || unsafe { system_call(libc::SYS_getpid, []) } as u64;
+    if is_on() && SLOT.head.process.load(Relaxed) == process() {
         generation::end_to_count();
         fetch_the_rest();
         SLOT.head.map_length.store(write_map() as u64, Relaxed);
