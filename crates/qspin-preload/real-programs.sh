@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Programs of Debian with qspin's locks in the place of the C library's: first whether they work, then how fast.
 #
-#   crates/qspin-preload/real-programs.sh [--short | --measure [PAIRS]]
+#   crates/qspin-preload/real-programs.sh [--short | --measure [PAIRS [TEXT]]]
 #
 #   --short     a few seconds a program: results only
 #   (nothing)   every program of docs/real-programs.md: results only, some minutes
-#   --measure   the same programs against the C library's locks, in turns, 5 pairs each
+#   --measure   the same programs against the C library's locks, in turns, 5 pairs each; with TEXT those
+#               whose name contains it
 #
 # Wants rocksdb-tools, kyotocabinet-utils, sysbench, redis-server, redis-tools, memcached, libmemcached-tools and
 # python3 with libpython3.11-testsuite; what is not there is skipped, and said. The command `qspin` and the library
@@ -15,11 +16,12 @@ cd "$(dirname "$0")/../.."
 
 mode=all
 pairs=5
+only=
 case "${1-}" in
     "") ;;
     --short) mode=short ;;
-    --measure) mode=measure; pairs=${2-5} ;;
-    *) echo "real-programs: unknown option '$1': there are --short and --measure [PAIRS]" >&2; exit 2 ;;
+    --measure) mode=measure; pairs=${2-5}; only=${3-} ;;
+    *) echo "real-programs: unknown option '$1': there are --short and --measure [PAIRS [TEXT]]" >&2; exit 2 ;;
 esac
 [[ $pairs =~ ^[1-9][0-9]*$ ]] || { echo "real-programs: '$pairs' is no number of pairs: give 1 or more" >&2; exit 2; }
 
@@ -73,6 +75,7 @@ faster() {
 try() {
     local name=$1 figure=$2
     shift 2
+    [[ $name == *"$only"* ]] || return 0
     if [ $mode = measure ]; then faster "$name" "$figure" "$@"; else works "$name" "$@"; fi
 }
 
@@ -81,6 +84,7 @@ rocksdb() {
     local keys=200000 threads="1 4 32" seconds=2
     [ $mode = short ] && keys=20000 threads=4 seconds=1
     [ $mode = measure ] && threads="1 2 8 32" seconds=1
+    [[ "rocksdb fillrandom readrandom, one shard readwhilewriting" == *"$only"* ]] || return 0
     local common=(--db="$work/rocks" --num=$keys --compression_type=none --disable_wal=1)
     db_bench "${common[@]}" --benchmarks=fillrandom >/dev/null 2>&1
     local one
@@ -123,8 +127,9 @@ redis() {
 redis-server --port "$1" --save "" --appendonly no --io-threads 3 --io-threads-do-reads yes --daemonize no >/dev/null &
 server=$!
 for i in 1 2 3 4 5 6 7 8 9 10; do redis-cli -p "$1" ping >/dev/null 2>&1 && break; sleep 0.2; done
-redis-benchmark -p "$1" -n "$2" -c 50 -q -t set,get -P 8
+redis-benchmark -p "$1" -n "$2" -c 50 -q -t set,get -P 8 >"$0.said"
 code=$?
+tr '\r' '\n' <"$0.said" | grep 'per second'
 kill $server; wait $server
 exit $code
 EOF
@@ -142,14 +147,16 @@ memcached_() {
 memcached -u nobody -p "$1" -t 8 -l 127.0.0.1 &
 server=$!
 sleep 0.5
+begin=$(date +%s%N)
 memcslap --servers=127.0.0.1:"$1" --concurrency=8 --execute-number="$2" --test=get && \
     memcslap --servers=127.0.0.1:"$1" --concurrency=8 --execute-number="$2" --test=set
 code=$?
+echo "calls/s: $((16 * $2 * 1000000000 / ($(date +%s%N) - begin)))"
 kill $server; wait $server
 exit $code
 EOF
     chmod +x "$work/memcached"
-    try "memcached, 8 threads, get and set" "" "$work/memcached" 7912 $calls
+    try "memcached, 8 threads, get and set" "calls/s:" "$work/memcached" 7912 $calls
 }
 
 # python3's own tests: those that fail must fail without the library, too.

@@ -36,13 +36,16 @@ impl Deadline {
         if left <= 0 { None } else { Some(u64::try_from(left).unwrap_or(u64::MAX)) }
     }
 
+    /// So many nanoseconds from now, by the clock that can be set.
+    pub(crate) fn in_real_time(nanoseconds: u64) -> Self {
+        let clock = libc::CLOCK_REALTIME;
+        Self { clock, time: after(now(clock), nanoseconds) }
+    }
+
     /// So many nanoseconds from now, or this one if that is earlier.
     pub(crate) fn at_most(this: Option<&Self>, nanoseconds: u64) -> Self {
         let clock = this.map_or(libc::CLOCK_MONOTONIC, |deadline| deadline.clock);
-        let mut time = now(clock);
-        time.tv_nsec += nanoseconds as i64;
-        time.tv_sec += time.tv_nsec / 1_000_000_000;
-        time.tv_nsec %= 1_000_000_000;
+        let time = after(now(clock), nanoseconds);
         match this {
             Some(deadline)
                 if (deadline.time.tv_sec, deadline.time.tv_nsec) < (time.tv_sec, time.tv_nsec) =>
@@ -59,6 +62,14 @@ pub(crate) fn is_served(clock: clockid_t) -> bool {
     clock == libc::CLOCK_REALTIME || clock == libc::CLOCK_MONOTONIC
 }
 
+/// So many nanoseconds later.
+fn after(mut time: timespec, nanoseconds: u64) -> timespec {
+    time.tv_nsec += nanoseconds as i64;
+    time.tv_sec += time.tv_nsec / 1_000_000_000;
+    time.tv_nsec %= 1_000_000_000;
+    time
+}
+
 fn now(clock: clockid_t) -> timespec {
     let mut now = timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: a valid place; the clock is one of the two that every system has.
@@ -69,5 +80,11 @@ fn now(clock: clockid_t) -> timespec {
 /// Nanoseconds on the clock that only goes forward.
 pub(crate) fn now_ns() -> u64 {
     let now = now(libc::CLOCK_MONOTONIC);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// The same, as of the last tick some milliseconds ago, for a tenth of the time that it takes.
+pub(crate) fn coarse_ns() -> u64 {
+    let now = now(libc::CLOCK_MONOTONIC_COARSE);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

@@ -15,7 +15,8 @@ use libc::{
     pthread_rwlock_t, pthread_rwlockattr_t, pthread_spinlock_t, timespec,
 };
 
-use crate::{c11, condvar, mutex, rwlock, spin};
+use crate::sleep::system_call;
+use crate::{c11, condvar, mutex, rwlock, spin, statistics};
 
 /// A function that also gets the address that it returns to: of one, two, three or four arguments.
 macro_rules! with_site {
@@ -137,6 +138,23 @@ plain! {
     fn pthread_spin_trylock(l: *mut pthread_spinlock_t) = spin::try_lock(l);
     fn pthread_spin_unlock(l: *mut pthread_spinlock_t) = spin::unlock(l);
 }
+
+/// `_exit` and `_Exit`, after which no destructor runs: what the locks have counted is brought together first.
+macro_rules! ends {
+    ($($name:ident)*) => { $(
+        /// The C library's function of this name.
+        #[unsafe(no_mangle)]
+        pub(crate) extern "C" fn $name(code: c_int) -> ! {
+            statistics::end();
+            loop {
+                // SAFETY: a system call that touches no memory.
+                unsafe { system_call(libc::SYS_exit_group, [code as u64]) };
+            }
+        }
+    )* };
+}
+
+ends! { _exit _Exit }
 
 /// `pthread_spin_destroy`: there is nothing to do.
 #[unsafe(no_mangle)]

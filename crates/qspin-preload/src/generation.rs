@@ -147,3 +147,8 @@ pub(crate) fn begin_to_report() {
 pub(crate) fn begin_to_count() {
     PAGE.counts.store(1, Relaxed);
 }
+
+/// Lets this process count no more.
+pub(crate) fn end_to_count() {
+    PAGE.counts.store(0, Relaxed);
+}

@@ -16,7 +16,7 @@
 //!   used as atomics here, so shared references to the types of this library may be made of it.
 //! * **L2** The kind of a mutex, the process-shared mark of a condition variable or of a reader-writer lock,
 //!   and its preference, lie where the C library has them and mean what they mean there. They change
-//!   in an initialisation only. Everything else of an object that is served is all zeros in a new one.
+//!   in an initialisation only, but for one bit of a mutex's kind that means nothing there (Y1 of `statistics::tally`). Everything else of an object that is served is all zeros in a new one.
 //! * **L3** An object that is served is never passed to the C library, nor the other way round.
 //! * **L4** Whoever has released an object does not look at it again, but for the address of a wake-up,
 //!   which may come too late: every sleeper looks again.

@@ -43,9 +43,12 @@ macro_rules! functions {
                     let name = unsafe { CStr::from_bytes_with_nul_unchecked(name) };
                     found = look_up(name, None$(.or(Some($version)))?);
                     if found.is_null() {
-                        return libc::ENOSYS;
+                        found = MISSING;
                     }
                     FOUND.store(found, Release);
+                }
+                if found == MISSING {
+                    return libc::ENOSYS;
                 }
                 if PREPARING.load(Acquire) {
                     return 0;
@@ -68,6 +71,9 @@ macro_rules! functions {
         }
     };
 }
+
+/// In the place of a function that there is not: it is looked for once.
+const MISSING: *mut c_void = core::ptr::without_provenance_mut(1);
 
 static PREPARING: core::sync::atomic::AtomicBool = core::sync::atomic::AtomicBool::new(false);
 

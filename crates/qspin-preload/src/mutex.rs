@@ -8,7 +8,7 @@
 //!     16  kind                the same: type in bits 0 and 1, then robust, inheriting, protected, shared
 //!     20  spins, elision      the generation of the process in which somebody began to wait
 //!     24  list                waits of condition variables that will take it again
-//!     28  list                where locks are counted: its row in the table
+//!     28  list                where locks are counted: its counts that are not in the table yet
 //! ```
 //!
 //! # Invariants
@@ -23,8 +23,9 @@ use libc::{c_int, pthread_mutex_t, pthread_mutexattr_t, timespec};
 use crate::deadline::Deadline;
 use crate::libc_locks as real;
 use crate::served::Words;
-use crate::statistics::{self, LeftToLibc};
-use crate::{generation, served, thread};
+use crate::served::{self, Mode};
+use crate::statistics::{self, LeftToLibc, MEASURED, Wait};
+use crate::{generation, thread};
 
 /// A mutex as it lies in the caller's memory.
 #[repr(C)]
@@ -35,8 +36,7 @@ pub(crate) struct Mutex {
     kind: AtomicU32,
     generation: AtomicU32,
     lent: AtomicU32,
-    seat: statistics::Seat,
-    unused: [AtomicU32; 2],
+    tally: statistics::Tally,
 }
 
 const _: () = assert!(size_of::<Mutex>() == size_of::<pthread_mutex_t>());
@@ -51,6 +51,15 @@ const PROTECTED: u32 = 0x40;
 const SHARED: u32 = 0x80;
 /// Kinds that the C library serves.
 const FOREIGN: u32 = ROBUST | INHERITS | PROTECTED | SHARED;
+/// Kinds whose first steps are other ones.
+const SPECIAL: u32 = FOREIGN | TYPE | MEASURED;
+
+/// Whether this may be the kind of a mutex that is served, of which a hold is perhaps measured.
+pub(crate) const fn is_kind(kind: u32) -> bool {
+    /// What `pthread_mutexattr_settype` knows: a type, and whether it has asked for lock elision.
+    const KNOWN: u32 = TYPE | 0x300;
+    kind & !(KNOWN | MEASURED) == 0
+}
 
 /// What a caller's pointer points to (L1).
 #[inline(always)]
@@ -71,15 +80,45 @@ impl Mutex {
         self.kind() & FOREIGN == 0
     }
 
-    /// Off the fast path: whoever waited in another process is forgotten first (L6).
+    /// Off the fast path: whoever waited in another process is forgotten first (L6), where the words say who waits.
     fn renew(&self) {
-        generation::renew(&self.generation, || served::clear_waiters(&self.words));
+        if served::names_waiters() {
+            generation::renew(&self.generation, || served::clear_waiters(&self.words));
+        }
+    }
+
+    /// The first step of taking the lock; whether that was all.
+    #[inline(always)]
+    fn take_at_once(&self, site: usize) -> bool {
+        let mode = Mode::now();
+        if !served::lock_at_once(mode, &self.words) {
+            return false;
+        }
+        if mode.counts() {
+            self.count(site);
+        }
+        true
+    }
+
+    /// One acquisition more, by this thread.
+    #[inline(always)]
+    fn count(&self, site: usize) {
+        if self.tally.count() {
+            self.note(site);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn note(&self, site: usize) -> c_int {
+        self.tally.note(&self.kind, self.address(), site);
+        0
     }
 
     /// Takes the lock itself, whatever the type.
     #[inline(always)]
     fn take(&self, site: usize) {
-        if !served::lock_at_once(&self.words) {
+        if !self.take_at_once(site) {
             self.take_specially(site, served::lock_slow);
         }
     }
@@ -87,7 +126,7 @@ impl Mutex {
     /// The same by one whom somebody has woken who most likely has the lock still.
     #[inline]
     fn take_notified(&self, site: usize) {
-        if !served::lock_at_once(&self.words) {
+        if !self.take_at_once(site) {
             self.take_specially(site, served::lock_notified);
         }
     }
@@ -112,23 +151,27 @@ impl Mutex {
     #[inline(never)]
     fn take_counted(&self, site: usize, wait: fn(&Words)) {
         if served::try_fast(&self.words) {
-            statistics::taken(&self.seat, self.address(), site);
+            self.count(site);
         } else {
-            let since = statistics::waits();
+            let waited = self.tally.begins_to_wait();
             self.wait(wait);
-            statistics::taken_late(&self.seat, self.address(), site, since);
+            self.has_waited(site, &waited);
         }
+    }
+
+    fn has_waited(&self, site: usize, wait: &Wait) {
+        self.tally.has_waited(&self.kind, self.address(), site, wait);
     }
 
     /// Takes the lock itself if that takes no waiting.
     #[inline(always)]
     fn try_take(&self, site: usize) -> bool {
-        if served::lock_at_once(&self.words) {
+        if self.take_at_once(site) {
             return true;
         }
         let taken = served::try_fast(&self.words) || self.try_again();
         if taken && statistics::is_on() {
-            statistics::taken(&self.seat, self.address(), site);
+            self.count(site);
         }
         taken
     }
@@ -138,7 +181,7 @@ impl Mutex {
     #[inline(never)]
     fn try_again(&self) -> bool {
         self.renew();
-        served::try_fast(&self.words)
+        served::names_waiters() && served::try_fast(&self.words)
     }
 
     /// Takes the lock itself before the deadline, or says why not.
@@ -149,27 +192,25 @@ impl Mutex {
         if !deadline.is_valid() {
             return libc::EINVAL;
         }
-        let since = statistics::waits();
+        let wait = self.tally.begins_to_wait();
         if !served::lock_until(&self.words, deadline) {
             return libc::ETIMEDOUT;
         }
-        if statistics::is_on() {
-            statistics::taken_late(&self.seat, self.address(), site, since);
-        }
+        self.has_waited(site, &wait);
         0
     }
 
     #[inline(always)]
     fn release(&self) {
-        if !served::unlock_at_once(&self.words) {
+        if self.kind() & MEASURED != 0 || !served::unlock_at_once(&self.words) {
             self.release_specially();
         }
     }
 
     #[inline(never)]
     fn release_specially(&self) {
-        if statistics::is_on() {
-            statistics::released(&self.seat, self.address());
+        if self.kind() & MEASURED != 0 {
+            self.tally.note_hold(&self.kind, self.address());
         }
         served::unlock(&self.words, || self.renew());
     }
@@ -201,10 +242,10 @@ impl Mutex {
         result
     }
 
-    /// Whether this library serves it, and it is of the default type.
+    /// Whether this library serves it, it is of the default type, and this hold is not measured.
     #[inline(always)]
     fn is_plain(&self) -> bool {
-        self.kind() & (FOREIGN | TYPE) == 0
+        self.kind() & SPECIAL == 0
     }
 
     #[inline(always)]
@@ -246,8 +287,10 @@ impl Mutex {
 pub(crate) unsafe fn lock(mutex: *mut pthread_mutex_t, site: usize) -> c_int {
     // SAFETY: L1.
     let this = unsafe { at(mutex) };
-    if this.is_plain() && served::lock_at_once(&this.words) {
-        return 0;
+    let mode = Mode::now();
+    if this.is_plain() && served::lock_at_once(mode, &this.words) {
+        // Calls in the last place only: so nothing is to be kept over them.
+        return if mode.counts() && this.tally.count() { this.note(site) } else { 0 };
     }
     // SAFETY: the caller's.
     unsafe { lock_special(mutex, site) }
@@ -421,7 +464,7 @@ pub(crate) unsafe fn init(
 pub(crate) unsafe fn begin(mutex: *mut pthread_mutex_t) {
     // SAFETY: L1.
     let this = unsafe { at(mutex) };
-    if this.is_served() {
+    if this.is_served() && served::names_waiters() {
         this.generation.store(generation::current(), Relaxed);
     }
 }
@@ -437,6 +480,7 @@ pub(crate) unsafe fn destroy(mutex: *mut pthread_mutex_t) -> c_int {
     if served::is_locked(&this.words) || this.lent.load(Relaxed) != 0 {
         return libc::EBUSY;
     }
+    this.tally.end(this.address());
     // As the C library does: what is used after it is found out.
     this.kind.store(u32::MAX, Relaxed);
     0

@@ -149,14 +149,40 @@ static MODE: AtomicU8 = AtomicU8::new(PERHAPS_ALONE);
 
 /// The default serves, nothing is counted, and there may be one thread.
 const PERHAPS_ALONE: u8 = 0;
-/// The default serves, nothing is counted, and there was a second thread.
+/// A bit: there was a second thread.
 const ORDINARY: u8 = 1;
-/// Another lock serves, or locks are counted.
-const SPECIAL: u8 = 2;
+/// A bit: locks are counted.
+const COUNTED: u8 = 2;
+/// Another lock serves.
+const SPECIAL: u8 = 4;
 
-/// Everything is looked at from now on. For the constructor (C1).
-pub(crate) fn be_special() {
+/// What the first step of an operation is.
+#[derive(Clone, Copy)]
+pub(crate) struct Mode(u8);
+
+impl Mode {
+    #[inline(always)]
+    pub(crate) fn now() -> Self {
+        Self(MODE.load(Relaxed))
+    }
+
+    /// Whether acquisitions by [`lock_at_once`] are counted.
+    #[inline(always)]
+    pub(crate) fn counts(self) -> bool {
+        self.0 & COUNTED != 0
+    }
+}
+
+/// Another lock serves. For the constructor (C1).
+fn be_special() {
     MODE.store(SPECIAL, Relaxed);
+}
+
+/// Locks are counted. For the constructor, after the choice (C1).
+pub(crate) fn be_counted() {
+    if MODE.load(Relaxed) != SPECIAL {
+        MODE.store(COUNTED, Relaxed);
+    }
 }
 
 /// Whether the word of the lock is what C2 says.
@@ -170,49 +196,63 @@ fn is_alone() -> bool {
     is_plain(DEFAULT) && CHOICE.load(Relaxed) == 0 && thread::is_alone()
 }
 
-/// The default serves and a second thread was seen: from now on nobody asks again.
+/// A second thread was seen: from now on nobody asks again.
 #[cold]
 fn be_ordinary() {
-    let _ = MODE.compare_exchange(PERHAPS_ALONE, ORDINARY, Relaxed, Relaxed);
+    let _ = MODE.fetch_update(Relaxed, Relaxed, |mode| (mode < SPECIAL).then_some(mode | ORDINARY));
 }
 
 const DEFAULT: Choice = Choice::ALL[0].0;
 
-/// The first step of taking the lock, where the default serves and nothing is counted; whether that was all.
+/// The first step of taking the lock, where the default serves; whether that was all.
 #[inline(always)]
-pub(crate) fn lock_at_once(words: &Words) -> bool {
-    match MODE.load(Relaxed) {
-        // It is the first step of the lock's own acquisition; the rest is for who finds something else in the word.
-        ORDINARY if matches!(DEFAULT.form(), Form::Marked) => {
-            of::<qspin::mutex::RawLock>(words).lock_at_once()
-        }
-        // The same. ORDERING: Acquire pairs with the Release of whoever had the lock.
-        ORDINARY if is_plain(DEFAULT) => {
-            words[0].compare_exchange(0, LOCKED, Acquire, Relaxed).is_ok()
-        }
-        ORDINARY => try_of(DEFAULT, words),
-        PERHAPS_ALONE if is_plain(DEFAULT) && thread::is_alone() && words[0].load(Relaxed) == 0 => {
-            // C2.
-            words[0].store(LOCKED, Relaxed);
-            true
-        }
-        _ => false,
+pub(crate) fn lock_at_once(Mode(mode): Mode, words: &Words) -> bool {
+    if mode >= SPECIAL {
+        return false;
     }
+    if mode & ORDINARY != 0 { try_at_once(words) } else { try_alone(words) }
+}
+
+#[inline(always)]
+fn try_at_once(words: &Words) -> bool {
+    match DEFAULT.form() {
+        // The first step of the lock's own acquisition; the rest is for who finds something else in the word.
+        Form::Marked => of::<qspin::mutex::RawLock>(words).lock_at_once(),
+        // The same. ORDERING: Acquire pairs with the Release of whoever had the lock.
+        Form::Queued => words[0].compare_exchange(0, LOCKED, Acquire, Relaxed).is_ok(),
+        Form::Opaque | Form::Flag => try_of(DEFAULT, words),
+    }
+}
+
+#[inline(always)]
+fn try_alone(words: &Words) -> bool {
+    let free = is_plain(DEFAULT) && thread::is_alone() && words[0].load(Relaxed) == 0;
+    if free {
+        // C2.
+        words[0].store(LOCKED, Relaxed);
+    }
+    free
 }
 
 /// As [`lock_at_once`], of the release.
 #[inline(always)]
 pub(crate) fn unlock_at_once(words: &Words) -> bool {
-    match (MODE.load(Relaxed), DEFAULT.form()) {
-        (ORDINARY, Form::Marked) => {
+    let mode = MODE.load(Relaxed);
+    if mode >= SPECIAL {
+        return false;
+    }
+    match DEFAULT.form() {
+        Form::Marked if mode & ORDINARY != 0 => {
             // The release of a lock that nobody holds has no effect, but for marks of others.
             unlock_of(DEFAULT, words);
             true
         }
         // ORDERING: Release pairs with the Acquire of whoever takes the lock next.
-        (ORDINARY, Form::Queued) => words[0].compare_exchange(LOCKED, 0, Release, Relaxed).is_ok(),
-        (PERHAPS_ALONE, Form::Marked | Form::Queued)
-            if thread::is_alone() && words[0].load(Relaxed) == LOCKED =>
+        Form::Queued if mode & ORDINARY != 0 => {
+            words[0].compare_exchange(LOCKED, 0, Release, Relaxed).is_ok()
+        }
+        Form::Marked | Form::Queued
+            if mode & ORDINARY == 0 && thread::is_alone() && words[0].load(Relaxed) == LOCKED =>
         {
             // C2.
             words[0].store(0, Relaxed);
@@ -241,7 +281,7 @@ pub(crate) fn try_fast(words: &Words) -> bool {
 
 #[inline(always)]
 fn be_ordinary_if_not() {
-    if MODE.load(Relaxed) == PERHAPS_ALONE {
+    if MODE.load(Relaxed) & (ORDINARY | SPECIAL) == 0 {
         be_ordinary();
     }
 }
@@ -299,6 +339,13 @@ pub(crate) fn unlock(words: &Words, before: impl FnOnce()) {
 /// Whether somebody holds the lock.
 pub(crate) fn is_locked(words: &Words) -> bool {
     is_locked_of(chosen(), words)
+}
+
+/// Whether the words of the lock that serves say who waits, and so are wrong in a child. Those of the default mutex
+/// say it with a generation of their own, a flag says nothing.
+#[inline]
+pub(crate) fn names_waiters() -> bool {
+    !matches!(chosen().form(), Form::Marked | Form::Flag)
 }
 
 /// Forgets those who waited in the process that this one was copied from.

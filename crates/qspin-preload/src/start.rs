@@ -107,7 +107,7 @@ unsafe extern "C" fn at_load(_: c_int, _: *const *const c_char, environment: *co
     tune(tunables.map_or(b"", CStr::to_bytes));
     let counts = counts.is_some_and(|value| value.to_bytes() == b"1");
     if counts {
-        served::be_special();
+        served::be_counted();
     }
     if report.is_some() || counts {
         statistics::begin(report, counts);

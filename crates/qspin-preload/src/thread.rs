@@ -21,6 +21,12 @@ global_asm!(
     ".size qspin_preload_thread, 8",
     "qspin_preload_thread:",
     ".zero 8",
+    ".hidden qspin_preload_tick",
+    ".globl qspin_preload_tick",
+    ".type qspin_preload_tick, @object",
+    ".size qspin_preload_tick, 8",
+    "qspin_preload_tick:",
+    ".zero 8",
     ".popsection",
 );
 
@@ -58,6 +64,23 @@ fn ask() -> u32 {
         );
     }
     number
+}
+
+/// How often this thread has asked.
+#[inline]
+pub(crate) fn tick() -> u32 {
+    let mut ticks = 1_u64;
+    // SAFETY: this thread's own eight bytes, changed by one instruction.
+    unsafe {
+        asm!(
+            "mov {place}, qword ptr [rip + qspin_preload_tick@GOTTPOFF]",
+            "xadd qword ptr fs:[{place}], {ticks}",
+            place = out(reg) _,
+            ticks = inout(reg) ticks,
+            options(nostack),
+        );
+    }
+    ticks as u32
 }
 
 /// Whether this process has one thread: what the C library says, or no if it does not say.

@@ -150,6 +150,57 @@ fn a_wait_that_is_refused_takes_no_signal() {
     }
 }
 
+#[test]
+fn what_is_destroyed_is_not_touched_by_those_who_leave_it() {
+    compare("leaving", &[], LOCKS);
+}
+
+#[test]
+fn children_that_no_handler_knows_of_can_use_what_others_waited_for() {
+    let directory = tempfile::tempdir().unwrap();
+    for compiler in compilers() {
+        let program = compile(compiler, "forks", &directory, &[]);
+        for lock in LOCKS {
+            let output = run(&program, &[], &with_lock(lock));
+            let said = String::from_utf8_lossy(&output.stdout);
+            assert_eq!(said, "system call: 0\n_Fork: 0\nhandler: 0\n", "{compiler}, {lock}");
+        }
+    }
+}
+
+/// Constructors have no environment from the C library yet.
+#[test]
+fn the_environment_forbids_barriers() {
+    let Some(compiler) = compilers().pop() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let program = compile(compiler, "barrier", &directory, &[]);
+    let [preload, _] = with_lock(LOCKS[0]);
+    let said = |value| {
+        let output = run(&program, &[], &[preload, ("QSPIN_MEMBARRIER", value)]);
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    if said("on") != "registered\n" {
+        println!("skipped: there are no barriers here: {}", said("on"));
+        return;
+    }
+    assert_eq!(said("off"), "not registered\n");
+}
+
+#[test]
+fn a_wait_by_the_monotonic_clock_needs_no_function_of_newer_c_libraries() {
+    let directory = tempfile::tempdir().unwrap();
+    for compiler in compilers() {
+        let old = compile(compiler, "no_clockwait", &directory, &["-shared", "-fPIC"]);
+        let preload = format!("{}:{}", library().display(), old.display());
+        for name in ["clocks", "cancel"] {
+            let program = compile(compiler, name, &directory, &[]);
+            let bare = run(&program, &[], &[]);
+            let interposed = run(&program, &[], &[("LD_PRELOAD", &preload)]);
+            must_be_the_same(&bare, &interposed, name);
+        }
+    }
+}
+
 /// The fields of a slot in the library's file, as `qspin run` reads them.
 fn slot(report: &Path, number: u64) -> [u64; 3] {
     let text = File::open(report).unwrap();
@@ -185,6 +236,52 @@ fn a_child_writes_nothing_and_an_executed_program_ends_the_one_before() {
     let of_first = 4096 + 4096 + 2048 * 1024;
     File::open(&report).unwrap().read_exact_at(&mut text, of_first).unwrap();
     assert!(String::from_utf8_lossy(&text).contains("executes-"), "the map of the first program");
+}
+
+#[test]
+fn every_acquisition_is_counted_and_what_is_measured_stands_for_all() {
+    const HEADS: usize = 2 * 4096;
+    let Some(compiler) = compilers().pop() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let program = compile(compiler, "counts", &directory, &[]);
+    for lock in ["mutex", "paravirt", "tas"] {
+        let report = directory.path().join(lock);
+        File::create(&report).unwrap().set_len(4096 + 64 * SLOT).unwrap();
+        let [preload, lock] = with_lock(lock);
+        let counted = [
+            preload,
+            lock,
+            ("QSPIN_PRELOAD_REPORT", report.to_str().unwrap()),
+            ("QSPIN_PRELOAD_STATS", "1"),
+        ];
+        let output = run(&program, &[], &counted);
+        let mut slot = vec![0; SLOT as usize];
+        File::open(&report).unwrap().read_exact_at(&mut slot, 4096).unwrap();
+        let number = |at: usize| u64::from_ne_bytes(slot[at..at + 8].try_into().unwrap());
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        for line in said.lines() {
+            let (address, times) = line.split_once(' ').unwrap();
+            let address = u64::from_str_radix(&address[2..], 16).unwrap();
+            let times: u64 = times.parse().unwrap();
+            let row = (4096..HEADS + 2047 * 1024)
+                .step_by(1024)
+                .find(|row| number(*row) == address)
+                .unwrap_or_else(|| panic!("{lock:?}: {line}: no row"));
+            assert_eq!(number(row + 8), times, "{lock:?}: {line}: acquisitions");
+            assert!(number(row + 16) <= times, "{lock:?}: {line}: contended");
+            let sum = |from: usize| -> u64 {
+                slot[row + from..row + from + 4 * 96]
+                    .chunks_exact(4)
+                    .map(|count| u64::from(u32::from_ne_bytes(count.try_into().unwrap())))
+                    .sum()
+            };
+            // All but the last period, a 32nd and a quarter of that.
+            let holds = sum(496);
+            assert!(holds <= times && holds >= times - times / 20 - 1, "{lock:?}: {line}: {holds}");
+            let waits = sum(112);
+            assert!((waits > 0) == (number(row + 16) > 0), "{lock:?}: {line}: {waits} waits");
+        }
+    }
 }
 
 /// A C library whose condition variables have their marks elsewhere, as from version 2.41 on.

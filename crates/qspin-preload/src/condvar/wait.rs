@@ -107,6 +107,9 @@ unsafe fn leave_or_wait(waiter: *mut Waiter) -> bool {
     false
 }
 
+/// The longest sleep by the real-time clock in place of the monotonic one: it may have been set.
+const LONGEST_BY_ANOTHER_CLOCK_NS: u64 = 20_000_000;
+
 /// Waits for the post, or for the deadline: 0, or an error number. Nothing here is dropped (L5).
 unsafe fn await_post(waiter: *mut Waiter, deadline: *const Deadline) -> c_int {
     // SAFETY: the caller's own node, whose semaphore is initialised.
@@ -119,15 +122,33 @@ unsafe fn await_post(waiter: *mut Waiter, deadline: *const Deadline) -> c_int {
             } else if (*deadline).clock == libc::CLOCK_REALTIME {
                 wait_for_post_until(semaphore, &raw const (*deadline).time)
             } else {
-                real::sem_clockwait(semaphore, (*deadline).clock, &raw const (*deadline).time)
+                let time = &raw const (*deadline).time;
+                match real::sem_clockwait(semaphore, (*deadline).clock, time) {
+                    // The C library has none: before version 2.30.
+                    libc::ENOSYS => match (*deadline).remaining() {
+                        None => libc::sem_trywait(semaphore),
+                        Some(left) => {
+                            let soon =
+                                Deadline::in_real_time(left.min(LONGEST_BY_ANOTHER_CLOCK_NS));
+                            let result = wait_for_post_until(semaphore, &raw const soon.time);
+                            if result != 0 && Errno::now() == libc::ETIMEDOUT {
+                                continue;
+                            }
+                            result
+                        }
+                    },
+                    result => result,
+                }
             }
         };
         if result == 0 {
             return 0;
         }
-        let error = if result == libc::ENOSYS { libc::EINVAL } else { Errno::now() };
-        if error != libc::EINTR {
-            return error;
+        match Errno::now() {
+            libc::EINTR => {}
+            // `sem_trywait`, after the deadline.
+            libc::EAGAIN => return libc::ETIMEDOUT,
+            error => return error,
         }
     }
 }

@@ -27,7 +27,7 @@
 //! back, inherits all numbers as taken; it still works, with fewer numbers. But who slept in the parent for a
 //! default mutex is in the child's queues as well, and wakes nobody: there such a child must not begin threads.
 
-use core::ffi::c_void;
+use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
@@ -129,7 +129,8 @@ pub fn in_use() -> u32 {
 
 #[cold]
 fn assign() -> Option<CpuId> {
-    register();
+    // SAFETY: null.
+    unsafe { register(core::ptr::null()) };
     let taken = NUMBERS.take()?;
     let won = NUMBER
         .with(|number| number.compare_exchange(0, taken + 1, Relaxed, Relaxed).map(|_| taken + 1));
@@ -159,8 +160,12 @@ static REGISTERED: AtomicU32 = AtomicU32::new(0);
 
 /// Tells the C library what to call when a thread ends and after `fork`.
 ///
-/// Runs when the program is loaded (below), or at the first wait if that comes even earlier.
-extern "C" fn register() {
+/// Runs when the program is loaded (below), or at the first wait if that comes even earlier, and then without the
+/// environment.
+///
+/// # Safety
+/// `environment` is null or the process's.
+unsafe fn register(environment: *const *const c_char) {
     // Whoever finds it begun by another thread goes on, perhaps before there is a key: then its
     // number is not given back. That takes two threads that wait before this library's own
     // load-time call.
@@ -168,7 +173,8 @@ extern "C" fn register() {
         return;
     }
     rseq::find();
-    sleep::register();
+    // SAFETY: the caller's.
+    unsafe { sleep::register(environment) };
     let mut key: libc::pthread_key_t = 0;
     // SAFETY: `key` is a valid place; `thread_ends` has the signature of a key destructor.
     // Without a key (all taken) numbers are simply not given back.
@@ -185,7 +191,17 @@ extern "C" fn register() {
 /// first of the process to wait must not.
 #[used]
 #[unsafe(link_section = ".init_array")]
-static REGISTER_AT_LOAD: extern "C" fn() = register;
+static REGISTER_AT_LOAD: unsafe extern "C" fn(c_int, Texts, Texts) = at_load;
+
+/// The arguments or the environment of the program.
+type Texts = *const *const c_char;
+
+unsafe extern "C" fn at_load(_: c_int, _: Texts, environment: Texts) {
+    // Only this C library hands over something.
+    let environment = if cfg!(target_env = "gnu") { environment } else { core::ptr::null() };
+    // SAFETY: the C library hands over the process's.
+    unsafe { register(environment) };
+}
 
 /// Times that the key destructor comes back before it gives the number back: other
 /// destructors of the thread may still lock. The C library makes at least four rounds.

@@ -47,8 +47,12 @@ static DOZING: AtomicU32 = AtomicU32::new(0);
 const LOADER: u32 = u32::MAX;
 
 /// The program is loaded.
-pub(super) fn register() {
-    barrier::register();
+///
+/// # Safety
+/// That of `barrier::register`.
+pub(super) unsafe fn register(environment: barrier::Environment) {
+    // SAFETY: the caller's.
+    unsafe { barrier::register(environment) };
     if barrier::available() {
         sleepers::settle_all(&Threads::<NoEvents>::NEW, LOADER);
     }

@@ -1,0 +1,194 @@
+//! The file that a process writes its table to: that of `qspin run`, or one of its own.
+
+use core::ffi::CStr;
+use core::mem::offset_of;
+use core::sync::atomic::AtomicU64;
+use core::sync::atomic::Ordering::Relaxed;
+
+use super::{Head, MAGIC, MAP, PAGE, SLOT, SLOTS, Slot, is_on, tally};
+use crate::sleep::system_call;
+use crate::{generation, served};
+
+/// A path's file, or a new one; and the place of a slot in it that is this process's.
+fn open(report: Option<&CStr>) -> Option<(u64, u64)> {
+    let size = PAGE as u64 + u64::from(SLOTS) * size_of::<Slot>() as u64;
+    // The path may be that of anything by now: a terminal does not become this process's, and nobody waits for the
+    // other end of a pipe.
+    let flags = (libc::O_RDWR | libc::O_CLOEXEC | libc::O_NOCTTY | libc::O_NONBLOCK) as u64;
+    let call = |number, arguments: [u64; 3]| {
+        // SAFETY: texts that end with a zero, and numbers.
+        u64::try_from(unsafe { system_call(number, arguments) }).ok()
+    };
+    let file = report
+        .and_then(|path| call(libc::SYS_open, [path.as_ptr() as u64, flags, 0]))
+        .and_then(|file| {
+            // The path is of another process's file, which by now may be any.
+            // SAFETY: zeros are a valid value of this plain struct.
+            let mut found: libc::stat = unsafe { core::mem::zeroed() };
+            call(libc::SYS_fstat, [file, &raw mut found as u64, 0])?;
+            if found.st_mode & libc::S_IFMT == libc::S_IFREG && found.st_size as u64 == size {
+                return Some(file);
+            }
+            call(libc::SYS_close, [file, 0, 0]);
+            None
+        })
+        .or_else(|| {
+            let name = c"qspin-locks".as_ptr() as u64;
+            let file = call(libc::SYS_memfd_create, [name, libc::MFD_CLOEXEC.into(), 0])?;
+            call(libc::SYS_ftruncate, [file, size, 0])?;
+            Some(file)
+        })?;
+    let shared = (libc::PROT_READ | libc::PROT_WRITE) as u64;
+    let arguments = [0, PAGE as u64, shared, libc::MAP_SHARED as u64, file, 0];
+    // SAFETY: a new mapping, wherever the kernel wants it.
+    let first = unsafe { system_call(libc::SYS_mmap, arguments) };
+    if first < 0 {
+        call(libc::SYS_close, [file, 0, 0]);
+        return None;
+    }
+    // SAFETY: a page of zeros or of this form, which stays mapped until it is unmapped below.
+    let head = unsafe { &*(first as usize as *const [AtomicU64; 3]) };
+    // Others may be just beginning here, too.
+    let is_ours = |(word, magic): (&AtomicU64, u64)| [0, magic].contains(&word.load(Relaxed));
+    if !head.iter().zip(MAGIC).all(is_ours) {
+        // SAFETY: mapped above, and not used after this.
+        unsafe { system_call(libc::SYS_munmap, [first as u64, PAGE as u64]) };
+        call(libc::SYS_close, [file, 0, 0]);
+        return None;
+    }
+    head[0].store(MAGIC[0], Relaxed);
+    head[1].store(MAGIC[1], Relaxed);
+    let slot = head[2].fetch_add(1, Relaxed);
+    // SAFETY: mapped above, and not used after this.
+    unsafe { system_call(libc::SYS_munmap, [first as u64, PAGE as u64]) };
+    if slot >= SLOTS.into() {
+        call(libc::SYS_close, [file, 0, 0]);
+        return None;
+    }
+    Some((file, PAGE as u64 + slot * size_of::<Slot>() as u64))
+}
+
+/// Says in the file that the library is loaded, and counts from now on if `counts`. For the constructor.
+pub(crate) fn begin(report: Option<&CStr>, counts: bool) {
+    /// File descriptors from here on are not what programs expect to be free.
+    const HIGH: u64 = 700;
+    let Some((file, place)) = open(report) else { return };
+    let arguments = [
+        &raw const SLOT as u64,
+        size_of::<Slot>() as u64,
+        (libc::PROT_READ | libc::PROT_WRITE) as u64,
+        (libc::MAP_SHARED | libc::MAP_FIXED) as u64,
+        file,
+        place,
+    ];
+    // SAFETY: replaces this library's own static pages, which nothing was written to, by such of a file
+    // that are zeros; the file is as long.
+    let mapped = unsafe { system_call(libc::SYS_mmap, arguments) };
+    if mapped > 0 {
+        // SAFETY: a system call without arguments.
+        let process = unsafe { system_call(libc::SYS_getpid, []) } as u64;
+        SLOT.head.process.store(process, Relaxed);
+        SLOT.head.counts.store(counts.into(), Relaxed);
+        for (place, byte) in SLOT.head.lock.iter().zip(served::name().bytes()) {
+            place.store(byte, Relaxed);
+        }
+        SLOT.head.magic[1].store(MAGIC[1], Relaxed);
+        SLOT.head.magic[0].store(MAGIC[0], Relaxed);
+        generation::begin_to_report();
+        end_predecessors(file, process, (place - PAGE as u64) / size_of::<Slot>() as u64);
+        if counts {
+            SLOT.head.first_map.store(write_map() as u64, Relaxed);
+            // Open for `qspin stat`, where no program looks for it.
+            let high = [file, libc::F_DUPFD_CLOEXEC as u64, HIGH];
+            // SAFETY: numbers only.
+            unsafe { system_call(libc::SYS_fcntl, high) };
+            generation::begin_to_count();
+        }
+    }
+    // SAFETY: this function's own file descriptor.
+    unsafe { system_call(libc::SYS_close, [file]) };
+}
+
+/// Writes down what lies where in this process's memory, so that addresses can be named when it is gone. Returns
+/// how long that is.
+fn write_map() -> usize {
+    let path = c"/proc/self/maps".as_ptr() as u64;
+    let mut length = 0;
+    // SAFETY: a path that ends with a zero; a place of the size that is given, which nobody else uses.
+    unsafe {
+        let file = system_call(libc::SYS_open, [path, libc::O_RDONLY as u64, 0]);
+        if file < 0 {
+            return 0;
+        }
+        while length < MAP {
+            let rest = SLOT.map.get().cast::<u8>().add(length) as u64;
+            let read = system_call(libc::SYS_read, [file as u64, rest, (MAP - length) as u64]);
+            if read <= 0 {
+                break;
+            }
+            length += read as usize;
+        }
+        system_call(libc::SYS_close, [file as u64]);
+    }
+    length
+}
+
+/// The process ends: its map is what holds, and what its locks still keep of their counts.
+pub(crate) fn end() {
+    // Not that of a child of `vfork`, which has this memory, too.
+    // SAFETY: a system call without arguments.
+    let process = || unsafe { system_call(libc::SYS_getpid, []) } as u64;
+    if is_on() && SLOT.head.process.load(Relaxed) == process() {
+        generation::end_to_count();
+        fetch_the_rest();
+        SLOT.head.map_length.store(write_map() as u64, Relaxed);
+    }
+}
+
+/// Brings to the rows what stands in the mutexes' own memory. That may be gone, so the kernel is asked for it.
+fn fetch_the_rest() {
+    let path = c"/proc/self/mem".as_ptr() as u64;
+    let flags = (libc::O_RDONLY | libc::O_CLOEXEC) as u64;
+    // SAFETY: a path that ends with a zero.
+    let file = unsafe { system_call(libc::SYS_open, [path, flags, 0]) };
+    if file < 0 {
+        return;
+    }
+    for (place, row) in SLOT.rows.iter().enumerate().skip(1) {
+        let address = row.address.load(Relaxed);
+        if address == 0 {
+            continue;
+        }
+        let mut words = [0_u32; tally::WORDS];
+        let size = size_of_val(&words);
+        let arguments = [file as u64, words.as_mut_ptr() as u64, size as u64, address];
+        // SAFETY: a place of that size; an address that nothing lies at is an error.
+        if unsafe { system_call(libc::SYS_pread64, arguments) } == size as i64 {
+            tally::add_rest(row, place, &words);
+        }
+    }
+    // SAFETY: this function's own file descriptor.
+    unsafe { system_call(libc::SYS_close, [file as u64]) };
+}
+
+/// A program that executed this one has not ended, and this process's map is not its own: the map with which it
+/// began is what holds in its slot.
+fn end_predecessors(file: u64, process: u64, slots: u64) {
+    let at = |slot: u64, field: usize| PAGE as u64 + slot * size_of::<Slot>() as u64 + field as u64;
+    let access = |number, place: u64, value: &mut u64| {
+        let arguments = [file, core::ptr::from_mut(value) as u64, 8, place];
+        // SAFETY: eight bytes of this frame.
+        unsafe { system_call(number, arguments) == 8 }
+    };
+    for slot in 0..slots {
+        let [mut number, mut ended, mut first] = [0; 3];
+        if access(libc::SYS_pread64, at(slot, offset_of!(Head, process)), &mut number)
+            && number == process
+            && access(libc::SYS_pread64, at(slot, offset_of!(Head, map_length)), &mut ended)
+            && ended == 0
+            && access(libc::SYS_pread64, at(slot, offset_of!(Head, first_map)), &mut first)
+        {
+            access(libc::SYS_pwrite64, at(slot, offset_of!(Head, map_length)), &mut first);
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! What a mutex keeps of its own counts, in its own memory, so that an acquisition writes nothing else.
+//!
+//! # Problem
+//! A row lies in lines that follow the mutex from CPU to CPU; a look at the clock takes longer than an
+//! acquisition; and what the holder does about it makes every other thread wait longer.
+//!
+//! So an acquisition counts down a word that lies beside the lock, in the line that its holder has at hand. When
+//! that is used up it looks at the clock, measures how long it holds the mutex, and adds the whole period to the row.
+//! A period is a 32nd of the acquisitions so far, up to about 1024: the first 32 are looked at each, and the row is
+//! never more than 3 % behind. Of waits the first 64 of a lock are measured, then one in 16 of each thread; those
+//! of 20 ms and more always are, by a clock that costs little and ticks in milliseconds. A measured time
+//! counts for all that it stands for.
+//!
+//! # Invariants
+//! * **Y1** A tally is written by who holds the lock, and so is the mark of a measured hold, the highest bit of the
+//!   mutex's kind, which means nothing to the C library. All zeros are a new tally.
+//! * **Y2** With SEATED in `seat`, `period - 1 - left` acquisitions are not in the row yet.
+
+use core::sync::atomic::AtomicU32;
+use core::sync::atomic::Ordering::Relaxed;
+
+use super::{ROWS, Row, SLOT, add, add_to_bucket, bucket, is_on, note_site, place};
+use crate::deadline::{coarse_ns, now_ns};
+use crate::thread;
+
+/// Counts of a mutex that its row does not have yet.
+#[repr(C)]
+pub(crate) struct Tally {
+    /// The row, and the period.
+    seat: AtomicU32,
+    /// Acquisitions of this period that are still to come; below 0 it is over.
+    left: AtomicU32,
+    /// Acquisitions after a wait, and whether there were many before.
+    waited: AtomicU32,
+}
+
+/// The words of a mutex, and where among them its tally is.
+pub(super) const WORDS: usize = 10;
+const FIRST: usize = 7;
+const KIND: usize = 4;
+
+/// In `seat`: its row was looked for.
+const SEATED: u32 = 1 << 31;
+const PLACE: u32 = ROWS as u32 - 1;
+const PERIOD: u32 = 16;
+
+/// The longest period, but for what chance adds.
+const LONGEST: u64 = 1024;
+/// A period is so many times shorter than what went before it.
+const SHARE: u64 = 32;
+
+/// In `waited`: the first waits are over.
+const MANY: u32 = 1 << 31;
+const FIRST_WAITS: u64 = 64;
+/// Later one wait in so many is measured.
+const WAIT_SAMPLE: u32 = 16;
+/// Waits of this length are always measured: two ticks of the slowest clock.
+const LONG_NS: u64 = 20_000_000;
+
+/// In a mutex's kind: this hold is measured (Y1).
+pub(crate) const MEASURED: u32 = 1 << 31;
+
+/// A wait that may be measured.
+pub(crate) struct Wait {
+    /// When it began; 0 if that is not measured.
+    since: u64,
+    coarse: u64,
+    /// How many waits it stands for.
+    weight: u32,
+}
+
+/// The next period. By chance it is longer or shorter by up to a quarter, so that a program that does the same
+/// again and again is not always looked at in the same place.
+fn period_after(acquisitions: u64) -> u32 {
+    let period = (acquisitions / SHARE).clamp(1, LONGEST);
+    let chance = acquisitions.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
+    (period - period / 4 + chance % (period / 2 + 1)) as u32
+}
+
+impl Tally {
+    /// One acquisition more. Whether it is to be noted.
+    #[inline(always)]
+    pub(crate) fn count(&self) -> bool {
+        let left = self.left.load(Relaxed).wrapping_sub(1);
+        self.left.store(left, Relaxed);
+        left.cast_signed() < 0
+    }
+
+    /// The row, which is looked for if this is new, and its number.
+    fn row(&self, address: usize) -> (&'static Row, u32) {
+        let seat = self.seat.load(Relaxed);
+        let place = if seat & SEATED == 0 { place(address) as u32 } else { seat & PLACE };
+        (&SLOT.rows[place as usize % ROWS], place)
+    }
+
+    fn period(&self) -> u32 {
+        period_of(self.seat.load(Relaxed))
+    }
+
+    /// The period is over with this acquisition, by a call from `site`: the row gets its counts, and this hold is
+    /// measured.
+    pub(crate) fn note(&self, kind: &AtomicU32, address: usize, site: usize) {
+        if !is_on() {
+            // A child (T2), or the end of the process.
+            self.left.store(i32::MAX.cast_unsigned(), Relaxed);
+            return;
+        }
+        let period = self.period();
+        let (row, place) = self.row(address);
+        if place == 0 {
+            SLOT.head.lost.fetch_add(period.into(), Relaxed);
+        }
+        let next = period_after(add(&row.acquisitions, period.into()));
+        self.seat.store(SEATED | next << PERIOD | place, Relaxed);
+        self.left.store(next - 1, Relaxed);
+        self.note_waits(row);
+        note_site(row, site, 1);
+        row.weight.store(period.into(), Relaxed);
+        kind.store(kind.load(Relaxed) | MEASURED, Relaxed);
+        row.since.store(now_ns(), Relaxed);
+    }
+
+    /// The row gets the number of waits.
+    fn note_waits(&self, row: &Row) {
+        let waited = self.waited.load(Relaxed) & !MANY;
+        if waited > 0 {
+            let all = add(&row.contended, waited.into());
+            self.waited.store(if all < FIRST_WAITS { 0 } else { MANY }, Relaxed);
+        }
+    }
+
+    /// This thread is about to wait for the lock.
+    pub(crate) fn begins_to_wait(&self) -> Wait {
+        if !is_on() {
+            return Wait { since: 0, coarse: 0, weight: 0 };
+        }
+        let weight = if self.waited.load(Relaxed) & MANY == 0 {
+            1
+        } else if thread::tick().is_multiple_of(WAIT_SAMPLE) {
+            WAIT_SAMPLE
+        } else {
+            0
+        };
+        Wait { since: if weight > 0 { now_ns() } else { 0 }, coarse: coarse_ns(), weight }
+    }
+
+    /// It has waited, and has the lock now.
+    pub(crate) fn has_waited(&self, kind: &AtomicU32, address: usize, site: usize, wait: &Wait) {
+        if !is_on() {
+            return;
+        }
+        self.waited.store(self.waited.load(Relaxed) + 1, Relaxed);
+        let coarse = coarse_ns().saturating_sub(wait.coarse);
+        if wait.weight > 0 || coarse >= LONG_NS {
+            self.note_wait(address, site, wait, coarse);
+        }
+        if self.count() {
+            self.note(kind, address, site);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn note_wait(&self, address: usize, site: usize, wait: &Wait, coarse: u64) {
+        let (row, _) = self.row(address);
+        self.note_waits(row);
+        let waited = if wait.weight > 0 { now_ns().saturating_sub(wait.since) } else { coarse };
+        // A long one stands for itself alone, since each of them is here.
+        let weight = if coarse >= LONG_NS { 1 } else { wait.weight };
+        add(&row.wait_ns, waited * u64::from(weight));
+        if waited > row.longest_wait_ns.load(Relaxed) {
+            row.longest_wait_ns.store(waited, Relaxed);
+        }
+        add_to_bucket(&row.waits, bucket(waited), weight);
+        note_site(row, site, weight);
+    }
+
+    /// A measured hold is over, and the lock about to be released.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn note_hold(&self, kind: &AtomicU32, address: usize) {
+        kind.store(kind.load(Relaxed) & !MEASURED, Relaxed);
+        if !is_on() {
+            return;
+        }
+        let (row, _) = self.row(address);
+        let since = row.since.load(Relaxed);
+        if since != 0 {
+            row.since.store(0, Relaxed);
+            let held = now_ns().saturating_sub(since);
+            add_to_bucket(&row.holds, bucket(held), row.weight.load(Relaxed) as u32);
+        }
+    }
+
+    /// The mutex is destroyed: the row gets what is left.
+    pub(crate) fn end(&self, address: usize) {
+        if is_on() && self.seat.load(Relaxed) & SEATED != 0 {
+            let (row, _) = self.row(address);
+            add(&row.acquisitions, rest_of(self.period(), self.left.load(Relaxed)));
+            self.note_waits(row);
+        }
+        self.seat.store(0, Relaxed);
+        self.left.store(0, Relaxed);
+        self.waited.store(0, Relaxed);
+    }
+}
+
+/// Of a new one the first acquisition is a period.
+const fn period_of(seat: u32) -> u32 {
+    if seat & SEATED == 0 { 1 } else { (seat & !SEATED) >> PERIOD }
+}
+
+/// Y2; 0 where that cannot be.
+fn rest_of(period: u32, left: u32) -> u64 {
+    if left < period { u64::from(period - 1 - left) } else { 0 }
+}
+
+/// The row at `place` gets what the words of its mutex say that it has not, if they are those of its mutex.
+pub(super) fn add_rest(row: &Row, place: usize, words: &[u32; WORDS]) {
+    let [seat, left, waited] = [words[FIRST], words[FIRST + 1], words[FIRST + 2] & !MANY];
+    let is_seated = seat & (SEATED | PLACE) == SEATED | place as u32;
+    if is_seated && crate::mutex::is_kind(words[KIND]) && left < period_of(seat) {
+        let rest = rest_of(period_of(seat), left);
+        add(&row.acquisitions, rest);
+        // What is not of this mutex has more waits than acquisitions.
+        add(&row.contended, u64::from(waited).min(rest));
+    }
+}
