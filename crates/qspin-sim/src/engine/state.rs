@@ -1,7 +1,5 @@
 //! The state of a simulation, and what each event does to it.
 
-use qspin_core::node::LEVELS;
-
 use super::digest::{Digest, Happened};
 use super::progress::Progress;
 use super::queue::{Queue, What};
@@ -185,10 +183,7 @@ impl State {
         match region {
             0 => format!("lock {number} (byte {byte})"),
             1 => format!("data line {number} (byte {byte})"),
-            2 => {
-                let (cpu, level) = (number / LEVELS as usize, number % LEVELS as usize);
-                format!("node {level} of CPU {cpu} (byte {byte})")
-            }
+            2 => format!("the node of CPU {number} (byte {byte})"),
             _ => format!("line {number} of the table of halted waiters (byte {byte})"),
         }
     }
