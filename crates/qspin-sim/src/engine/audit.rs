@@ -30,10 +30,12 @@ impl State {
             }
         }
         for (number, strand) in self.strands.iter().enumerate() {
-            let watched = strand.wait == Wait::Watch;
+            if strand.wait != Wait::Watch {
+                continue;
+            }
             let line = &self.lines[strand.watch.word / WORDS];
             assert!(
-                !watched || line.watchers.contains(&(number as u32)),
+                line.watchers.contains(&(number as u32)),
                 "C2: CPU {number} is not among the watchers of the line that it watches"
             );
         }

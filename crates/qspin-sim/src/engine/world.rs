@@ -117,7 +117,7 @@ impl World {
     /// Runs `body` on every simulated CPU, until all have returned.
     pub(crate) fn run(self: &Rc<Self>, body: &Rc<impl Fn(u32) + 'static>) -> Result<(), Failure> {
         let stage = Stage::set(self);
-        let mut fibers = Vec::new();
+        let mut fibers = Vec::with_capacity(self.yielders.len());
         for cpu in 0..self.yielders.len() {
             let stack = DefaultStack::new(STACK_BYTES).map_err(|error| {
                 Failure::Host(format!("no stack for simulated CPU {cpu}: {error}"))
