@@ -26,7 +26,10 @@ impl State {
                 );
             }
             if let Some(owner) = it.owner() {
-                assert!(it.sharers.iter().eq([owner]), "C1: there are copies of a line with an owner");
+                assert!(
+                    it.sharers.iter().eq([owner]),
+                    "C1: there are copies of a line with an owner"
+                );
             }
         }
         for (number, strand) in self.strands.iter().enumerate() {
@@ -84,7 +87,8 @@ mod tests {
         // Whoever hears of nothing is to be found by the audit, not by the watchdog.
         scenario.watchdog_ns = 1e9;
         PLANTED.set(bug);
-        let run = AssertUnwindSafe(|| simulate_audited::<NativeLock<SimWord>>(&scenario, 1).map(drop));
+        let run =
+            AssertUnwindSafe(|| simulate_audited::<NativeLock<SimWord>>(&scenario, 1).map(drop));
         let ended = catch_unwind(run);
         PLANTED.set(None);
         match ended {
@@ -92,9 +96,10 @@ mod tests {
                 assert_eq!(result, Ok(()), "{bug:?}");
                 None
             }
-            Err(said) => said.downcast_ref::<String>().cloned().or_else(|| {
-                said.downcast_ref::<&str>().map(|&said| said.to_owned())
-            }),
+            Err(said) => said
+                .downcast_ref::<String>()
+                .cloned()
+                .or_else(|| said.downcast_ref::<&str>().map(|&said| said.to_owned())),
         }
     }
 

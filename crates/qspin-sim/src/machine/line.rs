@@ -51,26 +51,6 @@ impl Cores {
         self.bits = 1 << (core % BLOCK);
     }
 
-    /// How many there are.
-    pub(crate) fn count(&self) -> u32 {
-        let others = self.others.iter().map(|other| other.1.count_ones()).sum::<u32>();
-        self.bits.count_ones() + others
-    }
-
-    /// Whether there is any from `first` to before `end`.
-    #[inline]
-    pub(crate) fn any_of(&self, first: u16, end: u16) -> bool {
-        let within = |(block, bits): (u16, u128)| {
-            let start = block * BLOCK;
-            let below = |core: u16| match core.saturating_sub(start) {
-                cores @ 0..BLOCK => (1 << cores) - 1,
-                _ => u128::MAX,
-            };
-            bits & below(end) & !below(first) != 0
-        };
-        within((self.block, self.bits)) || self.others.iter().any(|&other| within(other))
-    }
-
     /// Every core of the set, in order.
     #[inline]
     pub(crate) fn iter(&self) -> impl Iterator<Item = u16> + '_ {
@@ -186,13 +166,6 @@ mod tests {
             cores.insert(core);
         }
         assert_eq!(cores.iter().collect::<Vec<_>>(), [5, 300, 301, 2000]);
-        assert_eq!(cores.count(), 4);
-        for first in [0, 5, 6, 127, 128, 299, 300, 302, 1999, 2001] {
-            for end in [0, 5, 6, 128, 300, 301, 302, 512, 2000, 2001, 4096] {
-                let any = cores.iter().any(|core| (first..end).contains(&core));
-                assert_eq!(cores.any_of(first, end), any, "{first} {end}");
-            }
-        }
     }
 
     #[test]

@@ -34,7 +34,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::{Time, from_ns};
 
-pub(crate) use line::{Cores, Line};
+pub(crate) use line::Line;
 pub(crate) use memory::{Memory, Padded, WORDS};
 pub use topology::{Distance, Shape};
 pub(crate) use transfer::Request;
@@ -160,8 +160,6 @@ pub(crate) struct Distances {
     /// Socket and last-level cache of each core; caches are numbered through all sockets.
     places: Vec<(u16, u16)>,
     sockets: usize,
-    cores_per_socket: u16,
-    cores_per_cache: u16,
     /// Between two sockets, or two caches of one.
     between: Vec<Time>,
     same_core: Time,
@@ -179,33 +177,6 @@ impl Distances {
             return self.same_cache;
         }
         self.between[usize::from(here.0) * self.sockets + usize::from(there.0)]
-    }
-
-    /// How far it is from `core` to the nearest and to the farthest of `others`, itself not counted. Not one
-    /// by one: whole caches and sockets are as far as any of their cores.
-    pub(crate) fn reach(&self, others: &Cores, core: u16) -> Option<(Time, Time)> {
-        let (socket, cache) = self.places[usize::from(core)];
-        let mut reach: Option<(Time, Time)> = None;
-        let mut has = |far: Time| {
-            reach = Some(reach.map_or((far, far), |(near, most)| (near.min(far), most.max(far))));
-        };
-        let first = cache * self.cores_per_cache;
-        let end = first + self.cores_per_cache;
-        if others.any_of(first, core) || others.any_of(core + 1, end) {
-            has(self.same_cache);
-        }
-        for there in 0..self.sockets as u16 {
-            let (from, to) = (there * self.cores_per_socket, (there + 1) * self.cores_per_socket);
-            let any = if there == socket {
-                others.any_of(from, first) || others.any_of(end, to)
-            } else {
-                others.any_of(from, to)
-            };
-            if any {
-                has(self.between[usize::from(there) * self.sockets + usize::from(socket)]);
-            }
-        }
-        reach
     }
 }
 
@@ -292,8 +263,6 @@ impl Machine {
         Distances {
             places: (0..shape.cores()).map(place).collect(),
             sockets: shape.sockets as usize,
-            cores_per_socket: shape.cores_per_socket as u16,
-            cores_per_cache: shape.llc() as u16,
             between: sockets
                 .clone()
                 .flat_map(|here| sockets.clone().map(move |there| (here, there)))

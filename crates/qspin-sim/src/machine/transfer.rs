@@ -142,7 +142,8 @@ impl State {
         if it.is_at(core) {
             return self.distances.over(core, core);
         }
-        self.distances.reach(&it.sharers, core).map_or(self.prices.memory, |(nearest, _)| nearest)
+        let from = it.sharers.iter().map(|sharer| self.distances.over(sharer, core));
+        from.min().unwrap_or(self.prices.memory)
     }
 
     /// What it takes to make `core` the line's owner: its data, or the slowest of those that lose
@@ -152,12 +153,20 @@ impl State {
         if let Some(owner) = it.owner() {
             return self.distances.over(owner, core);
         }
-        let has = it.is_at(core);
-        let copies = Time::from(it.sharers.count() - u32::from(has));
-        let Some((nearest, farthest)) = self.distances.reach(&it.sharers, core) else {
-            return if has { 0 } else { self.prices.memory };
+        let (mut copies, mut nearest, mut farthest) = (0, Time::MAX, 0);
+        for sharer in it.sharers.iter().filter(|&sharer| sharer != core) {
+            let far = self.distances.over(sharer, core);
+            copies += 1;
+            nearest = nearest.min(far);
+            farthest = farthest.max(far);
+        }
+        let data = if it.is_at(core) {
+            0
+        } else if copies == 0 {
+            self.prices.memory
+        } else {
+            nearest
         };
-        let data = if has { 0 } else { nearest };
         data.max(farthest) + self.prices.invalidate * copies
     }
 
