@@ -221,6 +221,11 @@ impl<M: Machine> Platform for Context<M> {
         self.domain.node(id)
     }
 
+    fn runs_on(&self) -> Option<u32> {
+        // Two CPUs: some contexts have one for themselves, and some have not.
+        self.cpu.map(|cpu| cpu.number() % 2)
+    }
+
     fn wait_until(&self, word: &Word<M>, until: Until, budget: Budget, order: Ordering) -> u32 {
         let mut looks = 0;
         loop {

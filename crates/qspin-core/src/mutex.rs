@@ -17,9 +17,9 @@
 //!     │  └─── store 0 ───┘ │ (nobody sleeps)     marks | LOCKED ──release──► marks
 //!     └── release ─────────┘                     marks ──take──► LOCKED | marks of others
 //! ```
-//! Who waits looks for some microseconds, yields some times, and sleeps. A release wakes one sleeper if
-//! nobody is awake, and marks it so; while somebody is awake the others sleep on. Who takes the lock may
-//! come past all of them.
+//! Beside LOCKED stands where the owner took the lock, for the waiters' [patience](crate::sleepers::Patience):
+//! they look for some microseconds, yield some times, and sleep. A release wakes one sleeper if nobody is awake,
+//! and marks it so; while somebody is awake the others sleep on. Who takes the lock may come past all of them.
 //!
 //! # Invariants
 //! * **M1** LOCKED is set by a compare-exchange from a word in which it was clear, and cleared by whoever
@@ -42,6 +42,8 @@
 //! Not first come, first served. No poisoning. A signal handler that waits for a lock while what it
 //! interrupts is awake for another, keeps the sleepers of that other waiting.
 
+mod word;
+
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::admission::Turns;
@@ -52,15 +54,9 @@ use crate::platform::{AtomicWord, ConstWord};
 use crate::site::Site;
 use crate::sleepers::{self, Choice, End, NEVER, Patience, SleepPlatform, Taken};
 
-/// The lock is held.
-const LOCKED: u32 = 1;
-/// A waiter is awake.
-const AWAKE: u32 = 2;
-/// Nobody else may take the lock.
-const HEIR: u32 = 4;
-const MARKS: u32 = AWAKE | HEIR;
-/// Where the generation of the marks stands (M5).
-const GENERATION_SHIFT: u32 = 8;
+use word::{
+    AWAKE, HEIR, LOCKED, PLACE, generation, locked_here, marks, marks_in, owner_is_here, with_marks,
+};
 
 /// The tag of those who sleep for a mutex.
 pub const TAG: u32 = 0;
@@ -72,30 +68,6 @@ pub struct DefaultLock<W> {
     word: W,
 }
 
-/// The marks of `seen` that count in this process (M5).
-#[inline]
-fn marks<P: SleepPlatform>(p: &P, seen: u32) -> u32 {
-    if seen & MARKS != 0 { marks_in(generation(p), seen) } else { 0 }
-}
-
-/// The same for a process that is of this generation. Who looks at marks and writes them asks for it once:
-/// a signal handler may fork in between, and what the parent has seen is not the child's.
-#[inline]
-fn marks_in(generation: u32, seen: u32) -> u32 {
-    if seen >> GENERATION_SHIFT == generation { seen & MARKS } else { 0 }
-}
-
-#[inline]
-fn generation<P: SleepPlatform>(p: &P) -> u32 {
-    p.generation() << GENERATION_SHIFT >> GENERATION_SHIFT
-}
-
-/// The word with `locked` and these marks.
-#[inline]
-fn with_marks(generation: u32, locked: u32, marks: u32) -> u32 {
-    if marks == 0 { locked } else { locked | marks | generation << GENERATION_SHIFT }
-}
-
 impl<W: AtomicWord> DefaultLock<W> {
     /// Takes the lock from `seen`, in which it is free, and takes back the marks `mine`.
     #[inline]
@@ -103,7 +75,7 @@ impl<W: AtomicWord> DefaultLock<W> {
         // M1. ORDERING: Acquire pairs with the Release of `release` and `release_slow`.
         let order = p.ordering(Site::MutexTake, Acquire);
         let of = generation(p);
-        let to = with_marks(of, LOCKED, marks_in(of, seen) & !mine);
+        let to = with_marks(of, locked_here(p), marks_in(of, seen) & !mine);
         self.word.compare_exchange(seen, to, order).is_ok()
     }
 
@@ -118,8 +90,36 @@ impl<W: AtomicWord> DefaultLock<W> {
     #[cold]
     pub fn acquire_woken<P: SleepPlatform<Word = W>>(&self, p: &P) {
         let mut wait = Wait::new(self, p, NEVER);
+        wait.patience = Patience::of_notified(p);
         wait.mine = AWAKE;
         wait.slept = p.now_ns().max(1);
+        // Without a deadline it does not give up.
+        wait.acquire(self.word.load(Relaxed));
+    }
+
+    /// The first step of an acquisition, from a word without marks; whether that was all.
+    #[inline]
+    pub fn acquire_at_once<P: SleepPlatform<Word = W>>(&self, p: &P) -> bool {
+        // M1. ORDERING: as in `take`.
+        let order = p.ordering(Site::MutexTry, Acquire);
+        self.word.compare_exchange(0, locked_here(p), order).is_ok()
+    }
+
+    /// Acquires the lock for one that was notified of something, otherwise than by this crate's condition, by
+    /// somebody who most likely has the lock still.
+    #[inline]
+    pub fn acquire_notified<P: SleepPlatform<Word = W>>(&self, p: &P) {
+        if !RawLock::<P>::try_acquire(self, p) {
+            self.acquire_notified_slow(p);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn acquire_notified_slow<P: SleepPlatform<Word = W>>(&self, p: &P) {
+        events::count(p, Event::MutexSlowpath);
+        let mut wait = Wait::new(self, p, NEVER);
+        wait.patience = Patience::of_notified(p);
         // Without a deadline it does not give up.
         wait.acquire(self.word.load(Relaxed));
     }
@@ -205,7 +205,7 @@ impl<W: AtomicWord> DefaultLock<W> {
         let of = generation(p);
         let mut seen = self.word.load(Relaxed);
         while marks_in(of, seen) & mine != 0 {
-            let to = with_marks(of, seen & LOCKED, marks_in(of, seen) & !mine);
+            let to = with_marks(of, seen & (LOCKED | PLACE), marks_in(of, seen) & !mine);
             match self.word.compare_exchange(seen, to, Relaxed) {
                 Ok(_) => break,
                 Err(now) => seen = now,
@@ -293,9 +293,12 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
             if !self.patience.only_looks() && self.is_over() {
                 return self.give_up();
             }
+            if self.mine == 0 && marked & AWAKE != 0 {
+                self.patience.beside_another();
+            }
             if !self.patience.is_over() {
                 self.mark(seen, marked);
-                self.patience.wait(p);
+                self.patience.wait(p, owner_is_here(p, seen));
                 continue;
             }
             if sleepers::with_sleeper(p, |me| self.sleep(me)) != Some(true) {
@@ -343,7 +346,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
         } else {
             return;
         };
-        let to = with_marks(of, LOCKED, marked | wanted);
+        let to = with_marks(of, seen & (LOCKED | PLACE), marked | wanted);
         if self.lock.word.compare_exchange(seen, to, Relaxed).is_ok() {
             self.mine |= wanted;
             if wanted & HEIR != 0 {
@@ -446,9 +449,7 @@ unsafe impl<P: SleepPlatform> RawLock<P> for DefaultLock<P::Word> {
 impl<P: SleepPlatform> RawTimedLock<P> for DefaultLock<P::Word> {
     #[inline]
     fn acquire_until(&self, p: &P, deadline: u64) -> bool {
-        // M1. ORDERING: as in `take`.
-        let order = p.ordering(Site::MutexTry, Acquire);
-        self.word.compare_exchange(0, LOCKED, order).is_ok() || self.acquire_slow(p, deadline)
+        self.acquire_at_once(p) || self.acquire_slow(p, deadline)
     }
 }
 

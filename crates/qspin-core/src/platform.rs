@@ -343,6 +343,14 @@ pub trait Platform {
         false
     }
 
+    /// The CPU of the machine on which this context runs, where that is known within a few instructions. For
+    /// platforms whose CPUs are threads: while this one runs there, another that ran there does not. It may have
+    /// changed by the time that it is known: no more than a guess may depend on it.
+    #[inline]
+    fn runs_on(&self) -> Option<u32> {
+        None
+    }
+
     /// The place at which this CPU is, for [`Platform::distance`]. Below 2^31.
     #[inline]
     fn place(&self) -> u32 {

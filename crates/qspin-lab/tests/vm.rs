@@ -115,6 +115,25 @@ fn a_guest_that_fails_is_told_of_and_nothing_is_written() {
 }
 
 #[test]
+fn figures_are_shown_though_their_file_cannot_be_written() {
+    // The directory of `--out` is there at the start, and gone at the end.
+    let directory = tempfile::tempdir().unwrap();
+    let gone = directory.path().join("gone");
+    fs::create_dir(&gone).unwrap();
+    let ready = r#"{"guest":"ready","version":"0.1.0","vcpus":2,"apic":"xapic","kick":"vector","kvm":false,"steal_time":false,"sched_yield":false,"realtime":false,"counter_khz":2293325,"board":1257472,"first_lock_us":28986}"#;
+    let phase = r#"{"guest":"phase","lock":"tas","round":0,"ns":1000000,"operations":[7,9],"acquisitions":16,"struck":0,"unfinished":0,"longest_ns":5000,"worst_cpu_p999":100,"platform":{"halts_on":0},"waits":[[100,16]]}"#;
+    let end = r#"{"guest":"end","ok":true,"failed":0,"ms":5}"#;
+    let script = format!("rmdir {}; echo '{ready}'; echo '{phase}'; echo '{end}'", gone.display());
+    let out = gone.join("vm.jsonl");
+    let output = with_emulator(&script, &["--locks", "tas", "--out", out.to_str().unwrap()]);
+    let [stdout, stderr] =
+        [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("cannot write") && stderr.contains("vm.jsonl"), "{stderr}");
+    assert!(stdout.lines().any(|line| line.trim_start().starts_with("tas ")), "{stdout}");
+}
+
+#[test]
 fn a_wrong_result_of_the_suite_is_a_failure() {
     let script = r#"echo '{"guest":"result","test":"halts","detail":"d","lock":"tas","ok":false,"counted":1,"expected":2}'
 echo '{"guest":"end","ok":false,"failed":1,"ms":5}'"#;

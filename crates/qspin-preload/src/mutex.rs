@@ -22,13 +22,14 @@ use libc::{c_int, pthread_mutex_t, pthread_mutexattr_t, timespec};
 
 use crate::deadline::Deadline;
 use crate::libc_locks as real;
+use crate::served::Words;
 use crate::statistics::{self, LeftToLibc};
 use crate::{generation, served, thread};
 
 /// A mutex as it lies in the caller's memory.
 #[repr(C)]
 pub(crate) struct Mutex {
-    words: served::Words,
+    words: Words,
     owner: AtomicU32,
     again: AtomicU32,
     kind: AtomicU32,
@@ -79,34 +80,42 @@ impl Mutex {
     #[inline(always)]
     fn take(&self, site: usize) {
         if !served::lock_at_once(&self.words) {
-            self.take_specially(site);
+            self.take_specially(site, served::lock_slow);
+        }
+    }
+
+    /// The same by one whom somebody has woken who most likely has the lock still.
+    #[inline]
+    fn take_notified(&self, site: usize) {
+        if !served::lock_at_once(&self.words) {
+            self.take_specially(site, served::lock_notified);
         }
     }
 
     #[inline(never)]
-    fn take_specially(&self, site: usize) {
+    fn take_specially(&self, site: usize, wait: fn(&Words)) {
         if statistics::is_on() {
-            self.take_counted(site);
+            self.take_counted(site, wait);
         } else if !served::try_fast(&self.words) {
-            self.wait();
+            self.wait(wait);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn wait(&self) {
+    fn wait(&self, wait: fn(&Words)) {
         self.renew();
-        served::lock_slow(&self.words);
+        wait(&self.words);
     }
 
     #[cold]
     #[inline(never)]
-    fn take_counted(&self, site: usize) {
+    fn take_counted(&self, site: usize, wait: fn(&Words)) {
         if served::try_fast(&self.words) {
             statistics::taken(&self.seat, self.address(), site);
         } else {
             let since = statistics::waits();
-            self.wait();
+            self.wait(wait);
             statistics::taken_late(&self.seat, self.address(), site, since);
         }
     }
@@ -256,7 +265,7 @@ unsafe fn lock_special(mutex: *mut pthread_mutex_t, site: usize) -> c_int {
     if this.knows_owner() {
         return this.lock_owned(site);
     }
-    this.take_specially(site);
+    this.take_specially(site, served::lock_slow);
     0
 }
 
@@ -318,9 +327,15 @@ pub(crate) unsafe fn lend(mutex: *mut pthread_mutex_t) -> c_int {
 pub(crate) unsafe fn take_back(mutex: *mut pthread_mutex_t, site: usize) -> c_int {
     // SAFETY: L1, the caller's.
     unsafe {
-        let result = lock(mutex, site);
+        let this = at(mutex);
+        let result = if this.is_served() && !this.knows_owner() {
+            this.take_notified(site);
+            0
+        } else {
+            lock(mutex, site)
+        };
         if result == 0 || result == libc::EOWNERDEAD {
-            at(mutex).lent().inspect(|lent| {
+            this.lent().inspect(|lent| {
                 lent.fetch_sub(1, Relaxed);
             });
         }

@@ -6,9 +6,9 @@
 //! # Invariants
 //! * **C1** The choice changes before the first lock operation of the process only: in the library's
 //!   constructor, which the dynamic linker runs before all others.
-//! * **C2** `LOCKED` is the whole word of the default mutex, or of a lock of the queued family, that is held and that
-//!   nobody waits for, and 0 that of a free one (`qspin_core::mutex`, W1 of `qspin_core::word`). With one
-//!   thread, a plain load and a plain store are the step from one to the other.
+//! * **C2** `LOCKED` is the whole word of the default mutex whose owner says nothing of where it is, or of a lock of
+//!   the queued family, that is held and that nobody waits for, and 0 that of a free one (`qspin_core::mutex`, W1 of
+//!   `qspin_core::word`). With one thread, a plain load and a plain store are the step from one to the other.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU8, AtomicU32};
@@ -182,8 +182,11 @@ const DEFAULT: Choice = Choice::ALL[0].0;
 #[inline(always)]
 pub(crate) fn lock_at_once(words: &Words) -> bool {
     match MODE.load(Relaxed) {
-        // ORDERING: Acquire pairs with the Release of whoever had the lock. It is the first step of the lock's own
-        // acquisition; the rest is for who finds something else in the word.
+        // It is the first step of the lock's own acquisition; the rest is for who finds something else in the word.
+        ORDINARY if matches!(DEFAULT.form(), Form::Marked) => {
+            of::<qspin::mutex::RawLock>(words).lock_at_once()
+        }
+        // The same. ORDERING: Acquire pairs with the Release of whoever had the lock.
         ORDINARY if is_plain(DEFAULT) => {
             words[0].compare_exchange(0, LOCKED, Acquire, Relaxed).is_ok()
         }
@@ -253,6 +256,17 @@ pub(crate) fn name() -> &'static str {
 #[inline(never)]
 pub(crate) fn lock_slow(words: &Words) {
     lock_of(chosen(), words);
+}
+
+/// The same by one whom somebody has woken who most likely has the lock still.
+#[cold]
+#[inline(never)]
+pub(crate) fn lock_notified(words: &Words) {
+    let choice = chosen();
+    match choice.form() {
+        Form::Marked => drop_marker(of::<qspin::mutex::RawLock>(words).lock_notified()),
+        Form::Queued | Form::Opaque | Form::Flag => lock_of(choice, words),
+    }
 }
 
 /// Releases the lock if somebody holds it, after `before` if somebody may wait. A lock that nobody holds stays

@@ -34,19 +34,11 @@ struct Tuned(UnsafeCell<Tuning>);
 unsafe impl Sync for Tuned {}
 
 /// The tunables of programs that nobody has told that their locks spin: holders wait for disks and for each
-/// other, so who spins for long takes the time of those who would do the work. With the defaults of the locks
-/// rocksdb's `fillrandom` with 8 threads on 2 CPUs does 0.3 to 0.5 of the C library's work, with
-/// `awake_looks` alone 0.9; and with the default mutex's, which wait for holders that run,
-/// `sysbench threads` a tenth (docs/real-programs.md).
-const POLICY: Tuning = Tuning {
-    awake_looks: 64,
-    head_looks: 16,
-    cull_looks: 0,
-    queue_looks: 1,
-    mutex_looks: 1,
-    mutex_yields: 0,
-    ..Tuning::DEFAULT
-};
+/// other, so who spins for long takes the time of those who would do the work. With the defaults of the
+/// paravirt locks rocksdb's `fillrandom` with 8 threads on 2 CPUs does 0.3 to 0.5 of the C library's work, with
+/// `awake_looks` alone 0.9. The default mutex needs no other tunables here (docs/real-programs.md).
+const POLICY: Tuning =
+    Tuning { awake_looks: 64, head_looks: 16, cull_looks: 0, queue_looks: 1, ..Tuning::DEFAULT };
 
 static TUNED: Tuned = Tuned(UnsafeCell::new(POLICY));
 

@@ -174,16 +174,19 @@ pub const SMALL_QUEUE: Rules =
 
 const TAKEN: u32 = 1;
 const MARKS: u32 = 2 | 4;
+const PLACE: u32 = 0xff << 3;
 
 /// The default mutex: taken where it is free; released with or without its marks; marked while it is taken,
-/// or by the release that wakes somebody.
+/// or by the release that wakes somebody. Where it was taken comes and goes with the owner.
 pub const MUTEX: Rules = no_order(|_, from, to| {
-    let known = (from | to) & !(TAKEN | MARKS) == 0;
+    let known = (from | to) & !(TAKEN | MARKS | PLACE) == 0;
+    let owned = to & PLACE == 0 || to & TAKEN != 0;
     let set = to & !from;
     let cleared = from & !to;
-    let takes = set == TAKEN;
+    let takes = set & !PLACE == TAKEN;
     let releases = cleared & TAKEN != 0 && set & !2 == 0;
-    let marks = set & TAKEN == 0 && cleared == 0 && from & TAKEN != 0;
-    let unmarks = set == 0 && cleared & TAKEN == 0;
-    known && (takes || releases || marks || unmarks)
+    let stays = (from ^ to) & PLACE == 0;
+    let marks = stays && set & TAKEN == 0 && cleared == 0 && from & TAKEN != 0;
+    let unmarks = stays && set == 0 && cleared & TAKEN == 0;
+    known && owned && (takes || releases || marks || unmarks)
 });

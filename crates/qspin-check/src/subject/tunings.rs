@@ -61,6 +61,7 @@ pub(crate) const RESIGNED: Tuning = Tuning { rotate_turns: 1, ..ONE_LOOK };
 pub(crate) const MUTEX: Tuning = Tuning {
     mutex_looks: 1,
     mutex_yields: 0,
+    mutex_here_yields: 0,
     mutex_heir_yields: 1,
     mutex_heir_us: 0,
     rwlock_looks: 1,

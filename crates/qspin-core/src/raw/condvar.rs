@@ -41,6 +41,25 @@ impl<P: SleepPlatform<Word = AtomicU32> + TimedPlatform> RawCondvar<P> {
     }
 }
 
+impl<P: SleepPlatform<Word = AtomicU32>> Raw<DefaultLock<AtomicU32>, P>
+where
+    P: crate::platform::StaticPlatform,
+{
+    /// The first step of locking; whether that was all.
+    #[inline]
+    pub fn lock_at_once(&self) -> bool {
+        self.lock.acquire_at_once(&P::PLATFORM)
+    }
+
+    /// Locks for one that was woken by a condition of another make, most likely by somebody who has the lock
+    /// still: it does not stay awake for long.
+    #[inline]
+    pub fn lock_notified(&self) -> lock_api::GuardSend {
+        self.lock.acquire_notified(&P::PLATFORM);
+        Self::held()
+    }
+}
+
 // SAFETY: `wait` releases the mutex and holds it again when it returns; the guard is a mere marker.
 unsafe impl<P: SleepPlatform<Word = AtomicU32> + TimedPlatform> lock_api::RawCondvar
     for RawCondvar<P>

@@ -53,17 +53,19 @@
 
 mod bucket;
 mod patience;
+mod record;
 mod requeue;
 
 pub use bucket::SleepBucket;
 pub use patience::Patience;
+pub use record::Sleeper;
 pub use requeue::requeue;
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
 use crate::events::{self, Event};
 use crate::node::{LEVELS, NodeId, with_node};
-use crate::platform::{AtomicAddress, AtomicWord, ConstWord, CpuId, Platform, Until};
+use crate::platform::{AtomicAddress, AtomicWord, CpuId, Platform, Until};
 use crate::site::Site;
 use crate::waiting::kick::{halt, kick};
 
@@ -129,54 +131,6 @@ const QUEUED: u32 = 1;
 const TAKEN: u32 = 2;
 /// Woken.
 const WOKEN: u32 = 0;
-
-/// What is known of one sleeper. As many as nodes.
-#[derive(Debug)]
-#[repr(C, align(32))]
-pub struct Sleeper<W, A> {
-    /// What it sleeps on.
-    on: A,
-    /// The next in the queue, or of those taken together; 0 for none.
-    next: W,
-    /// [`QUEUED`], [`TAKEN`] or [`WOKEN`].
-    state: W,
-    /// What it waits for, in the words of whoever sleeps there.
-    tag: W,
-    /// Waits that are not to yield ([`Patience`]). Of the first record of a CPU only.
-    crowded: W,
-}
-
-impl<W: AtomicWord, A: AtomicAddress> Sleeper<W, A> {
-    /// A record that nobody uses.
-    #[must_use]
-    pub fn new() -> Self {
-        Self {
-            on: A::new(0),
-            next: W::new(0),
-            state: W::new(WOKEN),
-            tag: W::new(0),
-            crowded: W::new(0),
-        }
-    }
-}
-
-impl<W: AtomicWord, A: AtomicAddress> Default for Sleeper<W, A> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl<W: ConstWord> Sleeper<W, core::sync::atomic::AtomicUsize> {
-    /// A record that nobody uses: the template for a static table.
-    #[allow(clippy::declare_interior_mutable_const)]
-    pub const UNUSED: Self = Self {
-        on: core::sync::atomic::AtomicUsize::new(0),
-        next: W::ZERO,
-        state: W::ZERO,
-        tag: W::ZERO,
-        crowded: W::ZERO,
-    };
-}
 
 /// The bucket for what sleeps `on` an address. Fibonacci hashing.
 #[inline]

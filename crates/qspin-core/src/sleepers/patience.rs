@@ -2,26 +2,29 @@
 //!
 //! # Problem
 //! To sleep and to be woken costs some microseconds, and whoever wakes pays most of it on the way out of its
-//! critical section. To stay awake costs the CPU, and every look at the lock takes the line from its owner.
+//! critical section. To stay awake costs the CPU, which the owner of the lock may be waiting for, or others that
+//! have work to do; and every look at the lock takes the line from its owner.
 //!
 //! # What it does
 //! A waiter looks, with pauses between that grow; then it also yields the CPU after each pause; then it is to
-//! sleep. While nobody else needs the CPU a yield returns at once, and to go on looking harms nobody.
+//! sleep. Three things shorten that:
+//! * Another waiter is awake. One is enough to take the lock as soon as it is free: the others only look.
+//! * The owner has taken the lock on this very CPU, and runs as little as this thread does not: each pause is lost.
+//!   The waiter yields at once, and where some yields do not help, the owner does not wait for the CPU alone,
+//!   or is behind those who do not use this lock: it sleeps.
+//! * The waiter was notified of something by a thread that has most likely got the lock itself, and that the
+//!   waiter may have pushed aside just by waking up. It looks a few times.
 //!
-//! A yield that returns late has given the CPU to somebody who used it up: a thread that does something else.
-//! Whoever yields then is behind that one each time, for a whole slice, and marked as awake at that; but who
-//! sleeps is soon put before it when woken. So after a long yield the waiter sleeps, and so do the next waits
-//! of its thread. A yield to those who use the same lock is not long: they wait soon themselves.
+//! # Source
+//! One awake waiter: Dice, "Malthusian Locks". Not to spin for somebody who does not run: `mutex_spin_on_owner`
+//! of Linux, and document 001; what a thread can know of that without privileges is said at
+//! [`Platform::runs_on`](crate::platform::Platform::runs_on).
 //!
 //! # Limits
-//! Threads that compute for less than `mutex_yield_us` at a time are not noticed. What a thread has found out
-//! holds for all of its locks.
-
-use core::sync::atomic::Ordering::Relaxed;
+//! Of an owner on another CPU nothing is known: it may have been preempted there. One that has moved to another
+//! CPU with the lock counts as where it took it.
 
 use super::SleepPlatform;
-use crate::node::NodeId;
-use crate::platform::AtomicWord;
 
 /// What is left of a waiter's patience.
 #[derive(Debug)]
@@ -30,26 +33,40 @@ pub struct Patience {
     /// Pause instructions before the next look.
     pauses: u32,
     yields: u32,
+    /// Yields to an owner that took the lock on this CPU.
+    here: u32,
 }
 
 impl Patience {
-    /// That of one who has just begun to wait, or was woken.
+    /// That of one who has just begun to wait, or was woken by a release.
     pub fn new<P: SleepPlatform>(p: &P) -> Self {
         let tuning = p.tuning();
-        let yields = if crowded(p) { 0 } else { tuning.mutex_yields };
-        Self { looks: tuning.mutex_looks, pauses: tuning.mutex_first_pauses, yields }
+        Self {
+            looks: tuning.mutex_looks,
+            pauses: tuning.mutex_first_pauses,
+            yields: tuning.mutex_yields,
+            here: tuning.mutex_here_yields,
+        }
     }
 
     /// That of one past whom nobody gets in: it is soon rewarded, whatever it is otherwise.
     pub fn of_heir<P: SleepPlatform>(p: &P) -> Self {
         let tuning = p.tuning();
-        Self { looks: 0, pauses: tuning.mutex_pauses, yields: tuning.mutex_heir_yields }
+        let yields = tuning.mutex_heir_yields;
+        Self { looks: 0, pauses: tuning.mutex_pauses, yields, here: yields }
+    }
+
+    /// That of one who was notified by somebody who most likely has the lock.
+    pub fn of_notified<P: SleepPlatform>(p: &P) -> Self {
+        let tuning = p.tuning();
+        let looks = tuning.mutex_notified_looks;
+        Self { looks, pauses: tuning.mutex_first_pauses, yields: 0, here: 0 }
     }
 
     /// That of one who is to sleep at once.
     #[must_use]
     pub const fn none() -> Self {
-        Self { looks: 0, pauses: 1, yields: 0 }
+        Self { looks: 0, pauses: 1, yields: 0, here: 0 }
     }
 
     /// Whether it is not yet to yield.
@@ -66,45 +83,35 @@ impl Patience {
         self.looks == 0 && self.yields == 0
     }
 
+    /// Another waiter is awake: this one is to look only.
+    #[inline]
+    pub fn beside_another(&mut self) {
+        self.yields = 0;
+    }
+
     /// Lets some time pass until the next look. It is not over yet.
     #[inline]
-    pub fn wait<P: SleepPlatform>(&mut self, p: &P) {
+    pub fn wait<P: SleepPlatform>(&mut self, p: &P, owner_is_here: bool) {
+        if owner_is_here {
+            return self.give_way(p);
+        }
         p.relax(self.pauses);
         if self.looks > 0 {
             self.looks -= 1;
             self.pauses = (self.pauses * 2).min(p.tuning().mutex_pauses);
         } else {
             self.yields -= 1;
-            self.yield_cpu(p);
+            p.yield_cpu();
         }
     }
 
-    fn yield_cpu<P: SleepPlatform>(&mut self, p: &P) {
-        let tuning = p.tuning();
-        let before = p.now_ns();
-        p.yield_cpu();
-        let ns = p.now_ns().saturating_sub(before);
-        if ns >= u64::from(tuning.mutex_yield_us) * 1000 {
-            self.yields = 0;
-            if let Some(left) = waits_left(p) {
-                left.store(tuning.mutex_crowded_waits, Relaxed);
-            }
+    /// The same to an owner that this waiter keeps from running.
+    fn give_way<P: SleepPlatform>(&mut self, p: &P) {
+        if self.here == 0 {
+            *self = Self::none();
+        } else {
+            self.here -= 1;
+            p.yield_cpu();
         }
     }
-}
-
-/// Waits of this CPU that are not to yield, as far as is known. Nobody else's CPU looks at it; a handler that
-/// interrupts the change of it makes it a little wrong.
-fn waits_left<P: SleepPlatform>(p: &P) -> Option<&P::Word> {
-    Some(&p.sleeper(NodeId::new(p.cpu()?, 0)?).crowded)
-}
-
-/// Whether this wait is one of them.
-fn crowded<P: SleepPlatform>(p: &P) -> bool {
-    let Some(left) = waits_left(p) else { return false };
-    let waits = left.load(Relaxed);
-    if waits > 0 {
-        left.store(waits - 1, Relaxed);
-    }
-    waits > 0
 }

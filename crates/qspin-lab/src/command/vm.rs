@@ -393,13 +393,13 @@ fn conclude(
     rows: &[Row],
     out: Option<Output>,
 ) -> Result<(), Failure> {
-    if let Some(out) = out
-        && !rows.is_empty()
-    {
-        out.finish(&row::to_json_lines(&machine, rows)?)?;
+    // A file that cannot be written takes nothing from what is shown, nor a reader that has gone from the file.
+    let written = match out {
+        Some(out) if !rows.is_empty() => out.finish(&row::to_json_lines(&machine, rows)?),
+        _ => Ok(()),
+    };
+    if !args.suite {
+        super::say(&format!("\n{}", table::tables(rows, allowed_cpus().len() as u32)))?;
     }
-    if args.suite {
-        return Ok(());
-    }
-    super::say(&format!("\n{}", table::tables(rows, allowed_cpus().len() as u32)))
+    Ok(written?)
 }

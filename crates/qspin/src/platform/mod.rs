@@ -90,6 +90,11 @@ impl<E: StaticEvents, H: Hint, C: Clock> Platform for Threads<E, H, C> {
     }
 
     #[inline]
+    fn runs_on(&self) -> Option<u32> {
+        rseq::cpu()
+    }
+
+    #[inline]
     fn node(&self, id: NodeId) -> &Node<AtomicU32> {
         // The table is as long as the number's type: no bounds check is left.
         &NODES[usize::from(id.number())]

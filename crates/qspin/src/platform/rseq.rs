@@ -116,6 +116,28 @@ pub(super) fn mine() -> *const Area {
     thread.wrapping_offset(offset).cast()
 }
 
+/// The CPU on which this thread runs; `None` if there is no area. As [`mine`] and [`Area::cpu`], in fewer
+/// instructions: it is on the way to every lock.
+#[inline]
+pub(super) fn cpu() -> Option<u32> {
+    let offset = OFFSET.load(Relaxed);
+    if offset == 0 {
+        return None;
+    }
+    let cpu: u32;
+    // SAFETY: A1. Others than this thread's kernel do not write it.
+    unsafe {
+        asm!(
+            "mov {:e}, fs:[{} + {}]",
+            out(reg) cpu,
+            in(reg) offset,
+            const offset_of!(Area, cpu_id),
+            options(nostack, preserves_flags, readonly)
+        );
+    }
+    Some(cpu)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,81 +1,242 @@
-//! Patience: who yields to somebody that computes sleeps instead, for a while.
+//! Patience: how often a waiter looks, by what it knows of others.
 //!
-//! The clock is the test's. What a thread has found out stands under its number, which it may have from a
-//! thread that has ended.
+//! What the machine says of where threads run is the test's.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
+use qspin::events::NoEvents;
 use qspin::platform::Threads;
-use qspin::platform::clock::Clock;
-use qspin::platform::holder::Unhinted;
-use qspin_core::platform::Platform;
-use qspin_core::sleepers::Patience;
-use qspin_core::tuning::Tuning;
+use qspin::tuning::Tuning;
+use qspin_core::lock::{ConstLock as _, RawLock as _, RawTimedLock as _};
+use qspin_core::mutex::DefaultLock;
+use qspin_core::node::{Node, NodeId};
+use qspin_core::platform::{Budget, CpuId, Platform, Until};
+use qspin_core::sleepers::{Patience, SleepBucket, SleepPlatform, Sleeper};
+use qspin_core::waiting::Bucket;
 
-thread_local! {
-    /// What the clock says, and how much later it is whenever it is looked at.
-    static TIME: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
+static THREADS: Threads<NoEvents> = Threads::NEW;
+
+/// Threads as ever, but where they run is the test's, as is what a waiter meets meanwhile.
+struct Seen {
+    runs_on: Cell<Option<u32>>,
+    /// What was done: `p` for pauses, `y` for a yield, `s` for a sleep; in brackets what another waiter did.
+    steps: RefCell<String>,
+    /// Another waits for this lock when the first pauses for the first time.
+    comes: Cell<Option<&'static Lock>>,
+    /// Its owner releases it when somebody sleeps.
+    owned: Cell<Option<&'static Lock>>,
+    /// What the clock says, in ns: it is late once somebody has slept for a time.
+    now: Cell<u64>,
+    hints: [AtomicU32; 1],
+    buckets: [SleepBucket<AtomicU32>; 1],
 }
 
-struct Ticking;
+type Lock = DefaultLock<AtomicU32>;
 
-impl Clock for Ticking {
-    fn now_ns() -> u64 {
-        TIME.with(|time| {
-            let (now, tick) = time.get();
-            time.set((now + tick, tick));
-            now + tick
-        })
+impl Seen {
+    fn new() -> Self {
+        let new = Self {
+            runs_on: Cell::new(None),
+            steps: RefCell::default(),
+            comes: Cell::default(),
+            owned: Cell::default(),
+            now: Cell::default(),
+            // Not quiet: marks are set.
+            hints: [const { AtomicU32::new(0) }],
+            buckets: [SleepBucket::EMPTY],
+        };
+        // The thread that had this thread's number before may have left turns behind that are over: who waits
+        // after that sleeps at once, once.
+        new.steps(None, None, |lock| lock.acquire(&new));
+        new
+    }
+
+    fn step(&self, step: char) {
+        self.steps.borrow_mut().push(step);
+    }
+
+    /// What a waiter on CPU `on` does that waits by `acquire` for a lock that was taken on CPU `owner`, until it
+    /// has slept.
+    fn steps(
+        &self,
+        owner: Option<u32>,
+        on: Option<u32>,
+        acquire: impl Fn(&'static Lock),
+    ) -> String {
+        let lock: &'static Lock = Box::leak(Box::new(Lock::UNLOCKED));
+        self.runs_on.set(owner);
+        lock.acquire(self);
+        self.owned.set(Some(lock));
+        self.runs_on.set(on);
+        self.steps.take();
+        acquire(lock);
+        // SAFETY: it was acquired just now.
+        unsafe { lock.release(self) };
+        let steps = self.steps.take();
+        let end = steps.find('s').expect("it has slept");
+        steps[..=end].to_owned()
     }
 }
 
-type TestThreads = Threads<qspin::events::NoEvents, Unhinted, Ticking>;
+const TUNING: Tuning = Tuning {
+    mutex_looks: 2,
+    mutex_yields: 3,
+    mutex_here_yields: 4,
+    mutex_notified_looks: 5,
+    mutex_heir_yields: 6,
+    rotate_turns: 1 << 24,
+    ..Tuning::DEFAULT
+};
 
-/// How often a waiter looks again before it sleeps, if a yield takes so many ns.
-fn looks(yield_ns: u64) -> u32 {
-    let p = TestThreads::NEW;
-    TIME.with(|time| time.set((1, yield_ns)));
-    let mut patience = Patience::new(&p);
-    let mut looks = 0;
-    while !patience.is_over() {
-        patience.wait(&p);
-        looks += 1;
+impl Platform for Seen {
+    type Word = AtomicU32;
+    type Address = AtomicUsize;
+    type Events = NoEvents;
+    fn events(&self) -> &NoEvents {
+        &NoEvents
     }
-    looks
+    fn tuning(&self) -> &Tuning {
+        &TUNING
+    }
+    fn cpu(&self) -> Option<CpuId> {
+        THREADS.cpu()
+    }
+    fn node(&self, id: NodeId) -> &Node<AtomicU32> {
+        THREADS.node(id)
+    }
+    fn wait_until(&self, word: &AtomicU32, until: Until, budget: Budget, order: Ordering) -> u32 {
+        THREADS.wait_until(word, until, budget, order)
+    }
+    fn runs_on(&self) -> Option<u32> {
+        self.runs_on.get()
+    }
+    fn relax(&self, _: u32) {
+        self.step('p');
+        if let Some(lock) = self.comes.take() {
+            self.step('(');
+            // Long enough for all of its patience: it sleeps until its time is over.
+            assert!(!lock.acquire_until(self, 1));
+            self.step(')');
+        }
+    }
+    fn yield_cpu(&self) {
+        self.step('y');
+    }
+    fn now_ns(&self) -> u64 {
+        self.now.get()
+    }
+    fn fence(&self, order: Ordering) {
+        THREADS.fence(order);
+    }
+    fn halt(&self, _: NodeId) {
+        self.step('s');
+        if let Some(lock) = self.owned.take() {
+            // SAFETY: the test has acquired it for this.
+            unsafe { lock.release(self) };
+        }
+    }
+    fn kick(&self, _: NodeId) {}
+    fn hash(&self) -> &[Bucket<AtomicU32, AtomicUsize>] {
+        &[]
+    }
 }
 
-/// Forgets what the thread that had this number has found out.
-fn begin_anew() {
-    // A thread that has a number.
-    assert!(TestThreads::NEW.cpu().is_some());
-    let waits = (0..).take_while(|_| looks(0) == Tuning::DEFAULT.mutex_looks).count();
-    assert!(waits <= Tuning::DEFAULT.mutex_crowded_waits as usize);
+impl SleepPlatform for Seen {
+    fn hints(&self) -> &[AtomicU32] {
+        &self.hints
+    }
+    fn buckets(&self) -> &[SleepBucket<AtomicU32>] {
+        &self.buckets
+    }
+    fn sleeper(&self, id: NodeId) -> &Sleeper<AtomicU32, AtomicUsize> {
+        THREADS.sleeper(id)
+    }
+    fn token(&self) -> u32 {
+        THREADS.token()
+    }
+    fn asymmetric(&self) -> bool {
+        false
+    }
+    fn light_barrier(&self, order: Ordering) {
+        THREADS.light_barrier(order);
+    }
+    fn heavy_barrier(&self, order: Ordering) {
+        THREADS.heavy_barrier(order);
+    }
+    fn halt_until(&self, _: NodeId, _: u64) {
+        self.step('z');
+        self.now.set(1);
+    }
+    fn wait_briefly(&self, word: &AtomicU32, until: Until, rounds: u32) -> bool {
+        THREADS.wait_briefly(word, until, rounds)
+    }
+    fn doze(&self) {}
+}
+
+const SOMEWHERE: Option<u32> = Some(3);
+const ELSEWHERE: Option<u32> = Some(4);
+
+#[test]
+fn who_waits_alone_looks_then_yields_then_sleeps() {
+    let p = Seen::new();
+    let all = "pppypypys";
+    for (owner, on) in [(None, None), (None, SOMEWHERE), (SOMEWHERE, None), (SOMEWHERE, ELSEWHERE)]
+    {
+        assert_eq!(
+            p.steps(owner, on, |lock| lock.acquire(&p)),
+            all,
+            "owner on {owner:?}, waiter on {on:?}"
+        );
+    }
+    // CPU 3 and CPU 4 are told apart; so are 0 and one that is not known.
+    assert_eq!(p.steps(None, Some(0), |lock| lock.acquire(&p)), all);
+    assert_eq!(p.steps(Some(0), None, |lock| lock.acquire(&p)), all);
 }
 
 #[test]
-fn a_long_yield_is_the_last_for_a_while() {
-    let Tuning { mutex_looks, mutex_yields, mutex_crowded_waits, .. } = Tuning::DEFAULT;
-    let long = u64::from(Tuning::DEFAULT.mutex_yield_us) * 1000;
-    begin_anew();
-    assert_eq!(looks(long - 1), mutex_looks + mutex_yields, "nobody needs the CPU");
-    assert_eq!(looks(long), mutex_looks + 1, "the yield was long");
-    for wait in 0..mutex_crowded_waits {
-        assert_eq!(looks(0), mutex_looks, "wait {wait} after it");
+fn who_keeps_the_owner_from_running_gives_way_at_once() {
+    let p = Seen::new();
+    for cpu in [0, 1, 127, 128, 4095] {
+        assert_eq!(p.steps(Some(cpu), Some(cpu), |lock| lock.acquire(&p)), "yyyys", "CPU {cpu}");
     }
-    assert_eq!(looks(0), mutex_looks + mutex_yields, "it tries again");
-    // Nobody else is concerned.
-    assert_eq!(looks(long), mutex_looks + 1);
-    std::thread::spawn(move || {
-        begin_anew();
-        assert_eq!(looks(0), mutex_looks + mutex_yields);
-    })
-    .join()
-    .unwrap();
-    assert_eq!(looks(0), mutex_looks);
 }
 
 #[test]
-fn who_has_none_sleeps_at_once() {
+fn who_waits_beside_another_does_not_yield() {
+    let p = Seen::new();
+    static OTHER: Lock = Lock::UNLOCKED;
+    OTHER.acquire(&p);
+    // The first marks itself as awake and pauses; then the second comes.
+    p.comes.set(Some(&OTHER));
+    p.now.set(0);
+    assert!(!OTHER.acquire_until(&p, 1));
+    let steps = p.steps.take();
+    assert!(steps.starts_with("p(ppz"), "{steps}");
+    // SAFETY: acquired above.
+    unsafe { OTHER.release(&p) };
+}
+
+#[test]
+fn who_was_notified_looks_a_few_times_and_sleeps() {
+    let p = Seen::new();
+    assert_eq!(p.steps(None, None, |lock| lock.acquire_notified(&p)), "ppppps");
+    assert_eq!(p.steps(SOMEWHERE, SOMEWHERE, |lock| lock.acquire_notified(&p)), "s");
+}
+
+#[test]
+fn who_is_the_heir_stays_awake_for_long_and_who_has_no_patience_sleeps() {
+    let p = Seen::new();
+    for owner_is_here in [false, true] {
+        let mut heir = Patience::of_heir(&p);
+        let mut yields = 0;
+        while !heir.is_over() {
+            heir.wait(&p, owner_is_here);
+            yields += 1;
+        }
+        // Where the owner is here, the last wait ends the patience and yields no more.
+        assert_eq!(yields, TUNING.mutex_heir_yields + u32::from(owner_is_here));
+    }
     assert!(Patience::none().is_over());
     assert!(!Patience::none().only_looks());
 }
