@@ -147,6 +147,35 @@ fn parts_that_are_no_whole_are_refused() {
     refused(here, &["report", "merge", first, second, third, "--out", second], &["replace"]);
 }
 
+/// Who reads a number and writes it again must write the same: a reader that is off by the last digit
+/// writes 0.4545454545454546 here.
+#[test]
+fn figures_that_have_no_short_form_come_through_digit_by_digit() {
+    let directory = at_work();
+    let here = directory.path();
+    let hypervisor = r#"
+[hypervisor]
+switch = 500
+halt = 700
+kick = 900
+wake = 2000
+yield = 600
+latency = 60000
+least_slice = 10000
+wake_granularity = 5000
+quota = 5e4
+period = 11e4
+"#;
+    let scenario = SCENARIO.replace("hypervisor = \"linux-bare-metal\"\n", "") + hypervisor;
+    fs::write(here.join("it.toml"), scenario).unwrap();
+    well(here, &WHOLE);
+    let whole = fs::read_to_string(here.join("whole.jsonl")).unwrap();
+    assert!(whole.contains("\"quota_cpus\":0.45454545454545453,"), "{whole}");
+    let (first, second) = (part(here, 1, 2), part(here, 2, 2));
+    well(here, &["report", "merge", &first, &second, "--out", "merged.jsonl"]);
+    assert_eq!(fs::read_to_string(here.join("merged.jsonl")).unwrap(), whole);
+}
+
 #[test]
 fn where_the_machine_lies_decides_nothing() {
     let directory = at_work();

@@ -18,7 +18,7 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
 use qspin_core::events::{Event, Events};
-use qspin_core::node::{LEVELS, Node, NodeId};
+use qspin_core::node::{Node, NodeId};
 use qspin_core::platform::{AtomicAddress, AtomicWord, Budget, CpuId, Platform, Until};
 use qspin_core::tuning::Tuning;
 use qspin_core::waiting::Bucket;
@@ -137,9 +137,11 @@ pub struct SimPlatform {
     cpu: CpuId,
 }
 
-/// The node that a number names. A lock asks only for nodes that there are.
+/// The node that a number names. A lock asks only for nodes that there are; and who is never interrupted waits
+/// for one lock at a time, in the first of its CPU's nodes.
 fn place_of(node: NodeId) -> usize {
-    (node.cpu().number() * LEVELS + node.level()) as usize
+    assert!(node.level() == 0, "a simulated CPU waits for two locks at once");
+    node.cpu().number() as usize
 }
 
 impl SimPlatform {

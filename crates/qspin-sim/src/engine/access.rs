@@ -126,9 +126,9 @@ impl World {
         let prefetches = state.prices.store_prefetch;
         let it = &mut state.strands[me];
         it.clock += price;
-        let asked = it.stores.iter().any(|store| store.requested && store.word / WORDS == line);
+        let asked = it.stores.iter().any(|store| store.requested && store.line() == line);
         let requested = !asked && (prefetches || it.stores.is_empty());
-        it.stores.push_back(Store { word, value, core, requested });
+        it.stores.push_back(Store { word: word as u32, value, core, requested });
         if requested {
             let client = Client::Store { strand: me as u32 };
             state.request(line, Request { core, owns: true, client });
@@ -186,12 +186,12 @@ impl State {
     /// its buffer to be empty.
     pub(crate) fn stored(&mut self, strand: usize, line: usize) -> Option<usize> {
         for store in &mut self.strands[strand].stores {
-            if store.word / WORDS == line {
+            if store.line() == line {
                 store.requested = false;
             }
         }
         while let Some(&store) = self.strands[strand].stores.front() {
-            let line = store.word / WORDS;
+            let line = store.line();
             if !self.lines[line].is_owned_by(store.core) {
                 if !store.requested {
                     self.strands[strand].stores[0].requested = true;
@@ -201,7 +201,7 @@ impl State {
                 return None;
             }
             self.strands[strand].stores.pop_front();
-            self.write(store.word, store.value, store.core);
+            self.write(store.word as usize, store.value, store.core);
         }
         (self.strands[strand].wait == Wait::Drain).then(|| self.transferred(strand))
     }

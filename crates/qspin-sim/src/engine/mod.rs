@@ -19,6 +19,7 @@
 //! other.
 
 mod access;
+mod audit;
 mod digest;
 mod progress;
 mod queue;
@@ -30,6 +31,8 @@ mod world;
 
 pub use random::Random;
 
+#[cfg(test)]
+pub(crate) use audit::{Bug, planted};
 pub(crate) use digest::Happened;
 pub(crate) use queue::What;
 pub(crate) use state::State;

@@ -1,7 +1,5 @@
 //! The state of a simulation, and what each event does to it.
 
-use qspin_core::node::LEVELS;
-
 use super::digest::{Digest, Happened};
 use super::progress::Progress;
 use super::queue::{Queue, What};
@@ -24,6 +22,7 @@ pub(crate) struct State {
     pub(crate) distances: Distances,
     memory: Memory,
     pub(crate) prices: Prices,
+    /// By number, up to the last that was used.
     pub(crate) lines: Vec<Line>,
     /// What each word holds, by place.
     pub(crate) values: Vec<u32>,
@@ -50,8 +49,6 @@ impl State {
     pub(crate) fn new(scenario: &Scenario, locks: usize, memory: &Memory, seed: u64) -> Self {
         let words = memory.words();
         let cpus = scenario.cpus as usize;
-        let mut lines = Vec::new();
-        lines.resize_with(words / WORDS, Line::default);
         let mut state = Self {
             now: 0,
             queue: Queue::default(),
@@ -61,7 +58,7 @@ impl State {
             memory: memory.clone(),
             distances: scenario.machine.distances(),
             prices: scenario.machine.prices(),
-            lines,
+            lines: Vec::new(),
             values: vec![0; words],
             strands: (1..=cpus as u64).map(|cpu| Strand::new(Random::part(seed, cpu))).collect(),
             current: 0,
@@ -185,10 +182,7 @@ impl State {
         match region {
             0 => format!("lock {number} (byte {byte})"),
             1 => format!("data line {number} (byte {byte})"),
-            2 => {
-                let (cpu, level) = (number / LEVELS as usize, number % LEVELS as usize);
-                format!("node {level} of CPU {cpu} (byte {byte})")
-            }
+            2 => format!("the node of CPU {number} (byte {byte})"),
             _ => format!("line {number} of the table of halted waiters (byte {byte})"),
         }
     }
@@ -201,7 +195,11 @@ impl State {
     /// The value at a place. `first` is what a word there was made with.
     #[inline]
     pub(crate) fn value(&mut self, word: usize, first: u32) -> u32 {
-        let (used, bit) = (&mut self.lines[word / WORDS].used, 1 << (word % WORDS));
+        let line = word / WORDS;
+        if line >= self.lines.len() {
+            self.lines.resize_with(line + 1, Line::default);
+        }
+        let (used, bit) = (&mut self.lines[line].used, 1 << (word % WORDS));
         if *used & bit == 0 {
             *used |= bit;
             self.values[word] = first;

@@ -6,6 +6,7 @@ use qspin_core::node::LEVELS;
 use qspin_core::platform::Until;
 
 use super::{Random, Time};
+use crate::machine::WORDS;
 
 /// On whose behalf a line is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,12 +56,19 @@ pub(crate) enum Pending {
 /// A store that others do not see yet.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Store {
-    pub(crate) word: usize,
+    /// Half as wide as other places: every simulated CPU has room for some stores.
+    pub(crate) word: u32,
     pub(crate) value: u32,
     /// The core in whose buffer it is.
     pub(crate) core: u16,
     /// Its line has been asked for.
     pub(crate) requested: bool,
+}
+
+impl Store {
+    pub(crate) fn line(self) -> usize {
+        self.word as usize / WORDS
+    }
 }
 
 /// A word that a strand watches.
@@ -166,6 +174,6 @@ impl Strand {
         if self.stores.is_empty() {
             return None;
         }
-        self.stores.iter().rev().find(|store| store.word == word).map(|store| store.value)
+        self.stores.iter().rev().find(|store| store.word as usize == word).map(|store| store.value)
     }
 }

@@ -27,6 +27,7 @@ pub(crate) struct World {
     pub(crate) state: RefCell<State>,
     pub(crate) tuning: Tuning,
     pub(crate) events: SimEvents,
+    /// Each CPU's first.
     pub(crate) nodes: Box<[Node<SimWord>]>,
     pub(crate) hash: Box<[Bucket<SimWord, SimAddress>]>,
     pub(crate) memory: Memory,
@@ -73,8 +74,10 @@ impl World {
         seed: u64,
     ) -> Self {
         let cpus = scenario.cpus as usize;
-        let nodes: Box<[_]> = (0..cpus * LEVELS as usize).map(|_| Node::new()).collect();
-        let buckets = nodes.len().div_ceil(Bucket::<(), ()>::ENTRIES).next_power_of_two();
+        // One nesting level is all that is used; the table is as large as a real machine's, which has all.
+        let nodes: Box<[_]> = (0..cpus).map(|_| Node::new()).collect();
+        let waiters = cpus * LEVELS as usize;
+        let buckets = waiters.div_ceil(Bucket::<(), ()>::ENTRIES).next_power_of_two();
         let hash: Box<[_]> = (0..buckets).map(|_| Bucket::new()).collect();
         memory.add(&nodes);
         memory.add(&hash);
@@ -114,7 +117,7 @@ impl World {
     /// Runs `body` on every simulated CPU, until all have returned.
     pub(crate) fn run(self: &Rc<Self>, body: &Rc<impl Fn(u32) + 'static>) -> Result<(), Failure> {
         let stage = Stage::set(self);
-        let mut fibers = Vec::new();
+        let mut fibers = Vec::with_capacity(self.yielders.len());
         for cpu in 0..self.yielders.len() {
             let stack = DefaultStack::new(STACK_BYTES).map_err(|error| {
                 Failure::Host(format!("no stack for simulated CPU {cpu}: {error}"))

@@ -26,13 +26,20 @@ pub(super) enum Standing {
     Gone,
 }
 
+/// Where a task may run.
+#[derive(Debug, Clone)]
+pub(super) enum Allowed {
+    Everywhere,
+    On(u16),
+    OnThese(Vec<u16>),
+}
+
 /// A CPU of the guest, or a hog.
 #[derive(Debug, Clone)]
 pub(super) struct Task {
     pub(super) standing: Standing,
     pub(super) processor: u16,
-    /// Where it may run; everywhere if empty.
-    pub(super) allowed: Vec<u16>,
+    pub(super) allowed: Allowed,
     /// The time it has had, as the scheduler sees it.
     pub(super) had: Time,
     /// Since when it is where it is.
@@ -92,9 +99,11 @@ impl Schedule {
             standing: Standing::Ready,
             processor: place as u16,
             allowed: match pinning {
-                Pinning::Own => vec![place as u16],
-                Pinning::Any => Vec::new(),
-                Pinning::To(processors) => processors.iter().map(|&one| one as u16).collect(),
+                Pinning::Own => Allowed::On(place as u16),
+                Pinning::Any => Allowed::Everywhere,
+                Pinning::To(processors) => {
+                    Allowed::OnThese(processors.iter().map(|&one| one as u16).collect())
+                }
             },
             had: 0,
             since: 0,
@@ -159,8 +168,12 @@ impl Schedule {
     }
 
     pub(super) fn may_run(&self, task: u32, processor: usize) -> bool {
-        let allowed = &self.tasks[task as usize].allowed;
-        allowed.is_empty() || allowed.contains(&(processor as u16))
+        match &self.tasks[task as usize].allowed {
+            Allowed::Everywhere => true,
+            Allowed::On(one) => usize::from(*one) == processor,
+            // Nowhere is everywhere.
+            Allowed::OnThese(these) => these.is_empty() || these.contains(&(processor as u16)),
+        }
     }
 
     /// The time that the task on a processor has had by `now`.

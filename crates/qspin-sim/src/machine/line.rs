@@ -7,60 +7,65 @@
 
 use super::Request;
 
-/// A set of cores. Up to 128 cost no allocation, and none of the steps for more.
+/// Cores of one block of the machine.
+const BLOCK: u16 = 128;
+
+/// A set of cores: blocks that have any, one of them without an allocation. Most lines are at few cores of
+/// one block, and most machines have but one.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cores {
-    low: u128,
-    high: Vec<u128>,
+    bits: u128,
+    block: u16,
+    /// Other blocks, and what is in them, in order.
+    others: Vec<(u16, u128)>,
 }
 
 impl Cores {
     #[inline]
     pub(crate) fn contains(&self, core: u16) -> bool {
-        let bit = 1 << (core % 128);
-        if core < 128 {
-            return self.low & bit != 0;
+        let (block, bit) = (core / BLOCK, 1 << (core % BLOCK));
+        if block == self.block {
+            return self.bits & bit != 0;
         }
-        self.high.get(usize::from(core / 128) - 1).is_some_and(|bits| bits & bit != 0)
+        self.others.iter().any(|other| other.0 == block && other.1 & bit != 0)
     }
 
     #[inline]
     pub(crate) fn insert(&mut self, core: u16) {
-        let bit = 1 << (core % 128);
-        if core < 128 {
-            self.low |= bit;
+        let (block, bit) = (core / BLOCK, 1 << (core % BLOCK));
+        if block == self.block {
+            self.bits |= bit;
             return;
         }
-        let place = usize::from(core / 128);
-        if self.high.len() < place {
-            self.high.resize(place, 0);
+        match self.others.binary_search_by_key(&block, |other| other.0) {
+            Ok(place) => self.others[place].1 |= bit,
+            Err(place) => self.others.insert(place, (block, bit)),
         }
-        self.high[place - 1] |= bit;
     }
 
     /// Only this one.
     #[inline]
     pub(crate) fn become_only(&mut self, core: u16) {
-        self.low = 0;
-        for word in &mut self.high {
-            *word = 0;
-        }
-        self.insert(core);
+        self.others.clear();
+        self.block = core / BLOCK;
+        self.bits = 1 << (core % BLOCK);
     }
 
     /// Every core of the set, in order.
     #[inline]
     pub(crate) fn iter(&self) -> impl Iterator<Item = u16> + '_ {
-        let mut rest = self.low;
-        let mut place = 0;
-        std::iter::from_fn(move || {
-            while rest == 0 {
-                rest = *self.high.get(place)?;
-                place += 1;
-            }
-            let bit = rest.trailing_zeros();
-            rest &= rest - 1;
-            Some((place * 128) as u16 + bit as u16)
+        let split = self.others.partition_point(|other| other.0 < self.block);
+        let (before, after) = self.others.split_at(split);
+        let own = std::iter::once((self.block, self.bits));
+        let blocks = before.iter().copied().chain(own).chain(after.iter().copied());
+        blocks.flat_map(|(block, mut rest)| {
+            std::iter::from_fn(move || {
+                (rest != 0).then(|| {
+                    let bit = rest.trailing_zeros() as u16;
+                    rest &= rest - 1;
+                    block * BLOCK + bit
+                })
+            })
         })
     }
 }
@@ -107,6 +112,11 @@ impl Line {
     #[inline]
     pub(crate) fn give_to(&mut self, core: u16) {
         self.owner = Some(core);
+        #[cfg(test)]
+        if crate::engine::planted(crate::engine::Bug::CopiesStay) {
+            self.sharers.insert(core);
+            return;
+        }
         self.sharers.become_only(core);
     }
 
@@ -145,8 +155,17 @@ mod tests {
             assert!(cores.contains(core));
         }
         assert_eq!(cores.iter().collect::<Vec<_>>(), members);
-        cores.become_only(65);
-        assert_eq!(cores.iter().collect::<Vec<_>>(), [65]);
+        for only in [1000, 65] {
+            cores.become_only(only);
+            assert_eq!(cores.iter().collect::<Vec<_>>(), [only]);
+            assert!(cores.contains(only) && !cores.contains(1024));
+        }
+        // The block that costs nothing lies between two others.
+        cores.become_only(300);
+        for core in [5, 2000, 301] {
+            cores.insert(core);
+        }
+        assert_eq!(cores.iter().collect::<Vec<_>>(), [5, 300, 301, 2000]);
     }
 
     #[test]
