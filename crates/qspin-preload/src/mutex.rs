@@ -22,8 +22,7 @@ use libc::{c_int, pthread_mutex_t, pthread_mutexattr_t, timespec};
 
 use crate::deadline::Deadline;
 use crate::libc_locks as real;
-use crate::served::Words;
-use crate::served::{self, Mode};
+use crate::served::{self, Mode, Words};
 use crate::statistics::{self, LeftToLibc, MEASURED, Wait};
 use crate::{generation, thread};
 
