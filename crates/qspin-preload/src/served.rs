@@ -291,6 +291,11 @@ pub(crate) fn name() -> &'static str {
     Choice::ALL[CHOICE.load(Relaxed) as usize].1
 }
 
+/// Whether the lock orders its waiters by where they run: then the crate `qspin` reads that when it is loaded.
+pub(crate) fn asks_where_cpus_are() -> bool {
+    name().starts_with("cna")
+}
+
 /// Waits for the lock.
 #[cold]
 #[inline(never)]

@@ -104,6 +104,11 @@ unsafe extern "C" fn at_load(_: c_int, _: *const *const c_char, environment: *co
     if let Some(lock) = lock {
         served::choose(lock.to_bytes());
     }
+    // L7.
+    qspin::platform::be_silent();
+    if !served::asks_where_cpus_are() {
+        qspin::select::leave_undecided();
+    }
     tune(tunables.map_or(b"", CStr::to_bytes));
     let counts = counts.is_some_and(|value| value.to_bytes() == b"1");
     if counts {
@@ -118,8 +123,9 @@ extern "C" fn at_end() {
     statistics::end();
 }
 
+/// Before those of the libraries that are part of this one, which have no number.
 #[used]
-#[unsafe(link_section = ".init_array")]
+#[unsafe(link_section = ".init_array.00100")]
 static AT_LOAD: unsafe extern "C" fn(c_int, *const *const c_char, *const *const c_char) = at_load;
 
 #[used]

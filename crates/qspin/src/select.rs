@@ -51,6 +51,8 @@ mod quota;
 mod rules;
 
 use std::env::var_os;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 use crate::platform::topology::{self, Topology};
 
@@ -110,8 +112,22 @@ pub fn is_fixed() -> bool {
     decided::current().1
 }
 
+/// Whether nothing is to be decided when the program is loaded.
+static LEFT_UNDECIDED: AtomicBool = AtomicBool::new(false);
+
+/// Nothing is decided when the program is loaded, and neither the machine nor the environment looked at: a chosen
+/// lock is then [`FALLBACK`], and there is one node. For a library that uses this one and is loaded into programs
+/// that have not asked for it; to be called by a function in its `.init_array` with a number (`.init_array.00100`),
+/// which comes before this library's own.
+pub fn leave_undecided() {
+    LEFT_UNDECIDED.store(true, Relaxed);
+}
+
 /// Decides when the program is loaded.
 extern "C" fn at_load() {
+    if LEFT_UNDECIDED.load(Relaxed) {
+        return;
+    }
     let mut problems = Vec::new();
     let hints = environment(&mut problems);
     let described = var_os(topology::VARIABLE).filter(|_| hints::environment_counts());

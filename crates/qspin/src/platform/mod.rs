@@ -33,6 +33,7 @@ use qspin_core::waiting::Bucket;
 
 use self::clock::{Clock, Monotonic};
 use self::holder::{Hint, Unhinted};
+pub use self::syscall::be_silent;
 pub(crate) use self::syscall::say_unless_blocked;
 use crate::events::NoEvents;
 

@@ -5,6 +5,8 @@
 //!   its look at `errno`, in a signal handler for instance.
 
 use core::arch::asm;
+use core::sync::atomic::AtomicBool;
+use core::sync::atomic::Ordering::Relaxed;
 
 /// Makes a system call with up to six arguments; what it returns is a result, or an error number
 /// negated (E1).
@@ -35,9 +37,20 @@ pub unsafe fn syscall<const N: usize>(number: i64, arguments: [u64; N]) -> i64 {
     result
 }
 
+/// Whether nothing is to be said.
+static SILENT: AtomicBool = AtomicBool::new(false);
+
+/// From now on this library says nothing on stderr. For one that was loaded into a program that has not asked for it.
+pub fn be_silent() {
+    SILENT.store(true, Relaxed);
+}
+
 /// Writes a line to stderr if nobody has to be waited for; otherwise it stays unsaid.
 /// Async-signal-safe.
 pub(crate) fn say_unless_blocked(line: &[u8]) {
+    if SILENT.load(Relaxed) {
+        return;
+    }
     let mut stderr = libc::pollfd { fd: libc::STDERR_FILENO, events: libc::POLLOUT, revents: 0 };
     // SAFETY: one valid `pollfd`, and a timeout of 0.
     let ready = unsafe { syscall(libc::SYS_poll, [&raw mut stderr as u64, 1, 0, 0, 0]) };
