@@ -8,17 +8,23 @@
 #   sbatch examples/sweep/slurm-array.sh scenarios/evidence/kick-ahead.toml 16 parts --seeds 10
 #   qspin report merge parts/*.jsonl --out whole.jsonl     # when all tasks are done
 #
+# The published tables likewise, one by its name or `--all` of them, with the options of qspin reproduce:
+#
+#   sbatch examples/sweep/slurm-array.sh --all 16 parts
+#   qspin report merge parts/*.jsonl --out whole.json      # what qspin reproduce --all --json prints
+#
 # The array must have as many tasks as the second argument says. A part that is there already is left as it
 # is, so submitting the same again, or some numbers of it (--array=7), does what is missing. The merge
 # refuses parts that are missing, twice there, or of something else.
 set -euo pipefail
 
 if [ $# -lt 3 ]; then
-    echo "usage: slurm-array.sh SCENARIO.toml PARTS FOLDER [OPTION of qspin simulate]…" >&2
+    echo "usage: slurm-array.sh SCENARIO.toml|TABLE|--all PARTS FOLDER [OPTION of qspin simulate or reproduce]…" >&2
     exit 2
 fi
 scenario=$1 parts=$2 folder=$3
 shift 3
+case $scenario in *.toml) command=simulate ;; *) command=reproduce ;; esac
 if [ -z "${SLURM_ARRAY_TASK_ID:-}" ]; then
     echo "slurm-array.sh: there is no SLURM_ARRAY_TASK_ID; submit it by sbatch, as an array" >&2
     exit 2
@@ -31,5 +37,5 @@ if [ -e "$part" ]; then
 fi
 # A task that is cancelled leaves what it has finished; only a whole part gets the name of one.
 trap 'rm -f "$part.unfinished"' EXIT
-"${QSPIN:-qspin}" simulate "$scenario" "$@" --shard "$SLURM_ARRAY_TASK_ID/$parts" --out "$part.unfinished"
+"${QSPIN:-qspin}" "$command" "$scenario" "$@" --shard "$SLURM_ARRAY_TASK_ID/$parts" --out "$part.unfinished"
 mv "$part.unfinished" "$part"

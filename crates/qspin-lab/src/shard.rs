@@ -6,10 +6,10 @@
 //! * **P2** The machine row of a part is that of the whole, but for the field `shard`. So the parts of one
 //!   plan, and nothing else, have equal machine rows.
 
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 
 use anyhow::Context;
-use qspin_sim::plan::Cell;
+use qspin_sim::Scenario;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
@@ -38,6 +38,9 @@ pub struct Shard {
 }
 
 impl Part {
+    /// Everything.
+    pub const WHOLE: Self = Self { number: 1, of: 1 };
+
     /// A part as in `2/3`.
     ///
     /// # Errors
@@ -67,19 +70,28 @@ impl Part {
 }
 
 impl Shard {
-    /// The part of a plan with these cells, of so many runs each.
+    /// The part of a plan with these cells, of so many runs each: what each is called, and what is simulated
+    /// for it.
     ///
     /// # Errors
     ///
     /// When a figure of the plan is no number.
-    pub fn new(part: Part, cells: &[Cell], seeds: u32) -> Result<Self, Failure> {
-        let mut text = format!("{seeds} runs of");
-        for Cell { variant, load, scenario } in cells {
-            let scenario = serde_json::to_string(scenario).context("a scenario is no JSON")?;
-            let _ = write!(text, "\n{variant:?} {load:?} {scenario}");
+    pub fn new<'a>(
+        part: Part,
+        cells: impl IntoIterator<Item = (impl Display, &'a [Scenario])>,
+        seeds: u32,
+    ) -> Result<Self, Failure> {
+        let (mut text, mut count) = (format!("{seeds} runs of"), 0);
+        for (name, scenarios) in cells {
+            let _ = write!(text, "\n{name}");
+            for scenario in scenarios {
+                let scenario = serde_json::to_string(scenario).context("a scenario is no JSON")?;
+                let _ = write!(text, " {scenario}");
+            }
+            count += 1;
         }
         let plan = format!("{:016x}", fnv(text.as_bytes()));
-        Ok(Self { number: part.number, of: part.of, cells: cells.len(), plan })
+        Ok(Self { number: part.number, of: part.of, cells: count, plan })
     }
 
     /// The numbers of its cells (P1).

@@ -272,3 +272,74 @@ fn gnu_parallel_makes_the_whole() {
     let left = fs::read_dir(here).unwrap().map(|it| it.unwrap().file_name().into_string().unwrap());
     assert!(left.into_iter().all(|name| !name.starts_with("bad.jsonl")));
 }
+
+/// Cells of several tables, one of which has fitted cells and one is stated in words.
+const TABLES: [&str; 4] = ["reproduce", "000-latencies", "004-single", "000-statistics"];
+
+#[test]
+fn parts_of_published_tables_become_what_is_printed_of_the_whole() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    let whole = well(here, &[&TABLES[..], &["--json"]].concat()).stdout;
+    assert!(String::from_utf8_lossy(&whole).contains("\"table\":\"004-single\""));
+    let [third, first, second] = ["third", "first", "second"];
+    let part = |number: &str, file: &str, more: &[&str]| {
+        well(here, &[&TABLES[..], &["--shard", number, "--out", file], more].concat());
+    };
+    for (number, file) in [("1/3", first), ("2/3", second), ("3/3", third)] {
+        part(number, file, &[]);
+    }
+    well(here, &["report", "merge", third, first, second, "--out", "merged.json"]);
+    assert!(fs::read(here.join("merged.json")).unwrap() == whole);
+
+    let refuse = |files: &[&str], said: &[&str]| {
+        refused(here, &[&["report", "merge", "--out", "m.json"][..], files].concat(), said);
+    };
+    refuse(&[first, third], &["part 2/3 is missing", "reproduce --shard 2/3"]);
+    // Another seed; other constants.
+    part("2/3", "other.part", &["--seed", "2"]);
+    refuse(&[first, "other.part", third], &["different sweeps"]);
+    fs::write(here.join("none.toml"), "").unwrap();
+    part("2/3", "other.part", &["--constants", "none.toml"]);
+    refuse(&[first, "other.part", third], &["different sweeps"]);
+    let text = fs::read_to_string(here.join(second)).unwrap();
+    let write = |text: &str| fs::write(here.join("other.part"), text).unwrap();
+    let (head, lines) = text.split_once('\n').unwrap();
+    let mut lines: Vec<&str> = lines.lines().collect();
+    write(&format!("{head}\n{}\n", lines[1..].join("\n")));
+    refuse(&[first, "other.part", third], &["2/3", "reproduce --shard 2/3 again"]);
+    lines.swap(0, 1);
+    write(&format!("{head}\n{}\n", lines.join("\n")));
+    refuse(&[first, "other.part", third], &["belongs"]);
+    // All parts of one plan, but of one that this version does not have.
+    let plan = text.split("\"plan\":\"").nth(1).unwrap().split('"').next().unwrap();
+    for (number, file) in [first, second, third].into_iter().enumerate() {
+        let text = fs::read_to_string(here.join(file)).unwrap();
+        fs::write(here.join(format!("old{number}")), text.replace(plan, "0")).unwrap();
+    }
+    refuse(&["old0", "old1", "old2"], &["another version"]);
+}
+
+#[test]
+fn parts_of_published_tables_ask_for_a_file_and_for_tables() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    let shard = ["--shard", "1/2"];
+    refused(here, &[&TABLES[..], &shard].concat(), &["--out"]);
+    refused(here, &[&TABLES[..], &["--out", "x"]].concat(), &["--shard"]);
+    refused(here, &["reproduce", "--shard", "1/2", "--out", "x"], &["which tables"]);
+    refused(here, &[&TABLES[..], &shard, &["--out", "x", "--json"]].concat(), &["--json"]);
+    refused(here, &[&TABLES[..], &["--out", "x", "--shard", "3/2"]].concat(), &["I/N"]);
+}
+
+#[test]
+fn the_job_array_reproduces_published_tables_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    let array = ["004-single", "2", "."];
+    for id in ["1", "2"] {
+        script("slurm-array.sh", here, &array).env("SLURM_ARRAY_TASK_ID", id).unwrap();
+    }
+    let merged = well(here, &["report", "merge", "1.jsonl", "2.jsonl"]).stdout;
+    assert!(merged == well(here, &["reproduce", "004-single", "--json"]).stdout);
+}

@@ -35,7 +35,7 @@ pub struct Args {
 /// What `qspin report` can do with rows beside reporting on them.
 #[derive(Debug, clap::Subcommand)]
 enum Instead {
-    /// Put the parts of a sweep together, as `qspin simulate --shard` made them.
+    /// Put the parts of a sweep together, as `qspin simulate --shard` or `qspin reproduce --shard` made them.
     Merge(merge::Args),
 }
 

@@ -1,6 +1,7 @@
 //! `qspin reproduce`: simulates the published tables, and says how far off that is.
 
 mod page;
+pub(in crate::command) mod parts;
 mod show;
 
 use std::fs;
@@ -14,6 +15,7 @@ use qspin_sim::published::{self, Table};
 use qspin_sim::reproduce::{
     CellPlan, Constants, TABLES, Verdict, cells, judge, study_of, value_of,
 };
+use qspin_sim::{Failure as Failed, Outcome};
 use serde::Serialize;
 
 use crate::bench::interrupt::Interrupt;
@@ -21,6 +23,7 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::quantity::parse_seed;
 use crate::row::SCHEMA;
+use crate::shard::Part;
 
 /// Simulate the published tables, and say how far off that is.
 #[derive(Debug, clap::Args)]
@@ -44,6 +47,14 @@ pub struct Args {
     /// File for a page that shows the same.
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
+    /// Part I of N of the cells, for one of several computers; `qspin report merge` puts the parts
+    /// together.
+    #[arg(long, value_name = "I/N", allow_hyphen_values = true, value_parser = Part::parse,
+          requires = "out", conflicts_with_all = ["json", "report"])]
+    shard: Option<Part>,
+    /// File for the part.
+    #[arg(long, value_name = "PART.jsonl", requires = "shard")]
+    out: Option<PathBuf>,
 }
 
 fn parse_table(text: &str) -> Result<&'static str, String> {
@@ -60,6 +71,9 @@ fn parse_table(text: &str) -> Result<&'static str, String> {
 /// The exit code of an interrupted run, as shells have it for SIGINT.
 const INTERRUPTED: u8 = 130;
 
+/// What the rows of a part are called.
+const KIND: &str = "reproduce";
+
 #[derive(Debug, Serialize)]
 struct Report {
     schema: u32,
@@ -69,6 +83,45 @@ struct Report {
     tables: Vec<Verdict>,
 }
 
+impl Report {
+    fn new(seed: u64, tables: Vec<Verdict>) -> Self {
+        Self { schema: SCHEMA, kind: "simulate", seed, tables }
+    }
+
+    fn to_json(&self) -> Result<String, Failure> {
+        Ok(serde_json::to_string(self).map_err(|error| anyhow!(error))? + "\n")
+    }
+}
+
+/// A table, and how each of its cells is simulated.
+struct Planned {
+    table: Table,
+    plans: Vec<CellPlan>,
+    /// What a figure to which the scale applies is multiplied with.
+    scale: f64,
+}
+
+/// The tables of these names.
+fn planned(names: &[&str], constants: &Constants) -> Result<Vec<Planned>, Failure> {
+    let mut tables = Vec::new();
+    for name in names {
+        let table = published::table(name).map_err(|error| anyhow!(error))?;
+        let plans = cells(&table, constants).map_err(|why| anyhow!("{name}: {why}"))?;
+        let scale = study_of(&table.name).map_or(1.0, |study| constants.scale(study.name));
+        tables.push(Planned { table, plans, scale });
+    }
+    Ok(tables)
+}
+
+/// All cells of these tables, in order.
+fn cells_of(tables: &[Planned]) -> impl Iterator<Item = (&Planned, &CellPlan)> {
+    tables.iter().flat_map(|it| it.plans.iter().map(move |plan| (it, plan)))
+}
+
+/// What the simulation of a cell gives, scale and all; it may have no such figure.
+#[derive(Debug, Clone, Copy)]
+struct Figure(Option<f64>);
+
 /// Simulates, judges, and shows.
 ///
 /// # Errors
@@ -76,7 +129,7 @@ struct Report {
 /// Wrong input; a lock that fails in the simulation.
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     if args.tables.is_empty() && !args.all {
-        if args.json || args.report.is_some() {
+        if args.json || args.report.is_some() || args.shard.is_some() {
             return Err(Failure::usage(format!(
                 "which tables? Give --all, or some of {}",
                 TABLES.join(", ")
@@ -87,17 +140,26 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     let constants = constants(args)?;
     let page = args.report.as_deref().map(Output::prepare).transpose()?;
-    let names = TABLES.iter().filter(|name| args.all || args.tables.contains(name));
-    let mut tables = Vec::new();
-    for name in names {
-        let table = published::table(name).map_err(|error| anyhow!(error))?;
-        let plans = cells(&table, &constants).map_err(|why| anyhow!("{name}: {why}"))?;
-        tables.push((table, plans));
-    }
+    let out = args.out.as_deref().map(Output::prepare).transpose()?;
+    let chosen = TABLES.into_iter().filter(|name| args.all || args.tables.contains(name));
+    let tables = planned(&chosen.collect::<Vec<_>>(), &constants)?;
+    let mut cells: Vec<_> = cells_of(&tables).collect();
     let interrupt = Interrupt::on_signals()?;
-    let verdicts = simulate(args, &tables, &constants, &interrupt)?;
+    if let Some((part, out)) = args.shard.zip(out) {
+        cells = part.of(cells);
+        let head = parts::Head::new(part, &tables, constants, args.seed)?;
+        let figures: Option<Vec<Figure>> =
+            simulate(&cells, args.seed, &interrupt).into_iter().collect();
+        let Some(figures) = figures else {
+            super::tell("interrupted: the part is not written");
+            return Ok(ExitCode::from(INTERRUPTED));
+        };
+        parts::write(out, &head, &cells, &figures)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let verdicts = verdicts(&tables, simulate(&cells, args.seed, &interrupt));
     let partial = verdicts.len() < tables.len();
-    let report = Report { schema: SCHEMA, kind: "simulate", seed: args.seed, tables: verdicts };
+    let report = Report::new(args.seed, verdicts);
     if partial {
         super::tell(
             "interrupted: what follows are the tables that were finished, and no page is written",
@@ -109,8 +171,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         super::tell(&format!("wrote {}", path.display()));
     }
     if args.json {
-        let json = serde_json::to_string(&report).map_err(|error| anyhow!(error))?;
-        super::say(&(json + "\n"))?;
+        super::say(&report.to_json()?)?;
     } else {
         super::say(&show::tables(&report.tables, &constants, args.seed))?;
     }
@@ -129,16 +190,14 @@ fn constants(args: &Args) -> Result<Constants, Failure> {
     Constants::from_toml(&text).map_err(|why| wrong(&why))
 }
 
-/// The verdicts of the tables whose every cell was simulated.
+/// The figures of these cells; of one that was not simulated to its end, nothing.
 fn simulate(
-    args: &Args,
-    tables: &[(Table, Vec<CellPlan>)],
-    constants: &Constants,
+    cells: &[(&Planned, &CellPlan)],
+    seed: u64,
     interrupt: &Interrupt,
-) -> Result<Vec<Verdict>, Failure> {
-    let plans = || tables.iter().flat_map(|(_, plans)| plans);
-    let jobs: Vec<Job> =
-        plans().flat_map(|plan| plan.scenarios.iter().map(|it| (it.clone(), args.seed))).collect();
+) -> Vec<Option<Figure>> {
+    let scenarios = cells.iter().flat_map(|(_, plan)| &plan.scenarios);
+    let jobs: Vec<Job> = scenarios.map(|it| (it.clone(), seed)).collect();
     let bar = ProgressBar::new(jobs.len() as u64);
     if let Ok(style) = ProgressStyle::with_template("{bar:20} {pos}/{len} SIMULATED {eta}") {
         bar.set_style(style);
@@ -153,34 +212,44 @@ fn simulate(
     );
     bar.finish_and_clear();
     let mut results = results.into_iter();
+    let of_cell = |&(planned, plan): &(&Planned, &CellPlan)| {
+        let ended: Vec<_> = results.by_ref().take(plan.scenarios.len()).flatten().collect();
+        (ended.len() == plan.scenarios.len()).then(|| figure(planned, plan, ended))
+    };
+    cells.iter().map(of_cell).collect()
+}
+
+/// What the runs of a cell give.
+fn figure(planned: &Planned, plan: &CellPlan, ended: Vec<Result<Outcome, Failed>>) -> Figure {
+    let table = &planned.table;
+    let value = match value_of(plan, ended) {
+        Ok(value) => value,
+        Err(failure) => {
+            // The cell has no figure; the others have.
+            super::tell(&format!(
+                "SIMULATED {}, {}: {}",
+                table.name,
+                table.row_name(&table.rows[plan.row]),
+                failure.to_string().lines().next().unwrap_or_default()
+            ));
+            None
+        }
+    };
+    let value = value.map(|value| if plan.scaled { value * planned.scale } else { value });
+    // A part could not say it.
+    Figure(value.filter(|value| value.is_finite()))
+}
+
+/// The verdicts of the tables whose every cell was simulated.
+fn verdicts(tables: &[Planned], figures: Vec<Option<Figure>>) -> Vec<Verdict> {
+    let mut figures = figures.into_iter();
     let mut verdicts = Vec::new();
-    for (table, plans) in tables {
-        let scale = study_of(&table.name).map_or(1.0, |study| constants.scale(study.name));
-        let mut values = Vec::new();
-        let mut whole = true;
-        for plan in plans {
-            let of_cell: Vec<_> = results.by_ref().take(plan.scenarios.len()).flatten().collect();
-            whole &= of_cell.len() == plan.scenarios.len();
-            let cell = table.row_name(&table.rows[plan.row]);
-            let value = match value_of(plan, of_cell) {
-                Ok(value) => value,
-                Err(failure) => {
-                    // The cell has no figure; the others have.
-                    super::tell(&format!(
-                        "SIMULATED {}, {cell}: {}",
-                        table.name,
-                        failure.to_string().lines().next().unwrap_or_default()
-                    ));
-                    None
-                }
-            };
-            values.push(value.map(|value| if plan.scaled { value * scale } else { value }));
-        }
-        if whole {
-            verdicts.push(judge(table, plans, &values));
-        }
+    for Planned { table, plans, .. } in tables {
+        let of_table: Vec<_> = figures.by_ref().take(plans.len()).collect();
+        let whole: Option<Vec<_>> = of_table.into_iter().map(|it| it.map(|it| it.0)).collect();
+        verdicts.extend(whole.map(|values| judge(table, plans, &values)));
     }
-    Ok(verdicts)
+    verdicts
 }
 
 /// A fraction in percent.

@@ -122,7 +122,10 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     let mut machine = describe(args, &plan);
     if let Some(part) = args.shard {
-        machine.shard = Some(Shard::new(part, &cells, args.seeds)?);
+        let named = cells.iter().map(|it| {
+            (format!("{:?} {:?}", it.variant, it.load), std::slice::from_ref(&it.scenario))
+        });
+        machine.shard = Some(Shard::new(part, named, args.seeds)?);
         cells = part.of(cells);
     }
     let interrupt = Interrupt::on_signals()?;

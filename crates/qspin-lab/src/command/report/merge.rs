@@ -1,7 +1,8 @@
 //! `qspin report merge`: the parts of a sweep become what one computer would have made of all of it.
 //!
-//! What is written is, byte for byte, what `qspin simulate --out` writes without `--shard`. So a part that is
-//! missing, there twice, interrupted, or of something else, is refused, and nothing is written.
+//! What is written is, byte for byte, what `qspin simulate --out` writes without `--shard`, or what `qspin reproduce
+//! --json` prints. So a part that is missing, there twice, interrupted, or of something else, is refused, and
+//! nothing is written.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,29 +11,39 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 
+use crate::command::reproduce::parts;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::row::{Machine, Row};
 use crate::shard::Shard;
 
-/// Put the parts of a sweep together, as `qspin simulate --shard` made them.
+/// Put the parts of a sweep together, as `qspin simulate --shard` or `qspin reproduce --shard` made them.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Files of all parts, in any order.
     #[arg(required = true, value_name = "PART.jsonl")]
     parts: Vec<PathBuf>,
-    /// File for the rows of the whole; without it, the standard output.
-    #[arg(long, value_name = "FILE.jsonl")]
+    /// File for the whole: the rows of `simulate`, the JSON of `reproduce`; without it, the standard output.
+    #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
 
-/// A part beyond that is none that `qspin simulate` wrote.
+/// A part beyond that is none that qspin wrote.
 const LARGEST: u64 = 1 << 30;
+
+/// What the parts of one whole have in common, and nothing else has.
+#[derive(PartialEq)]
+enum Of {
+    /// `qspin simulate`: a machine row without its shard.
+    Sweep(Box<Machine>),
+    /// `qspin reproduce`, without the shard.
+    Tables(Box<parts::Head>),
+}
 
 /// One part, as it was written.
 struct Part {
     name: String,
-    machine: Machine,
+    of: Of,
     shard: Shard,
     rows: Vec<String>,
 }
@@ -69,7 +80,8 @@ fn read(path: &Path) -> Result<Part, Failure> {
     let name = path.display().to_string();
     let wrong = |why: &dyn std::fmt::Display| {
         Failure::usage(format!(
-            "{name}: {why}; name a file that `qspin simulate --shard I/N --out` wrote"
+            "{name}: {why}; name a file that `qspin simulate --shard I/N --out` or `qspin reproduce --shard I/N \
+             --out` wrote"
         ))
     };
     let about = fs::metadata(path).map_err(|error| wrong(&error.kind()))?;
@@ -82,33 +94,52 @@ fn read(path: &Path) -> Result<Part, Failure> {
     }
     let mut lines = text.lines();
     let first = lines.next().ok_or_else(|| wrong(&"it is empty"))?;
-    let mut machine: Machine =
-        serde_json::from_str(first).map_err(|_| wrong(&"it does not begin with a machine row"))?;
-    let Some(shard) = machine.shard.take() else {
+    let (of, shard) = if let Some(mut head) = parts::Head::parse(first) {
+        let shard = head.shard.take();
+        (Of::Tables(Box::new(head)), shard)
+    } else {
+        let mut machine: Machine = serde_json::from_str(first)
+            .map_err(|_| wrong(&"it does not begin with a machine row"))?;
+        let shard = machine.shard.take().filter(|_| machine.kind == "machine");
+        (Of::Sweep(Box::new(machine)), shard)
+    };
+    let Some(shard) = shard else {
         return Err(wrong(&"it is no part of a sweep: its machine row has no shard"));
     };
-    if machine.kind != "machine" || shard.number < 1 || shard.number > shard.of {
-        return Err(wrong(&"its machine row is none"));
+    if shard.number < 1 || shard.number > shard.of {
+        return Err(wrong(&"its first line names no part"));
     }
     let mut rows = Vec::new();
     for (number, line) in lines.enumerate() {
-        let row: Row = serde_json::from_str(line)
-            .map_err(|error| wrong(&format!("line {} is no row: {error}", number + 2)))?;
-        if row.partial {
-            return Err(interrupted(&name, &shard));
+        let partial = match of {
+            Of::Sweep(_) => serde_json::from_str(line).map(|row: Row| row.partial),
+            Of::Tables(_) => parts::check(line).map(|()| false),
+        };
+        if partial.map_err(|error| wrong(&format!("line {} is no row: {error}", number + 2)))? {
+            return Err(interrupted(&name, &of, &shard));
         }
         rows.push(line.to_owned());
     }
     if rows.len() != shard.numbers().len() {
-        return Err(interrupted(&name, &shard));
+        return Err(interrupted(&name, &of, &shard));
     }
-    Ok(Part { name, machine, shard, rows })
+    Ok(Part { name, of, shard, rows })
 }
 
-fn interrupted(name: &str, shard: &Shard) -> Failure {
-    let Shard { number, of, .. } = shard;
+/// How to make a part.
+fn remedy(of: &Of, number: u32, parts: u32) -> String {
+    let command = match of {
+        Of::Sweep(_) => "simulate",
+        Of::Tables(_) => "reproduce",
+    };
+    format!("{command} --shard {number}/{parts}")
+}
+
+fn interrupted(name: &str, of: &Of, shard: &Shard) -> Failure {
+    let (number, parts) = (shard.number, shard.of);
+    let again = remedy(of, number, parts);
     Failure::usage(format!(
-        "{name}: part {number}/{of} was not simulated to its end; simulate --shard {number}/{of} again"
+        "{name}: part {number}/{parts} was not simulated to its end; {again} again"
     ))
 }
 
@@ -119,10 +150,10 @@ fn merge(parts: Vec<Part>) -> Result<String, Failure> {
         if let Some(first) = whole.values().next() {
             let same = |it: &Part| (it.shard.of, it.shard.cells, it.shard.plan.clone());
             // P2: equal but for the number.
-            if same(first) != same(&part) || first.machine != part.machine {
+            if same(first) != same(&part) || first.of != part.of {
                 return Err(Failure::usage(format!(
-                    "{} and {} are parts of different sweeps: same scenario, options, number of parts and \
-                     version of qspin are needed",
+                    "{} and {} are parts of different sweeps: same scenario or tables, options, number \
+                     of parts and version of qspin are needed",
                     first.name, part.name
                 )));
             }
@@ -144,15 +175,21 @@ fn merge(parts: Vec<Part>) -> Result<String, Failure> {
         let left = of as usize - whole.len();
         let more = if left > 1 { format!(" and {} more", left - 1) } else { String::new() };
         return Err(Failure::usage(format!(
-            "part {missing}/{of}{more} is missing: simulate --shard {missing}/{of}, or name its file"
+            "part {missing}/{of}{more} is missing: {}, or name its file",
+            remedy(&first.of, missing, of)
         )));
     }
-    let machine = serde_json::to_string(&first.machine).context("a machine is no JSON")?;
     let mut rows = vec![String::new(); cells];
-    for part in whole.into_values() {
-        for (number, row) in part.shard.numbers().zip(part.rows) {
-            rows[number] = row;
+    for part in whole.values() {
+        for (number, row) in part.shard.numbers().zip(&part.rows) {
+            rows[number].clone_from(row);
         }
     }
-    Ok([machine].into_iter().chain(rows).map(|line| line + "\n").collect())
+    match &first.of {
+        Of::Sweep(machine) => {
+            let machine = serde_json::to_string(machine).context("a machine is no JSON")?;
+            Ok([machine].into_iter().chain(rows).map(|line| line + "\n").collect())
+        }
+        Of::Tables(head) => parts::whole(head, &first.shard, &rows),
+    }
 }
