@@ -86,6 +86,16 @@ pub trait RawTimedLock<P: Platform>: RawLock<P> {
     fn acquire_until(&self, p: &P, deadline: u64) -> bool;
 }
 
+/// A lock that excludes, and that may be handed to one that waits.
+pub trait RawFairLock<P: Platform>: RawLock<P> {
+    /// Releases the lock. If somebody waits for it who is known to, nobody who just comes gets it before. Release
+    /// ordering.
+    ///
+    /// # Safety
+    /// As [`RawLock::release`].
+    unsafe fn release_fair(&self, p: &P);
+}
+
 /// A lock that readers share, and whose waiters may give up.
 pub trait RawTimedSharedLock<P: Platform>: RawSharedLock<P> {
     /// As [`RawTimedLock::acquire_until`], for reading.

@@ -26,7 +26,8 @@
 //!   has set it.
 //! * **M2** While AWAKE is set, a waiter is awake that has set it, or for which it was set, and that will
 //!   clear it: when it takes the lock, or when it has joined the sleepers and before it looks at the lock
-//!   for the last time. The same for HEIR. A store may wipe out marks: then one more is woken than had to.
+//!   for the last time. The same for HEIR. A store may wipe out marks, and so may another such waiter that
+//!   clears its own: then one more is woken than had to.
 //! * **M3** Who releases the lock, and sees nobody awake in the very step, wakes a sleeper if there is one
 //!   (P1 of the sleepers). Who sleeps has seen the lock taken, or somebody awake, after it had joined them.
 //!   So there is always somebody left who will release or take the lock: no sleeper is forgotten.
@@ -42,6 +43,7 @@
 //! Not first come, first served. No poisoning. A signal handler that waits for a lock while what it
 //! interrupts is awake for another, keeps the sleepers of that other waiting.
 
+mod fair;
 mod word;
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -69,13 +71,14 @@ pub struct DefaultLock<W> {
 }
 
 impl<W: AtomicWord> DefaultLock<W> {
-    /// Takes the lock from `seen`, in which it is free, and takes back the marks `mine`.
+    /// Takes the lock from `seen`, in which it is free; and takes back the marks, if it is `marked`.
     #[inline]
-    fn take<P: SleepPlatform<Word = W>>(&self, p: &P, seen: u32, mine: u32) -> bool {
+    fn take<P: SleepPlatform<Word = W>>(&self, p: &P, seen: u32, marked: bool) -> bool {
         // M1. ORDERING: Acquire pairs with the Release of `release` and `release_slow`.
         let order = p.ordering(Site::MutexTake, Acquire);
         let of = generation(p);
-        let to = with_marks(of, locked_here(p), marks_in(of, seen) & !mine);
+        let marks = if marked { 0 } else { marks_in(of, seen) };
+        let to = with_marks(of, locked_here(p), marks);
         self.word.compare_exchange(seen, to, order).is_ok()
     }
 
@@ -91,7 +94,7 @@ impl<W: AtomicWord> DefaultLock<W> {
     pub fn acquire_woken<P: SleepPlatform<Word = W>>(&self, p: &P) {
         let mut wait = Wait::new(self, p, NEVER);
         wait.patience = Patience::of_notified(p);
-        wait.mine = AWAKE;
+        wait.marked = true;
         wait.slept = p.now_ns().max(1);
         // Without a deadline it does not give up.
         wait.acquire(self.word.load(Relaxed));
@@ -128,7 +131,7 @@ impl<W: AtomicWord> DefaultLock<W> {
     #[inline(never)]
     fn acquire_slow<P: SleepPlatform<Word = W>>(&self, p: &P, deadline: u64) -> bool {
         let seen = self.word.load(Relaxed);
-        if seen & LOCKED == 0 && marks(p, seen) & HEIR == 0 && self.take(p, seen, 0) {
+        if seen & LOCKED == 0 && marks(p, seen) & HEIR == 0 && self.take(p, seen, false) {
             return true;
         }
         events::count(p, Event::MutexSlowpath);
@@ -161,7 +164,7 @@ impl<W: AtomicWord> DefaultLock<W> {
                 }
                 continue;
             }
-            return self.release_to_sleeper(p, on, seen);
+            return self.release_to_sleeper(p, on, seen, AWAKE);
         }
         // M4.
         if sleepers::anybody(p, on) {
@@ -171,15 +174,17 @@ impl<W: AtomicWord> DefaultLock<W> {
         }
     }
 
-    /// Releases the lock and wakes a sleeper, if there is one.
-    fn release_to_sleeper<P: SleepPlatform<Word = W>>(&self, p: &P, on: usize, seen: u32) {
+    /// Releases the lock and wakes a sleeper, if there is one, with this mark.
+    fn release_to_sleeper<P>(&self, p: &P, on: usize, mut seen: u32, mark: u32)
+    where
+        P: SleepPlatform<Word = W>,
+    {
         // Before: whom a handler's fork leaves behind is not marked in the child.
         let of = generation(p);
         let taken = take_one(p, on);
-        let mark = if taken.as_ref().is_some_and(|taken| !taken.is_empty()) { AWAKE } else { 0 };
+        let mark = if taken.as_ref().is_some_and(|taken| !taken.is_empty()) { mark } else { 0 };
         // ORDERING: as in `release_slow`.
         let order = p.ordering(Site::MutexRelease, Release);
-        let mut seen = seen;
         while let Err(now) =
             self.word.compare_exchange(seen, with_marks(of, 0, marks_in(of, seen) | mark), order)
         {
@@ -200,13 +205,12 @@ impl<W: AtomicWord> DefaultLock<W> {
         }
     }
 
-    /// Clears the marks `mine`; returns the word before.
-    fn unmark<P: SleepPlatform<Word = W>>(&self, p: &P, mine: u32) -> u32 {
+    /// Clears the marks; returns the word before.
+    fn unmark<P: SleepPlatform<Word = W>>(&self, p: &P) -> u32 {
         let of = generation(p);
         let mut seen = self.word.load(Relaxed);
-        while marks_in(of, seen) & mine != 0 {
-            let to = with_marks(of, seen & (LOCKED | PLACE), marks_in(of, seen) & !mine);
-            match self.word.compare_exchange(seen, to, Relaxed) {
+        while marks_in(of, seen) != 0 {
+            match self.word.compare_exchange(seen, seen & (LOCKED | PLACE), Relaxed) {
                 Ok(_) => break,
                 Err(now) => seen = now,
             }
@@ -252,8 +256,8 @@ struct Wait<'a, P: SleepPlatform> {
     lock: &'a DefaultLock<P::Word>,
     p: &'a P,
     deadline: u64,
-    /// The marks that this waiter has set, or that were set for it (M2).
-    mine: u32,
+    /// Whether this waiter has set a mark, or one was set for it (M2).
+    marked: bool,
     /// When it fell asleep first; 0 if it has not slept.
     slept: u64,
     patience: Patience,
@@ -261,7 +265,7 @@ struct Wait<'a, P: SleepPlatform> {
 
 impl<'a, P: SleepPlatform> Wait<'a, P> {
     fn new(lock: &'a DefaultLock<P::Word>, p: &'a P, deadline: u64) -> Self {
-        Self { lock, p, deadline, mine: 0, slept: 0, patience: Patience::new(p) }
+        Self { lock, p, deadline, marked: false, slept: 0, patience: Patience::new(p) }
     }
 
     fn on(&self) -> usize {
@@ -280,9 +284,9 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
         }
         loop {
             let seen = word.load(Relaxed);
-            let marked = marks(p, seen);
-            if seen & LOCKED == 0 && (marked & HEIR == 0 || self.mine != 0) {
-                if self.lock.take(p, seen, self.mine) {
+            let marks = marks(p, seen);
+            if seen & LOCKED == 0 && (marks & HEIR == 0 || self.marked) {
+                if self.lock.take(p, seen, self.marked) {
                     if self.slept != 0 {
                         Turns::of(p).begin_anew();
                     }
@@ -293,20 +297,20 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
             if !self.patience.only_looks() && self.is_over() {
                 return self.give_up();
             }
-            if self.mine == 0 && marked & AWAKE != 0 {
+            if !self.marked && marks & AWAKE != 0 {
                 self.patience.beside_another();
             }
             if !self.patience.is_over() {
-                self.mark(seen, marked);
+                self.mark(seen, marks);
                 self.patience.wait(p, owner_is_here(p, seen));
                 continue;
             }
             if sleepers::with_sleeper(p, |me| self.sleep(me)) != Some(true) {
                 // M2: who dozes is not awake; it looks once more when it has said so.
-                if self.mine == 0 {
-                    p.doze();
+                if core::mem::take(&mut self.marked) {
+                    self.lock.unmark(p);
                 } else {
-                    self.lock.unmark(p, core::mem::take(&mut self.mine));
+                    p.doze();
                 }
             }
         }
@@ -326,18 +330,18 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
     }
 
     /// Marks the word, where that is due (M2, M6).
-    fn mark(&mut self, seen: u32, marked: u32) {
+    fn mark(&mut self, seen: u32, marks: u32) {
         if seen & LOCKED == 0 || sleepers::is_quiet(self.p, self.on()) {
             return;
         }
         let of = generation(self.p);
-        let marked = marked & marks_in(of, seen);
+        let marks = marks & marks_in(of, seen);
         let tuning = self.p.tuning();
         let waited = || self.p.now_ns().saturating_sub(self.slept) / 1000;
-        let wanted = if marked == 0 && self.mine == 0 {
+        let wanted = if marks == 0 && !self.marked {
             AWAKE
-        } else if self.mine != 0
-            && marked & HEIR == 0
+        } else if self.marked
+            && marks & HEIR == 0
             && self.slept != 0
             && waited() >= tuning.mutex_heir_us.into()
         {
@@ -346,9 +350,9 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
         } else {
             return;
         };
-        let to = with_marks(of, seen & (LOCKED | PLACE), marked | wanted);
+        let to = with_marks(of, seen & (LOCKED | PLACE), marks | wanted);
         if self.lock.word.compare_exchange(seen, to, Relaxed).is_ok() {
-            self.mine |= wanted;
+            self.marked = true;
             if wanted & HEIR != 0 {
                 // Who gave up at once would be the heir for nothing.
                 self.patience = Patience::of_heir(self.p);
@@ -368,8 +372,8 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
             self.slept = p.now_ns().max(1);
         }
         // M2.
-        if self.mine != 0 {
-            lock.unmark(p, core::mem::take(&mut self.mine));
+        if core::mem::take(&mut self.marked) {
+            lock.unmark(p);
         }
         // The last look (M3).
         let seen = lock.word.load(Relaxed);
@@ -380,7 +384,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
         };
         if woken {
             // Perhaps it was marked as awake by whoever has woken it.
-            self.mine = AWAKE;
+            self.marked = true;
         }
         self.patience = Patience::new(p);
         true
@@ -390,8 +394,8 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
     #[cold]
     fn give_up(&mut self) -> bool {
         let (p, on) = (self.p, self.on());
-        if self.mine != 0 {
-            let seen = self.lock.unmark(p, core::mem::take(&mut self.mine));
+        if core::mem::take(&mut self.marked) {
+            let seen = self.lock.unmark(p);
             if seen & LOCKED == 0 && sleepers::anybody(p, on) {
                 wake_one(p, on);
             }
@@ -418,7 +422,7 @@ unsafe impl<P: SleepPlatform> RawLock<P> for DefaultLock<P::Word> {
     fn try_acquire(&self, p: &P) -> bool {
         let mut seen = self.word.load(Relaxed);
         while seen & LOCKED == 0 && marks(p, seen) & HEIR == 0 {
-            if self.take(p, seen, 0) {
+            if self.take(p, seen, false) {
                 return true;
             }
             seen = self.word.load(Relaxed);

@@ -9,7 +9,7 @@ use core::time::Duration;
 
 pub use condvar::RawCondvar;
 
-use crate::lock::{ConstLock, Guard, RawLock, RawSharedLock, RawTimedLock};
+use crate::lock::{ConstLock, Guard, RawFairLock, RawLock, RawSharedLock, RawTimedLock};
 use crate::platform::{StaticPlatform, TimedPlatform, deadline_after};
 
 /// Lock `L` on platform `P`: [`lock_api::RawMutex`] for a lock that excludes,
@@ -110,6 +110,15 @@ unsafe impl<L: RawTimedLock<P> + ConstLock, P: TimedPlatform> lock_api::RawMutex
     #[inline]
     fn try_lock_until(&self, timeout: P::Instant) -> Option<L::Guard> {
         lock_api::RawMutexTimed::try_lock_for(self, P::until(timeout))
+    }
+}
+
+// SAFETY: as above.
+unsafe impl<L: RawFairLock<P> + ConstLock, P: StaticPlatform> lock_api::RawMutexFair for Raw<L, P> {
+    unsafe fn unlock_fair(&self, _: L::Guard) {
+        // SAFETY: the caller holds the lock.
+        unsafe { self.lock.release_fair(&P::PLATFORM) };
+        Self::left();
     }
 }
 

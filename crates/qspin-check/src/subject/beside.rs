@@ -5,12 +5,13 @@
 //! * A condition makes a *monitor*: who acquires waits under a mutex until nobody holds, who releases says so
 //!   and notifies.
 //! * A once that always fails is done by one after the other.
+//! * The mutex itself, each of whose releases is a fair one.
 
 use std::mem;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use qspin_core::condvar::Condition;
-use qspin_core::lock::{RawLock, RawSharedLock, RawTimedLock, RawUpgradableLock};
+use qspin_core::lock::{RawFairLock, RawLock, RawSharedLock, RawTimedLock, RawUpgradableLock};
 use qspin_core::mutex::DefaultLock;
 use qspin_core::once::OnceWord;
 use qspin_core::platform::{AtomicWord, Budget, Platform, Until};
@@ -103,6 +104,33 @@ unsafe impl<P: SleepPlatform> RawLock<P> for Undone<P::Word> {
 
     fn is_locked(&self, p: &P) -> bool {
         self.0.is_running(p)
+    }
+}
+
+/// The default mutex, which is always released fairly.
+pub struct Fair<W>(DefaultLock<W>);
+
+// SAFETY: as the mutex itself.
+unsafe impl<P: SleepPlatform> RawLock<P> for Fair<P::Word> {
+    fn new() -> Self {
+        Self(RawLock::<P>::new())
+    }
+
+    fn acquire(&self, p: &P) {
+        self.0.acquire(p);
+    }
+
+    fn try_acquire(&self, p: &P) -> bool {
+        self.0.try_acquire(p)
+    }
+
+    unsafe fn release(&self, p: &P) {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.release_fair(p) };
+    }
+
+    fn is_locked(&self, p: &P) -> bool {
+        self.0.is_locked(p)
     }
 }
 

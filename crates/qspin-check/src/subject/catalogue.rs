@@ -19,7 +19,7 @@ use qspin_core::waiting::{Halt, Spin, Waiting};
 use qspin_core::word::{LOCKED_MASK, PENDING};
 use qspin_core::yielding::YieldLock;
 
-use super::beside::{ALL, Monitor, ONE, PlainGate, Undone, Upgraded};
+use super::beside::{ALL, Fair, Monitor, ONE, PlainGate, Undone, Upgraded};
 use super::{
     BESIDE, BESIDE_READERS, BESIDE_READERS_INTERRUPTED, BESIDE_UPGRADED, Exclusive, Family,
     HALTING, NEAR, NEAR_HALTING, NEAR_HALTING_STEP, NEAR_STEP, Of, PLAIN, READERS, SLEEPING,
@@ -144,6 +144,10 @@ family!(
     /// The same without a heavy barrier.
     MutexFenced = "mutex-fenced", SLEEPING_FENCED, rules::MUTEX, Exclusive<DefaultLock<Word<M>>>,
     tunings::MUTEX
+);
+family!(
+    /// The same with fair releases only.
+    MutexFair = "mutex-fair", SLEEPING_STEP, rules::MUTEX, Exclusive<Fair<Word<M>>>, tunings::MUTEX
 );
 
 /// What sleeps beside the default mutex.
@@ -282,6 +286,7 @@ pub fn variants() -> Vec<&'static dyn Subject> {
         Of::<HeedPreempted>::VALUE,
         Of::<MutexSleepy>::VALUE,
         Of::<MutexFenced>::VALUE,
+        Of::<MutexFair>::VALUE,
         Of::<DefaultRw>::VALUE,
         Of::<DefaultRwSleepy>::VALUE,
         Of::<DefaultRwUpgraded>::VALUE,

@@ -184,7 +184,7 @@ pub const MUTEX: Rules = no_order(|_, from, to| {
     let set = to & !from;
     let cleared = from & !to;
     let takes = set & !PLACE == TAKEN;
-    let releases = cleared & TAKEN != 0 && set & !2 == 0;
+    let releases = cleared & TAKEN != 0 && set & !MARKS == 0;
     let stays = (from ^ to) & PLACE == 0;
     let marks = stays && set & TAKEN == 0 && cleared == 0 && from & TAKEN != 0;
     let unmarks = stays && set == 0 && cleared & TAKEN == 0;

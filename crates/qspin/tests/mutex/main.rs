@@ -1,6 +1,7 @@
 //! The default mutex on threads.
 
 mod barrier;
+mod fair;
 mod fork;
 mod patience;
 mod refused;

@@ -1,0 +1,33 @@
+//! Releases that hand the lock to one that waits, past those who just come.
+
+use super::{AWAKE, DefaultLock, HEIR, LOCKED, generation, marks_in, with_marks};
+use core::sync::atomic::Ordering::{Relaxed, Release};
+
+use crate::lock::{RawFairLock, RawLock};
+use crate::platform::AtomicWord;
+use crate::site::Site;
+use crate::sleepers::{self, SleepPlatform};
+
+impl<P: SleepPlatform> RawFairLock<P> for DefaultLock<P::Word> {
+    unsafe fn release_fair(&self, p: &P) {
+        let on = p.address(&self.word);
+        let of = generation(p);
+        let mut seen = self.word.load(Relaxed);
+        while marks_in(of, seen) != 0 {
+            // M2: whoever is awake takes the lock, and the mark with it.
+            let to = with_marks(of, 0, AWAKE | HEIR);
+            // ORDERING: as in `release_slow`.
+            match self.word.compare_exchange(seen, to, p.ordering(Site::MutexRelease, Release)) {
+                Ok(_) => return,
+                Err(now) => seen = now,
+            }
+        }
+        debug_assert!(seen & LOCKED != 0);
+        if sleepers::perhaps_anybody(p, on) {
+            self.release_to_sleeper(p, on, seen, AWAKE | HEIR);
+        } else {
+            // SAFETY: the caller holds the lock.
+            unsafe { self.release(p) };
+        }
+    }
+}
