@@ -24,8 +24,7 @@
 //! locks without a node. A program that has used up the C library's first 32 thread-specific keys
 //! before this library is loaded pays one allocation by that library when a thread gets its number,
 //! which is not async-signal-safe if it happens in a handler. A child made by a raw `fork` system call, behind the C library's
-//! back, inherits all numbers as taken; it still works, with fewer numbers. But who slept in the parent for a
-//! default mutex is in the child's queues as well, and wakes nobody: there such a child must not begin threads.
+//! back, inherits all numbers as taken; it still works, with fewer numbers.
 
 use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -35,7 +34,7 @@ use qspin_core::node::NodeId;
 use qspin_core::platform::CpuId;
 use qspin_core::waiting::Bucket;
 
-use super::{HALTED, NODES, rseq, run_status, sleep};
+use super::{HALTED, NODES, generation, rseq, run_status, sleep};
 use crate::events;
 
 /// A set of numbers below [`CpuId::LIMIT`], given out smallest first.
@@ -117,6 +116,14 @@ pub fn current() -> Option<CpuId> {
     match NUMBER.with(|number| number.load(Relaxed)) {
         0 => assign(),
         ENDING => None,
+        number => CpuId::new(number - 1),
+    }
+}
+
+/// The same if it has one already.
+pub(super) fn numbered() -> Option<CpuId> {
+    match NUMBER.with(|number| number.load(Relaxed)) {
+        0 | ENDING => None,
         number => CpuId::new(number - 1),
     }
 }
@@ -243,7 +250,7 @@ extern "C" fn child_begins() {
         HALTED.iter().for_each(Bucket::forget);
     }
     run_status::child_begins(own.wrapping_sub(1));
-    sleep::child_begins(own.checked_sub(1).and_then(CpuId::new));
+    generation::child_begins();
     events::forked();
 }
 

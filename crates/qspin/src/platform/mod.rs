@@ -12,6 +12,7 @@ pub mod cpu;
 #[cfg(feature = "ebpf")]
 pub mod ebpf;
 mod futex;
+mod generation;
 pub mod holder;
 pub mod interrupt;
 mod rseq;

@@ -1,8 +1,7 @@
 //! Threads that sleep for a lock, found by its address: see [`qspin_core::sleepers`].
 //!
-//! In the child of `fork` nobody sleeps any more but, perhaps, its own thread, if it forked in a signal
-//! handler. The child is another *generation*: marks that its parent's waiters have left in locks do not
-//! count.
+//! In a child nobody sleeps any more but, perhaps, its own thread, if it forked in a signal handler. The child is
+//! another [generation](super::generation): marks that its parent's waiters have left in locks do not count.
 
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering, compiler_fence};
@@ -15,7 +14,7 @@ use qspin_core::sleepers::{self, SleepBucket, SleepPlatform, Sleeper};
 use super::clock::Clock;
 use super::holder::Hint;
 use super::syscall::syscall;
-use super::{NODES, StaticEvents, Threads, barrier, cpu, futex};
+use super::{NODES, StaticEvents, Threads, barrier, cpu, futex, generation};
 use crate::events::NoEvents;
 
 /// Addresses that share a bucket wait for each other for some instructions, and keep each other's releases
@@ -28,8 +27,6 @@ static BUCKETS: [SleepBucket<AtomicU32>; PLACES] = [const { SleepBucket::EMPTY }
 /// A record a node: 2 MiB of address space, touched where threads have slept.
 static SLEEPERS: [Sleeper<AtomicU32, AtomicUsize>; NODES.len()] =
     [const { Sleeper::<AtomicU32, AtomicUsize>::UNUSED }; NODES.len()];
-
-static GENERATION: AtomicU32 = AtomicU32::new(0);
 
 /// Looks at a locked bucket before its owner is taken for one that does not run.
 const LOOKS: u32 = 64;
@@ -53,14 +50,14 @@ const LOADER: u32 = u32::MAX;
 pub(super) unsafe fn register(environment: barrier::Environment) {
     // SAFETY: the caller's.
     unsafe { barrier::register(environment) };
+    generation::register();
     if barrier::available() {
         sleepers::settle_all(&Threads::<NoEvents>::NEW, LOADER);
     }
 }
 
-/// In the child of `fork`, whose one thread is `own`.
+/// In a child, of whose threads `own` is the one that the parent had, too.
 pub(super) fn child_begins(own: Option<CpuId>) {
-    GENERATION.fetch_add(1, Relaxed);
     DOZING.store(0, Relaxed);
     barrier::register_again();
     sleepers::forget(&Threads::<NoEvents>::NEW, own);
@@ -83,6 +80,8 @@ impl<E: StaticEvents, H: Hint, C: Clock> SleepPlatform for Threads<E, H, C> {
     }
 
     fn token(&self) -> u32 {
+        // Whoever comes to a bucket in a child that no handler knows of does not meet the parent's sleepers.
+        generation::current();
         match cpu::current() {
             Some(cpu) => cpu.number() + 1,
             // SAFETY: asks for a number.
@@ -130,7 +129,7 @@ impl<E: StaticEvents, H: Hint, C: Clock> SleepPlatform for Threads<E, H, C> {
 
     #[inline]
     fn generation(&self) -> u32 {
-        GENERATION.load(Relaxed)
+        generation::current()
     }
 }
 

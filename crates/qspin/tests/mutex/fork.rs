@@ -1,4 +1,4 @@
-//! The child of `fork` may lock at once.
+//! A child may lock at once, whether handlers know of it or not.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::SeqCst;
@@ -9,10 +9,18 @@ use qspin::Mutex;
 
 use super::contend;
 
-/// Runs `child` in a child process, which must come to an end and say that all is well.
-fn in_a_child(child: impl FnOnce() -> bool) {
+/// How a child is made: by the C library, which calls handlers in it; or by a bare system call.
+const WAYS: [unsafe fn() -> libc::pid_t; 2] = [|| unsafe { libc::fork() }, bare];
+
+unsafe fn bare() -> libc::pid_t {
+    // SAFETY: the same stack, in other memory; nobody is told of a thread.
+    unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) as libc::pid_t }
+}
+
+/// Runs `child` in a child process, made `way`, which must come to an end and say that all is well.
+fn in_a_child(way: unsafe fn() -> libc::pid_t, child: impl FnOnce() -> bool) {
     // SAFETY: the child does what the locks allow, and makes threads, which the C library allows.
-    match unsafe { libc::fork() } {
+    match unsafe { way() } {
         -1 => panic!("{}", std::io::Error::last_os_error()),
         0 => {
             let fine = child();
@@ -62,10 +70,11 @@ fn a_child_locks_what_its_parent_fights_for() {
         while waiting.load(SeqCst) < 5 {
             thread::yield_now();
         }
-        for milliseconds in [0, 1, 5, 20] {
+        let ways = [0, 1, 5, 20].into_iter().flat_map(|time| WAYS.map(|way| (time, way)));
+        for (milliseconds, way) in ways {
             // Some of the waiters look, later all of them sleep.
             thread::sleep(Duration::from_millis(milliseconds));
-            in_a_child(|| {
+            in_a_child(way, || {
                 // What another thread of the parent holds stays locked.
                 let locked = others.try_lock_for(Duration::from_millis(2)).is_none();
                 // What the child's own thread holds it releases, and there are no waiters of its own.
@@ -99,16 +108,16 @@ fn children_are_made_while_others_fight() {
                 }
             });
         }
-        for _ in 0..20 {
-            in_a_child(|| {
+        for number in 0..40 {
+            in_a_child(WAYS[number % 2], || {
                 let fresh = <qspin::RawMutex as lock_api::RawMutex>::INIT;
                 contend(&fresh, 3, 300) == 900
             });
         }
         // Forked while this thread holds the lock: the child's own threads get it from it.
-        for _ in 0..20 {
+        for number in 0..40 {
             let guard = lock.lock();
-            in_a_child(|| {
+            in_a_child(WAYS[number % 2], || {
                 // SAFETY: this thread holds the lock, by the guard that it does not drop.
                 unsafe { lock.force_unlock(lock_api::GuardSend::new()) };
                 // SAFETY: the raw lock is only locked and unlocked in turn.

@@ -1,0 +1,99 @@
+//! Which process is this, in a line of forks?
+//!
+//! # Problem
+//! A `fork` copies the memory of a process with one of its threads. What queues and words say of the others is not
+//! true in the child: nobody waits there, and nobody will wake up. The C library calls handlers in a child, but not in
+//! one of a bare `clone` or of `_Fork`, and not before other libraries' handlers.
+//!
+//! # How
+//! A page that the kernel empties in the child says which generation this is. So it is noticed at the first look,
+//! whoever made the child. Where the kernel does not do that (before Linux 4.14) handlers alone tell.
+//!
+//! # Invariants
+//! * **G1** `PAGE.number` is `LAST + 1` from [`register`] on in the process that wrote it, and 0 in its child, until that
+//!   writes the next number. Before `register` both are 0, and this is generation 0.
+//! * **G2** What the parent's sleepers have left is forgotten once in a child: by the thread that has made itself the
+//!   `beginner`, before it writes the number. Others wait for that, but for a handler that has interrupted it.
+
+use core::sync::atomic::AtomicU32;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use super::syscall::syscall;
+use super::{cpu, sleep};
+
+#[repr(C, align(4096))]
+struct Page {
+    /// The generation and one more.
+    number: AtomicU32,
+    /// The thread that forgets what the parent has left; 0 for none.
+    beginner: AtomicU32,
+}
+
+static PAGE: Page = Page { number: AtomicU32::new(0), beginner: AtomicU32::new(0) };
+/// The generation that was last begun, in this process or the one that it was copied from.
+static LAST: AtomicU32 = AtomicU32::new(0);
+/// Whether the kernel empties the page.
+static EMPTIED: AtomicU32 = AtomicU32::new(0);
+
+/// The generation of this process.
+#[inline]
+pub(super) fn current() -> u32 {
+    // ORDERING: Acquire pairs with the Release of `begin`: what the parent left is forgotten.
+    match PAGE.number.load(Acquire) {
+        0 => look(),
+        number => number - 1,
+    }
+}
+
+/// When the program is loaded.
+pub(super) fn register() {
+    /// `MADV_WIPEONFORK`.
+    const EMPTY_IN_A_CHILD: u64 = 18;
+    let page = (&raw const PAGE).addr() as u64;
+    // SAFETY: a whole page, private to this process, which stays; a child finds it as G1 has it.
+    let failed =
+        unsafe { syscall(libc::SYS_madvise, [page, size_of::<Page>() as u64, EMPTY_IN_A_CHILD]) };
+    EMPTIED.store(u32::from(failed == 0), Relaxed);
+    PAGE.number.store(LAST.load(Relaxed) + 1, Relaxed);
+}
+
+/// In the handler that the C library calls in a child.
+pub(super) fn child_begins() {
+    if EMPTIED.load(Relaxed) == 0 {
+        begin();
+    } else {
+        // Perhaps another handler has locked something before.
+        current();
+    }
+}
+
+/// Not registered yet; or the first look in a child.
+#[cold]
+fn look() -> u32 {
+    if EMPTIED.load(Relaxed) != 0 {
+        // SAFETY: asks for a number.
+        let me = unsafe { syscall::<0>(libc::SYS_gettid, []) } as u32;
+        // G2.
+        match PAGE.beginner.compare_exchange(0, me, Relaxed, Relaxed) {
+            Ok(_) => begin(),
+            Err(other) if other == me => {}
+            // ORDERING: as in `current`.
+            Err(_) => {
+                while PAGE.number.load(Acquire) == 0 {
+                    // SAFETY: touches no memory.
+                    unsafe { syscall::<0>(libc::SYS_sched_yield, []) };
+                }
+            }
+        }
+    }
+    LAST.load(Relaxed)
+}
+
+/// This process is a child, which nobody has told yet.
+fn begin() {
+    let generation = LAST.load(Relaxed) + 1;
+    LAST.store(generation, Relaxed);
+    sleep::child_begins(cpu::numbered());
+    // ORDERING: Release pairs with the Acquire of `current`.
+    PAGE.number.store(generation + 1, Release);
+}
