@@ -67,7 +67,7 @@ use crate::lock::{ConstLock, RawSharedLock, RawTimedLock, RawTimedSharedLock};
 use crate::mutex::DefaultLock;
 use crate::platform::{AtomicWord, ConstWord};
 use crate::site::Site;
-use crate::sleepers::{self, Choice, NEVER, SleepPlatform};
+use crate::sleepers::{self, Choice, NEVER, Patience, SleepPlatform};
 
 use self::gate::{End, Wait};
 
@@ -215,9 +215,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
 
     /// Looks for a moment whether it can come in without the gate.
     fn looks<P: SleepPlatform<Word = W>>(&self, p: &P, want: Want) -> bool {
-        let tuning = p.tuning();
-        let (mut looks, mut yields) = (tuning.rwlock_looks, tuning.rwlock_yields);
-        let (mut pauses, mut crowd) = (tuning.rwlock_first_pause, 1);
+        let (mut patience, mut crowd) = (Patience::of_rwlock(p), 1);
         loop {
             let seen = self.word.load(Relaxed);
             if want.fits_newcomer(seen) {
@@ -227,16 +225,11 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
                 // Others come in and leave just now. Who goes on trying takes the line from them at each
                 // of their steps; who leaves it to them for a while is rid of them sooner.
                 p.relax(crowd);
-                crowd = (crowd * 2).min(tuning.rwlock_pauses);
-            } else if looks > 0 {
-                looks -= 1;
-                p.relax(pauses);
-                pauses = (pauses * 2).min(tuning.rwlock_pauses);
-            } else if yields > 0 {
-                yields -= 1;
-                p.yield_cpu();
-            } else {
+                crowd = (crowd * 2).min(p.tuning().rwlock_pauses);
+            } else if patience.is_over() {
                 return false;
+            } else {
+                patience.wait(p, false);
             }
         }
     }
@@ -275,9 +268,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
 
     /// D9.
     fn read_in_interrupt<P: SleepPlatform<Word = W>>(&self, p: &P, deadline: u64) -> bool {
-        let tuning = p.tuning();
-        let (mut looks, mut yields) = (tuning.rwlock_looks, tuning.rwlock_yields);
-        let mut pauses = tuning.rwlock_first_pause;
+        let mut patience = Patience::of_rwlock(p);
         loop {
             let seen = self.word.load(Relaxed);
             if Want::fits_interrupt(seen) {
@@ -286,15 +277,10 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
                 }
             } else if is_over(p, deadline) {
                 return false;
-            } else if looks > 0 {
-                looks -= 1;
-                p.relax(pauses);
-                pauses = (pauses * 2).min(tuning.rwlock_pauses);
-            } else if yields > 0 {
-                yields -= 1;
-                p.yield_cpu();
-            } else {
+            } else if patience.is_over() {
                 p.doze();
+            } else {
+                patience.wait(p, false);
             }
         }
     }

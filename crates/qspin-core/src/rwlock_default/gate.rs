@@ -9,7 +9,7 @@ use super::{
 use crate::node::NodeId;
 use crate::platform::AtomicWord;
 use crate::site::Site;
-use crate::sleepers::{self, SleepPlatform};
+use crate::sleepers::{self, Patience, SleepPlatform};
 
 /// How a wait with the gate has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,9 +36,7 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
     /// Waits until it is inside, or has to go; its marks are gone then.
     pub(super) fn wait(&mut self) -> End {
         let (p, word) = (self.p, &self.lock.word);
-        let tuning = p.tuning();
-        let (mut looks, mut yields) = (tuning.rwlock_looks, tuning.rwlock_yields);
-        let mut pauses = tuning.rwlock_first_pause;
+        let mut patience = Patience::of_rwlock(p);
         loop {
             let seen = word.load(Relaxed);
             if self.want.fits(seen) {
@@ -58,10 +56,8 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
                 self.unmark(MARKS);
                 return End::Over;
             }
-            if looks > 0 {
-                looks -= 1;
-                p.relax(pauses);
-                pauses = (pauses * 2).min(tuning.rwlock_pauses);
+            if patience.only_looks() {
+                patience.wait(p, false);
                 continue;
             }
             // D5.
@@ -71,9 +67,8 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
                 word.fetch_or(marks, Relaxed);
                 continue;
             }
-            if yields > 0 {
-                yields -= 1;
-                p.yield_cpu();
+            if !patience.is_over() {
+                patience.wait(p, false);
                 continue;
             }
             // No release wakes who waits for room (D7).
@@ -81,8 +76,7 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
             if for_room || sleepers::with_sleeper(p, |me| self.sleep(me, marks)) != Some(true) {
                 p.doze();
             }
-            (looks, yields) = (tuning.rwlock_looks, tuning.rwlock_yields);
-            pauses = tuning.rwlock_first_pause;
+            patience = Patience::of_rwlock(p);
         }
     }
 

@@ -10,7 +10,7 @@ use crate::lock::{RawTimedLock, RawUpgradableLock};
 use crate::node::NodeId;
 use crate::platform::AtomicWord;
 use crate::site::Site;
-use crate::sleepers::{self, SleepPlatform};
+use crate::sleepers::{self, Patience, SleepPlatform};
 
 impl<W: AtomicWord, G> DefaultRwLock<W, G> {
     /// Waits until it reads upgradably, or the time is over.
@@ -184,9 +184,7 @@ unsafe impl<P: SleepPlatform, G: RawTimedLock<P>> RawUpgradableLock<P>
     }
 
     unsafe fn upgrade_until(&self, p: &P, deadline: u64) -> bool {
-        let tuning = p.tuning();
-        let (mut looks, mut yields) = (tuning.rwlock_looks, tuning.rwlock_yields);
-        let mut pauses = tuning.rwlock_first_pause;
+        let mut patience = Patience::of_rwlock(p);
         while !self.take_alone(p) {
             if is_over(p, deadline) {
                 self.open_again(p);
@@ -195,13 +193,8 @@ unsafe impl<P: SleepPlatform, G: RawTimedLock<P>> RawUpgradableLock<P>
             if self.word.load(Relaxed) & UPGRADING == 0 {
                 // D6: the readers inside leave, and no others come.
                 self.word.fetch_or(UPGRADING, Relaxed);
-            } else if looks > 0 {
-                looks -= 1;
-                p.relax(pauses);
-                pauses = (pauses * 2).min(tuning.rwlock_pauses);
-            } else if yields > 0 {
-                yields -= 1;
-                p.yield_cpu();
+            } else if !patience.is_over() {
+                patience.wait(p, false);
             } else if sleepers::with_sleeper(p, |me| self.sleep_upgrading(p, me, deadline))
                 != Some(true)
             {

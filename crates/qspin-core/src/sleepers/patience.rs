@@ -30,8 +30,9 @@ use super::SleepPlatform;
 #[derive(Debug)]
 pub struct Patience {
     looks: u32,
-    /// Pause instructions before the next look.
+    /// Pause instructions before the next look, and the most of them.
     pauses: u32,
+    most: u32,
     yields: u32,
     /// Yields to an owner that took the lock on this CPU.
     here: u32,
@@ -44,6 +45,7 @@ impl Patience {
         Self {
             looks: tuning.mutex_looks,
             pauses: tuning.mutex_first_pauses,
+            most: tuning.mutex_pauses,
             yields: tuning.mutex_yields,
             here: tuning.mutex_here_yields,
         }
@@ -53,20 +55,32 @@ impl Patience {
     pub fn of_heir<P: SleepPlatform>(p: &P) -> Self {
         let tuning = p.tuning();
         let yields = tuning.mutex_heir_yields;
-        Self { looks: 0, pauses: tuning.mutex_pauses, yields, here: yields }
+        let most = tuning.mutex_pauses;
+        Self { looks: 0, pauses: most, most, yields, here: yields }
     }
 
     /// That of one who was notified by somebody who most likely has the lock.
     pub fn of_notified<P: SleepPlatform>(p: &P) -> Self {
         let tuning = p.tuning();
-        let looks = tuning.mutex_notified_looks;
-        Self { looks, pauses: tuning.mutex_first_pauses, yields: 0, here: 0 }
+        Self { looks: tuning.mutex_notified_looks, yields: 0, here: 0, ..Self::new(p) }
+    }
+
+    /// That of one who waits for readers or a writer, first without the gate and then with it.
+    pub fn of_rwlock<P: SleepPlatform>(p: &P) -> Self {
+        let tuning = p.tuning();
+        Self {
+            looks: tuning.rwlock_looks,
+            pauses: tuning.rwlock_first_pause,
+            most: tuning.rwlock_pauses,
+            yields: tuning.rwlock_yields,
+            here: 0,
+        }
     }
 
     /// That of one who is to sleep at once.
     #[must_use]
     pub const fn none() -> Self {
-        Self { looks: 0, pauses: 1, yields: 0, here: 0 }
+        Self { looks: 0, pauses: 1, most: 1, yields: 0, here: 0 }
     }
 
     /// Whether it is not yet to yield.
@@ -98,7 +112,7 @@ impl Patience {
         p.relax(self.pauses);
         if self.looks > 0 {
             self.looks -= 1;
-            self.pauses = (self.pauses * 2).min(p.tuning().mutex_pauses);
+            self.pauses = (self.pauses * 2).min(self.most);
         } else {
             self.yields -= 1;
             p.yield_cpu();
