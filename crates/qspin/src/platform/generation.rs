@@ -10,7 +10,7 @@
 //! whoever made the child. Where the kernel does not do that (before Linux 4.14) handlers alone tell.
 //!
 //! # Invariants
-//! * **G1** `PAGE.number` is `LAST + 1` from [`register`] on in the process that wrote it, and 0 in its child, until that
+//! * **G1** `PAGE.number` is `LAST + 1` from `register` on in the process that wrote it, and 0 in its child, until that
 //!   writes the next number. Before `register` both are 0, and this is generation 0.
 //! * **G2** What the parent's sleepers have left is forgotten once in a child: by the thread that has made itself the
 //!   `beginner`, before it writes the number. Others wait for that, but for a handler that has interrupted it.
@@ -37,7 +37,8 @@ static EMPTIED: AtomicU32 = AtomicU32::new(0);
 
 /// The generation of this process.
 #[inline]
-pub(super) fn current() -> u32 {
+#[must_use]
+pub fn current() -> u32 {
     // ORDERING: Acquire pairs with the Release of `begin`: what the parent left is forgotten.
     match PAGE.number.load(Acquire) {
         0 => look(),
@@ -45,15 +46,21 @@ pub(super) fn current() -> u32 {
     }
 }
 
-/// When the program is loaded.
-pub(super) fn register() {
+/// Lets the kernel empty these pages in a child. Returns whether it will.
+pub fn empty_in_a_child<T: Sync>(pages: &'static T) -> bool {
     /// `MADV_WIPEONFORK`.
     const EMPTY_IN_A_CHILD: u64 = 18;
-    let page = (&raw const PAGE).addr() as u64;
-    // SAFETY: a whole page, private to this process, which stays; a child finds it as G1 has it.
-    let failed =
-        unsafe { syscall(libc::SYS_madvise, [page, size_of::<Page>() as u64, EMPTY_IN_A_CHILD]) };
-    EMPTIED.store(u32::from(failed == 0), Relaxed);
+    const { assert!(align_of::<T>() == 4096) };
+    let arguments =
+        [core::ptr::from_ref(pages).addr() as u64, size_of::<T>() as u64, EMPTY_IN_A_CHILD];
+    // SAFETY: whole pages, private to this process, which stay. Of what a child finds in them says their
+    // own file.
+    unsafe { syscall(libc::SYS_madvise, arguments) == 0 }
+}
+
+/// When the program is loaded.
+pub(super) fn register() {
+    EMPTIED.store(u32::from(empty_in_a_child(&PAGE)), Relaxed);
     PAGE.number.store(LAST.load(Relaxed) + 1, Relaxed);
 }
 
@@ -63,7 +70,7 @@ pub(super) fn child_begins() {
         begin();
     } else {
         // Perhaps another handler has locked something before.
-        current();
+        let _ = current();
     }
 }
 

@@ -12,7 +12,8 @@ pub mod cpu;
 #[cfg(feature = "ebpf")]
 pub mod ebpf;
 mod futex;
-mod generation;
+#[doc(hidden)]
+pub mod generation;
 pub mod holder;
 pub mod interrupt;
 mod rseq;

@@ -81,7 +81,7 @@ impl<E: StaticEvents, H: Hint, C: Clock> SleepPlatform for Threads<E, H, C> {
 
     fn token(&self) -> u32 {
         // Whoever comes to a bucket in a child that no handler knows of does not meet the parent's sleepers.
-        generation::current();
+        let _ = generation::current();
         match cpu::current() {
             Some(cpu) => cpu.number() + 1,
             // SAFETY: asks for a number.
