@@ -10,7 +10,12 @@ use qspin::Mutex;
 use super::contend;
 
 /// How a child is made: by the C library, which calls handlers in it; or by a bare system call.
-const WAYS: [unsafe fn() -> libc::pid_t; 2] = [|| unsafe { libc::fork() }, bare];
+const WAYS: [unsafe fn() -> libc::pid_t; 2] = [by_the_c_library, bare];
+
+unsafe fn by_the_c_library() -> libc::pid_t {
+    // SAFETY: the caller's.
+    unsafe { libc::fork() }
+}
 
 unsafe fn bare() -> libc::pid_t {
     // SAFETY: the same stack, in other memory; nobody is told of a thread.
