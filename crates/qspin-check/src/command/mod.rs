@@ -20,7 +20,7 @@ qspin-check: the locks of qspin under model checkers
                                                       every schedule, within bounds
   qspin-check shuttle [--lock NAME] [--seed S] [--executions N]
                                                       random schedules of more CPUs
-  qspin-check mutate  [--seconds N]                   each memory ordering weakened, alone
+  qspin-check mutate  [--seconds N] [--site NAME]      each memory ordering weakened, alone
   qspin-check planted [--seconds N]                   locks with known bugs must be caught
   qspin-check replay  --lock NAME --scenario NAME --strategy random|pctN --seed S
                                                       one execution of shuttle again

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use qspin_core::site::Site;
+
 use super::arguments::Arguments;
 use crate::mutation::{Mutant, Survey, Verdict, run_all};
 
@@ -10,6 +12,10 @@ const SECONDS: u64 = 400;
 
 pub(super) fn run(mut arguments: Arguments) -> Result<bool, String> {
     let time = Duration::from_secs(arguments.number("seconds", SECONDS)?);
+    let only = match arguments.take("site") {
+        None => None,
+        Some(name) => Some(site(&name)?),
+    };
     arguments.nothing_else()?;
     let begun = Instant::now();
     let survey = match Survey::take(time) {
@@ -24,7 +30,7 @@ pub(super) fn run(mut arguments: Arguments) -> Result<bool, String> {
         println!("mutate   FAILED: no lock consults {}", site.name());
         good = false;
     }
-    let mutants = run_all(&survey, time, print);
+    let mutants = run_all(&survey, only, time, print);
     let count = |wanted: fn(&Verdict) -> bool| {
         mutants.iter().filter(|mutant| wanted(&mutant.verdict())).count()
     };
@@ -39,6 +45,13 @@ pub(super) fn run(mut arguments: Arguments) -> Result<bool, String> {
         mutants.len()
     );
     Ok(good && wrong == 0 && !mutants.is_empty())
+}
+
+fn site(name: &str) -> Result<Site, String> {
+    let known = Site::ALL.iter().find(|site| site.name() == name);
+    known.copied().ok_or(format!(
+        "--site `{name}` is none: as in `queue.release`, the names are those that `mutate` prints"
+    ))
 }
 
 fn print(mutant: &Mutant) {

@@ -140,19 +140,43 @@ fn is_dear(subject: &dyn Subject) -> bool {
     subject.traits().near_first && subject.traits().step
 }
 
-/// Preemptions: few first, since most mutants die of few, and every check's own bound last. None at
-/// all for the dear ones, after what the others find at once.
-const BOUNDS: &[Option<usize>] = &[Some(1), Some(0), Some(2), Some(3), None];
+/// Whose turn it is in a pass over the locks.
+#[derive(Clone, Copy, PartialEq)]
+enum Turn {
+    All,
+    /// Locks of one word with a place for every waiter: what is wrong with an ordering that others share with
+    /// them shows there in a thousandth of the time.
+    Short,
+    /// The others.
+    Long,
+}
+
+/// Preemptions, and who is explored with so many: few first, since most mutants die of few, and every check's own
+/// bound last. None at all for the dear ones, after what the others find at once.
+const PASSES: &[(Option<usize>, Turn)] = &[
+    (Some(1), Turn::All),
+    (Some(0), Turn::All),
+    (Some(2), Turn::Short),
+    (Some(3), Turn::Short),
+    (Some(2), Turn::Long),
+    (Some(3), Turn::Long),
+    (None, Turn::All),
+];
 /// The same for one that is listed to live: there is nothing to find at the end of a long search.
-const BOUNDS_OF_SURVIVORS: &[Option<usize>] = &[Some(1), Some(2), Some(0)];
+const PASSES_OF_SURVIVORS: &[(Option<usize>, Turn)] =
+    &[(Some(1), Turn::All), (Some(2), Turn::All), (Some(0), Turn::All)];
 
 /// Runs one mutant.
 fn run(weakening: Weakening, subjects: &[&'static dyn Subject], time: Duration) -> Mutant {
     let begun = Instant::now();
     let mut executions = 0;
     let survives = matches!(expectation(weakening), Some(Expectation::Survives(_)));
-    for &preemptions in if survives { BOUNDS_OF_SURVIVORS } else { BOUNDS } {
+    for &(preemptions, turn) in if survives { PASSES_OF_SURVIVORS } else { PASSES } {
         for &subject in subjects {
+            let own = if subject.traits().one_word { Turn::Long } else { Turn::Short };
+            if turn != Turn::All && turn != own {
+                continue;
+            }
             if survives && preemptions > Some(1) && subject.traits().step {
                 // It differs from its lock in nothing that an ordering would notice only here.
                 continue;
@@ -180,10 +204,16 @@ fn run(weakening: Weakening, subjects: &[&'static dyn Subject], time: Duration) 
     Mutant { weakening, killed: None, executions, took: begun.elapsed() }
 }
 
-/// Runs all mutants, two at a time or as many as there are CPUs; `report` is called for each as
+/// Runs all mutants, or those of one site, two at a time or as many as there are CPUs; `report` is called for each as
 /// it ends.
-pub fn run_all(survey: &Survey, time: Duration, report: impl Fn(&Mutant) + Sync) -> Vec<Mutant> {
-    let weakenings = survey.weakenings();
+pub fn run_all(
+    survey: &Survey,
+    only: Option<Site>,
+    time: Duration,
+    report: impl Fn(&Mutant) + Sync,
+) -> Vec<Mutant> {
+    let mut weakenings = survey.weakenings();
+    weakenings.retain(|(weakening, _)| only.is_none_or(|site| site == weakening.site));
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::new());
     let workers = std::thread::available_parallelism().map_or(2, usize::from);
