@@ -11,7 +11,7 @@
 //!
 //! # States of the word
 //! ```text
-//!             take                      AWAKE: somebody is awake and will take the lock
+//!             take                      AWAKE: so many are awake and will take the lock
 //!   free (0) ───────► LOCKED            HEIR:  and nobody else may
 //!     ▲  ▲               │ │
 //!     │  └─── store 0 ───┘ │ (nobody sleeps)     marks | LOCKED ──release──► marks
@@ -19,15 +19,24 @@
 //! ```
 //! Beside LOCKED stands where the owner took the lock, for the waiters' [patience](crate::sleepers::Patience):
 //! they look for some microseconds, yield some times, and sleep. A release wakes one sleeper if nobody is awake,
-//! and marks it so; while somebody is awake the others sleep on. Who takes the lock may come past all of them.
+//! and marks it so; while somebody is awake the others sleep on, until whoever passes them has had its turns (M6).
+//! Who takes the lock may come past all of them.
+//!
+//! # Short turns
+//! While somebody sleeps each release is a second read-modify-write. Where sections last some hundred
+//! nanoseconds that is a good part of all work, so nobody is to sleep: who takes the lock there takes everybody's
+//! marks away, and the releases wake one more each until nobody is left. Where turns are longer, those who are
+//! awake only take CPUs from each other, and it takes its own mark away alone. What turns are like is noted beside
+//! the sleepers, when some of them are over.
 //!
 //! # Invariants
 //! * **M1** LOCKED is set by a compare-exchange from a word in which it was clear, and cleared by whoever
 //!   has set it.
-//! * **M2** While AWAKE is set, a waiter is awake that has set it, or for which it was set, and that will
-//!   clear it: when it takes the lock, or when it has joined the sleepers and before it looks at the lock
-//!   for the last time. The same for HEIR. A store may wipe out marks, and so may another such waiter that
-//!   clears its own: then one more is woken than had to.
+//! * **M2** For each one that AWAKE counts, a waiter is awake that has counted itself, or was counted by who woke
+//!   it, and that will take that back: when it takes the lock, or when it has joined the sleepers and before it
+//!   looks at the lock for the last time. HEIR goes with the first that does. There may be more than are counted:
+//!   a store may wipe out marks, one who takes the lock after short turns takes them all away, a fourth is not
+//!   counted, and who was not takes one back for another: then one more is woken than had to.
 //! * **M3** Who releases the lock, and sees nobody awake in the very step, wakes a sleeper if there is one
 //!   (P1 of the sleepers). Who sleeps has seen the lock taken, or somebody awake, after it had joined them.
 //!   So there is always somebody left who will release or take the lock: no sleeper is forgotten.
@@ -57,7 +66,8 @@ use crate::site::Site;
 use crate::sleepers::{self, Choice, End, NEVER, Patience, SleepPlatform, Taken};
 
 use word::{
-    AWAKE, HEIR, LOCKED, PLACE, generation, locked_here, marks, marks_in, owner_is_here, with_marks,
+    HEIR, LOCKED, PLACE, are_enough, generation, locked_here, marks, marks_in, one_less, one_more,
+    owner_is_here, with_marks,
 };
 
 /// The tag of those who sleep for a mutex.
@@ -77,7 +87,10 @@ impl<W: AtomicWord> DefaultLock<W> {
         // M1. ORDERING: Acquire pairs with the Release of `release` and `release_slow`.
         let order = p.ordering(Site::MutexTake, Acquire);
         let of = generation(p);
-        let marks = if marked { 0 } else { marks_in(of, seen) };
+        let mut marks = marks_in(of, seen);
+        if marked && marks != 0 {
+            marks = if sleepers::turns_are_short(p, self.address(p)) { 0 } else { one_less(marks) };
+        }
         let to = with_marks(of, locked_here(p), marks);
         self.word.compare_exchange(seen, to, order).is_ok()
     }
@@ -149,7 +162,7 @@ impl<W: AtomicWord> DefaultLock<W> {
         let mut seen = self.word.load(Relaxed);
         loop {
             let awake = marks_in(of, seen);
-            if awake != 0 && !*rotates.get_or_insert_with(|| rotates_now(&turns)) {
+            if awake != 0 && !*rotates.get_or_insert_with(|| rotates_now(p, on, &turns, awake)) {
                 // Somebody awake will have the lock next (M3).
                 match self.word.compare_exchange(seen, with_marks(of, 0, awake), order) {
                     Ok(_) => return given_way(&turns),
@@ -164,7 +177,7 @@ impl<W: AtomicWord> DefaultLock<W> {
                 }
                 continue;
             }
-            return self.release_to_sleeper(p, on, seen, AWAKE);
+            return self.release_to_sleeper(p, on, seen, 0);
         }
         // M4.
         if sleepers::anybody(p, on) {
@@ -174,7 +187,7 @@ impl<W: AtomicWord> DefaultLock<W> {
         }
     }
 
-    /// Releases the lock and wakes a sleeper, if there is one, with this mark.
+    /// Releases the lock and wakes a sleeper, if there is one, who has this `mark` beside that of being awake.
     fn release_to_sleeper<P>(&self, p: &P, on: usize, mut seen: u32, mark: u32)
     where
         P: SleepPlatform<Word = W>,
@@ -182,12 +195,14 @@ impl<W: AtomicWord> DefaultLock<W> {
         // Before: whom a handler's fork leaves behind is not marked in the child.
         let of = generation(p);
         let taken = take_one(p, on);
-        let mark = if taken.as_ref().is_some_and(|taken| !taken.is_empty()) { mark } else { 0 };
+        let wakes = taken.as_ref().is_some_and(|taken| !taken.is_empty());
+        let to = |seen| {
+            let marks = marks_in(of, seen);
+            with_marks(of, 0, if wakes { one_more(marks, mark) } else { marks })
+        };
         // ORDERING: as in `release_slow`.
         let order = p.ordering(Site::MutexRelease, Release);
-        while let Err(now) =
-            self.word.compare_exchange(seen, with_marks(of, 0, marks_in(of, seen) | mark), order)
-        {
+        while let Err(now) = self.word.compare_exchange(seen, to(seen), order) {
             seen = now;
         }
         // M4.
@@ -205,12 +220,13 @@ impl<W: AtomicWord> DefaultLock<W> {
         }
     }
 
-    /// Clears the marks; returns the word before.
+    /// Takes a waiter's mark back; returns the word before.
     fn unmark<P: SleepPlatform<Word = W>>(&self, p: &P) -> u32 {
         let of = generation(p);
         let mut seen = self.word.load(Relaxed);
         while marks_in(of, seen) != 0 {
-            match self.word.compare_exchange(seen, seen & (LOCKED | PLACE), Relaxed) {
+            let to = with_marks(of, seen & (LOCKED | PLACE), one_less(marks_in(of, seen)));
+            match self.word.compare_exchange(seen, to, Relaxed) {
                 Ok(_) => break,
                 Err(now) => seen = now,
             }
@@ -219,9 +235,20 @@ impl<W: AtomicWord> DefaultLock<W> {
     }
 }
 
-/// Whether this thread has had its turns, and wakes another for that at this release.
-fn rotates_now<P: SleepPlatform>(turns: &Turns<P>) -> bool {
-    !turns.are_over() && turns.count()
+/// Whether this thread has had its turns past others that are `awake`, and wakes one more for that at this release.
+fn rotates_now<P: SleepPlatform>(p: &P, on: usize, turns: &Turns<P>, awake: u32) -> bool {
+    let number = turns.number();
+    if turns.are_over() || !turns.count() {
+        return false;
+    }
+    let short = turns.mean_ns(number + 1) < u64::from(p.tuning().mutex_short_ns);
+    sleepers::note_turns(p, on, short);
+    short || !are_enough(awake)
+}
+
+/// Whether these marks say that somebody has taken the place of a thread whose turns are over.
+fn relieves(marks: u32) -> bool {
+    marks == 0 || marks & HEIR != 0
 }
 
 /// After a release past others that wait.
@@ -297,7 +324,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
             if !self.patience.only_looks() && self.is_over() {
                 return self.give_up();
             }
-            if !self.marked && marks & AWAKE != 0 {
+            if !self.marked && marks != 0 {
                 self.patience.beside_another();
             }
             if !self.patience.is_over() {
@@ -322,7 +349,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
         let relieved = turns.are_over()
             && seen & LOCKED != 0
             && !sleepers::is_quiet(self.p, self.on())
-            && marks(self.p, seen) != AWAKE;
+            && relieves(marks(self.p, seen));
         if relieved {
             turns.begin_anew();
         }
@@ -338,22 +365,23 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
         let marks = marks & marks_in(of, seen);
         let tuning = self.p.tuning();
         let waited = || self.p.now_ns().saturating_sub(self.slept) / 1000;
-        let wanted = if marks == 0 && !self.marked {
-            AWAKE
+        // Others may have taken the mark of this one away (M2).
+        let to = if marks == 0 {
+            one_more(marks, 0)
         } else if self.marked
             && marks & HEIR == 0
             && self.slept != 0
             && waited() >= tuning.mutex_heir_us.into()
         {
             events::count(self.p, Event::MutexHeir);
-            AWAKE | HEIR
+            marks | HEIR
         } else {
             return;
         };
-        let to = with_marks(of, seen & (LOCKED | PLACE), marks | wanted);
-        if self.lock.word.compare_exchange(seen, to, Relaxed).is_ok() {
+        let word = with_marks(of, seen & (LOCKED | PLACE), to);
+        if self.lock.word.compare_exchange(seen, word, Relaxed).is_ok() {
             self.marked = true;
-            if wanted & HEIR != 0 {
+            if to & HEIR != 0 {
                 // Who gave up at once would be the heir for nothing.
                 self.patience = Patience::of_heir(self.p);
             }

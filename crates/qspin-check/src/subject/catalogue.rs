@@ -141,6 +141,11 @@ family!(
     tunings::MUTEX_SLEEPY
 );
 family!(
+    /// The same after short turns only: who takes the lock takes everybody's marks away.
+    MutexShort = "mutex-short", SLEEPING_STEP, rules::MUTEX, Exclusive<DefaultLock<Word<M>>>,
+    tunings::MUTEX_SHORT
+);
+family!(
     /// The same without a heavy barrier.
     MutexFenced = "mutex-fenced", SLEEPING_FENCED, rules::MUTEX, Exclusive<DefaultLock<Word<M>>>,
     tunings::MUTEX
@@ -285,6 +290,7 @@ pub fn variants() -> Vec<&'static dyn Subject> {
         Of::<AdaptiveNeighbour>::VALUE,
         Of::<HeedPreempted>::VALUE,
         Of::<MutexSleepy>::VALUE,
+        Of::<MutexShort>::VALUE,
         Of::<MutexFenced>::VALUE,
         Of::<MutexFair>::VALUE,
         Of::<DefaultRw>::VALUE,

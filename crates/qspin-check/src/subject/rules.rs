@@ -173,20 +173,27 @@ pub const SMALL_QUEUE: Rules =
     Rules { arrives: |index, _, to| index == 0 && to != 0, fifo: true, ..ANYTHING };
 
 const TAKEN: u32 = 1;
-const MARKS: u32 = 2 | 4;
-const PLACE: u32 = 0xff << 3;
+const AWAKE: u32 = 2;
+const MOST_AWAKE: u32 = 3 * AWAKE;
+const HEIR: u32 = 8;
+const PLACE: u32 = 0xff << 4;
 
 /// The default mutex: taken where it is free; released with or without its marks; marked while it is taken,
 /// or by the release that wakes somebody. Where it was taken comes and goes with the owner.
 pub const MUTEX: Rules = no_order(|_, from, to| {
-    let known = (from | to) & !(TAKEN | MARKS | PLACE) == 0;
+    let known = (from | to) & !(TAKEN | MOST_AWAKE | HEIR | PLACE) == 0;
     let owned = to & PLACE == 0 || to & TAKEN != 0;
-    let set = to & !from;
-    let cleared = from & !to;
-    let takes = set & !PLACE == TAKEN;
-    let releases = cleared & TAKEN != 0 && set & !MARKS == 0;
-    let stays = (from ^ to) & PLACE == 0;
-    let marks = stays && set & TAKEN == 0 && cleared == 0 && from & TAKEN != 0;
-    let unmarks = stays && set == 0 && cleared & TAKEN == 0;
-    known && owned && (takes || releases || marks || unmarks)
+    let expected = to & HEIR == 0 || to & MOST_AWAKE != 0;
+    let (before, after) = (from & (MOST_AWAKE | HEIR), to & (MOST_AWAKE | HEIR));
+    let one_more = (before & MOST_AWAKE) + AWAKE;
+    let one_more = one_more.min(MOST_AWAKE) | before & HEIR;
+    let one_less = after == (before & MOST_AWAKE).saturating_sub(AWAKE);
+    let takes = to & TAKEN & !from != 0 && (after == before || one_less || after == 0);
+    let wakes = after | HEIR == one_more | HEIR && after & before & HEIR == before & HEIR;
+    let hands_over = after == before | HEIR;
+    let releases =
+        from & TAKEN & !to != 0 && (after == 0 || after == before || wakes || hands_over);
+    let stays = (from ^ to) & (TAKEN | PLACE) == 0;
+    let marks = stays && to & TAKEN != 0 && (before == 0 && after == AWAKE || hands_over);
+    known && owned && expected && (takes || releases || marks || stays && one_less)
 });

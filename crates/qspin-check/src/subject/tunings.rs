@@ -68,8 +68,12 @@ pub(crate) const MUTEX: Tuning = Tuning {
     rwlock_yields: 0,
     sleep_idle: 1,
     rotate_turns: 2,
+    mutex_short_ns: 0,
     ..ONE_LOOK
 };
+
+/// The same where all turns are short.
+pub(crate) const MUTEX_SHORT: Tuning = Tuning { mutex_short_ns: 1 << 30, ..MUTEX };
 
 /// The same where nobody looks before it sleeps, or is ever the heir.
 pub(crate) const MUTEX_SLEEPY: Tuning =

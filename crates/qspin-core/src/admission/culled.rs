@@ -202,6 +202,26 @@ impl<'a, P: Platform> Turns<'a, P> {
         self.first.is_some_and(|node| node.turns.load(Relaxed) >= self.p.tuning().rotate_turns)
     }
 
+    /// How many there were, while they are not over.
+    pub(crate) fn number(&self) -> u32 {
+        self.first.map_or(0, |node| node.turns.load(Relaxed))
+    }
+
+    /// How long a turn took in the mean, if there were so many, in nanoseconds.
+    pub(crate) fn mean_ns(&self, number: u32) -> u64 {
+        let Some(node) = self.first else { return 0 };
+        let elapsed = self.clock().wrapping_sub(node.since.load(Relaxed));
+        (u64::from(elapsed) << Self::CLOCK_SHIFT) / u64::from(number.max(1))
+    }
+
+    /// Nanoseconds are shifted by so many bits to what the clock shows: nearly microseconds.
+    const CLOCK_SHIFT: u32 = 10;
+
+    /// Low bits of nearly microseconds: all that is asked is how long ago something was.
+    fn clock(&self) -> u32 {
+        (self.p.now_ns() >> Self::CLOCK_SHIFT) as u32
+    }
+
     /// Relieved, whatever the word says.
     const RELIEVED: u32 = u32::MAX;
 
@@ -251,8 +271,7 @@ impl<'a, P: Platform> Turns<'a, P> {
         let looks = turns % Self::A_LOOK_AT_THE_CLOCK == 0;
         turns = turns.saturating_add(1);
         if looks {
-            // Low bits of microseconds, or nearly: all that is asked is how long ago that was.
-            let now = (self.p.now_ns() >> 10) as u32;
+            let now = self.clock();
             if turns == 1 {
                 node.since.store(now, Relaxed);
             } else if now.wrapping_sub(node.since.load(Relaxed)) >= tuning.rotate_us {

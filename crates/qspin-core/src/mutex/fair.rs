@@ -1,6 +1,6 @@
 //! Releases that hand the lock to one that waits, past those who just come.
 
-use super::{AWAKE, DefaultLock, HEIR, LOCKED, generation, marks_in, with_marks};
+use super::{DefaultLock, HEIR, LOCKED, generation, marks_in, with_marks};
 use core::sync::atomic::Ordering::{Relaxed, Release};
 
 use crate::lock::{RawFairLock, RawLock};
@@ -14,8 +14,8 @@ impl<P: SleepPlatform> RawFairLock<P> for DefaultLock<P::Word> {
         let of = generation(p);
         let mut seen = self.word.load(Relaxed);
         while marks_in(of, seen) != 0 {
-            // M2: whoever is awake takes the lock, and the mark with it.
-            let to = with_marks(of, 0, AWAKE | HEIR);
+            // M2: one of those who are awake takes the lock, and the mark with it.
+            let to = with_marks(of, 0, marks_in(of, seen) | HEIR);
             // ORDERING: as in `release_slow`.
             match self.word.compare_exchange(seen, to, p.ordering(Site::MutexRelease, Release)) {
                 Ok(_) => return,
@@ -24,7 +24,7 @@ impl<P: SleepPlatform> RawFairLock<P> for DefaultLock<P::Word> {
         }
         debug_assert!(seen & LOCKED != 0);
         if sleepers::perhaps_anybody(p, on) {
-            self.release_to_sleeper(p, on, seen, AWAKE | HEIR);
+            self.release_to_sleeper(p, on, seen, HEIR);
         } else {
             // SAFETY: the caller holds the lock.
             unsafe { self.release(p) };

@@ -1,29 +1,31 @@
 //! The word of the default mutex: what stands in it, and what of that counts.
 //!
 //! ```text
-//!   31            11 10          3  2     1      0
-//!   ┌───────────────┬─────────────┬──────┬───────┬────────┐
-//!   │ generation of │ where the   │ HEIR │ AWAKE │ LOCKED │
-//!   │ the marks     │ owner is    │      │       │        │
-//!   └───────────────┴─────────────┴──────┴───────┴────────┘
+//!   31            12 11          4  3      2       1      0
+//!   ┌───────────────┬─────────────┬──────┬────────────┬────────┐
+//!   │ generation of │ where the   │ HEIR │ how many   │ LOCKED │
+//!   │ the marks     │ owner is    │      │ are awake  │        │
+//!   └───────────────┴─────────────┴──────┴────────────┴────────┘
 //! ```
 
 use crate::sleepers::SleepPlatform;
 
 /// The lock is held.
 pub(super) const LOCKED: u32 = 1;
-/// A waiter is awake.
+/// A waiter is awake: one of those that are counted.
 pub(super) const AWAKE: u32 = 2;
-/// Nobody else may take the lock.
-pub(super) const HEIR: u32 = 4;
-const MARKS: u32 = AWAKE | HEIR;
+/// As many as can be counted.
+const ALL_AWAKE: u32 = 3 * AWAKE;
+/// Nobody may take the lock but those who are awake and have a mark. There is a count beside it.
+pub(super) const HEIR: u32 = 8;
+const MARKS: u32 = ALL_AWAKE | HEIR;
 /// Where the owner took the lock: a bit that says that it is known, and what fits below it of the CPU's number.
 /// It goes with the owner.
 pub(super) const PLACE: u32 = PLACE_KNOWN | 0x7f << PLACE_SHIFT;
-const PLACE_SHIFT: u32 = 3;
-const PLACE_KNOWN: u32 = 1 << 10;
+const PLACE_SHIFT: u32 = 4;
+const PLACE_KNOWN: u32 = 1 << 11;
 /// Where the generation of the marks stands (M5).
-const GENERATION_SHIFT: u32 = 11;
+const GENERATION_SHIFT: u32 = 12;
 
 /// The marks of `seen` that count in this process (M5).
 #[inline]
@@ -60,4 +62,23 @@ pub(super) fn owner_is_here<P: SleepPlatform>(p: &P, seen: u32) -> bool {
 #[inline]
 pub(super) fn with_marks(generation: u32, locked: u32, marks: u32) -> u32 {
     if marks == 0 { locked } else { locked | marks | generation << GENERATION_SHIFT }
+}
+
+/// The marks with one more that is awake, who has this `mark`. One too many is not counted (M2).
+#[inline]
+pub(super) fn one_more(marks: u32, mark: u32) -> u32 {
+    let awake = (marks & ALL_AWAKE) + AWAKE;
+    awake.min(ALL_AWAKE) | (marks | mark) & HEIR
+}
+
+/// The marks without one that is not awake any more, or has the lock.
+#[inline]
+pub(super) fn one_less(marks: u32) -> u32 {
+    (marks & ALL_AWAKE).saturating_sub(AWAKE)
+}
+
+/// Whether no more can be counted.
+#[inline]
+pub(super) fn are_enough(marks: u32) -> bool {
+    marks & ALL_AWAKE == ALL_AWAKE
 }

@@ -27,6 +27,8 @@ pub struct SleepBucket<W> {
     pub(super) idle: W,
     /// Whoever unlocks next wakes everybody (P6).
     pub(super) rescan: W,
+    /// Whether those who pass the sleepers have short turns; a guess.
+    pub(super) short: W,
 }
 
 impl<W: AtomicWord> SleepBucket<W> {
@@ -40,6 +42,7 @@ impl<W: AtomicWord> SleepBucket<W> {
             count: W::new(0),
             idle: W::new(0),
             rescan: W::new(0),
+            short: W::new(0),
         }
     }
 
@@ -71,6 +74,7 @@ impl<W: ConstWord> SleepBucket<W> {
         count: W::ZERO,
         idle: W::ZERO,
         rescan: W::ZERO,
+        short: W::ZERO,
     };
 }
 

@@ -203,6 +203,20 @@ fn settle_down<P: SleepPlatform>(p: &P, on: usize) {
     }
 }
 
+/// Whether those who have passed the sleepers on `on` had short turns of late, as [`note_turns`] was told: a
+/// guess, which other locks of the bucket share.
+#[inline]
+pub fn turns_are_short<P: SleepPlatform>(p: &P, on: usize) -> bool {
+    bucket::of(p, on).short.load(Relaxed) != 0
+}
+
+/// Notes whether somebody who has passed the sleepers on `on` had short turns.
+pub fn note_turns<P: SleepPlatform>(p: &P, on: usize, short: bool) {
+    if turns_are_short(p, on) != short {
+        bucket::of(p, on).short.store(short.into(), Relaxed);
+    }
+}
+
 /// Runs `sleep` with a node of this context, or returns `None` where it has none: then
 /// [`SleepPlatform::doze`], and look again.
 #[inline]
