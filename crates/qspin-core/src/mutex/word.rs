@@ -82,3 +82,52 @@ pub(super) fn one_less(marks: u32) -> u32 {
 pub(super) fn are_enough(marks: u32) -> bool {
     marks & ALL_AWAKE == ALL_AWAKE
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_bit_has_one_meaning() {
+        let generation = u32::MAX << GENERATION_SHIFT;
+        let fields = [LOCKED, ALL_AWAKE, HEIR, PLACE, generation];
+        assert_eq!(fields.iter().fold(0, |all, field| all | field), u32::MAX);
+        assert_eq!(fields.iter().map(|field| field.count_ones()).sum::<u32>(), u32::BITS);
+    }
+
+    #[test]
+    fn who_is_awake_is_counted_as_far_as_there_is_room() {
+        let mut marks = 0;
+        for awake in 1..=3 {
+            assert!(!are_enough(marks));
+            marks = one_more(marks, 0);
+            assert_eq!(marks, awake * AWAKE);
+        }
+        assert!(are_enough(marks));
+        assert_eq!(one_more(marks, 0), marks, "a fourth is not counted");
+        for awake in (0..3).rev() {
+            marks = one_less(marks);
+            assert_eq!(marks, awake * AWAKE);
+        }
+        assert_eq!(one_less(0), 0, "who was not counted takes nobody back");
+    }
+
+    #[test]
+    fn an_heir_stays_one_while_others_wake_and_goes_with_the_first_that_has_the_lock() {
+        let heir = one_more(0, HEIR);
+        assert_eq!(heir, AWAKE | HEIR);
+        assert_eq!(one_more(heir, 0), 2 * AWAKE | HEIR);
+        assert!(are_enough(one_more(one_more(heir, 0), 0)));
+        assert_eq!(one_less(one_more(heir, 0)), AWAKE);
+    }
+
+    #[test]
+    fn marks_count_in_the_generation_that_made_them() {
+        let owner = LOCKED | PLACE_KNOWN | 5 << PLACE_SHIFT;
+        let word = with_marks(7, owner, AWAKE | HEIR);
+        assert_eq!(word & (LOCKED | PLACE), owner);
+        assert_eq!(marks_in(7, word), AWAKE | HEIR);
+        assert_eq!(marks_in(8, word), 0);
+        assert_eq!(with_marks(7, owner, 0), owner, "without marks a word is nobody's");
+    }
+}

@@ -14,6 +14,7 @@ struct Cpu {
     node: Node<AtomicU32>,
     in_interrupt: Cell<bool>,
     yields: Cell<u32>,
+    now_ns: Cell<u64>,
 }
 
 impl Platform for Cpu {
@@ -38,6 +39,9 @@ impl Platform for Cpu {
     }
     fn relax(&self, _: u32) {}
     fn fence(&self, _: Ordering) {}
+    fn now_ns(&self) -> u64 {
+        self.now_ns.get()
+    }
     fn in_interrupt(&self) -> bool {
         self.in_interrupt.get()
     }
@@ -53,7 +57,8 @@ impl Cpu {
     fn new() -> Self {
         let tuning = Tuning { rotate_turns: 2, yield_turns: 3, ..Tuning::DEFAULT };
         let node = Node::new();
-        Self { tuning, node, in_interrupt: Cell::new(false), yields: Cell::new(0) }
+        let (in_interrupt, yields, now_ns) = (Cell::new(false), Cell::new(0), Cell::new(0));
+        Self { tuning, node, in_interrupt, yields, now_ns }
     }
 
     /// One whose turns are over.
@@ -143,4 +148,16 @@ fn a_context_that_has_interrupted_a_wait_does_not_give_way() {
     other.in_interrupt.set(true);
     other.releases(QUEUE | LOCKED, false);
     assert_eq!((cpu.yields.get(), other.yields.get()), (0, 0));
+}
+
+#[test]
+fn turns_are_as_long_as_the_clock_says() {
+    let cpu = Cpu { now_ns: Cell::new(3 << 20), ..Cpu::new() };
+    let turns = Turns::of(&cpu);
+    assert!(!turns.count());
+    let begun = turns.number();
+    assert_eq!(begun, 1);
+    cpu.now_ns.set((3 << 20) + (10 << 10));
+    assert!(turns.count());
+    assert_eq!(turns.mean_ns(begun + 1), 5 << 10);
 }
