@@ -66,8 +66,8 @@ use crate::site::Site;
 use crate::sleepers::{self, Choice, End, NEVER, Patience, SleepPlatform, Taken};
 
 use word::{
-    HEIR, LOCKED, PLACE, are_enough, generation, locked_here, marks, marks_in, one_less, one_more,
-    owner_is_here, with_marks,
+    HEIR, LOCKED, PLACE, are_enough, generation, locked_here, marks, marks_in, may_be_patient,
+    one_less, one_more, owner_is_here, with_marks,
 };
 
 /// The tag of those who sleep for a mutex.
@@ -324,8 +324,8 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
             if !self.patience.only_looks() && self.is_over() {
                 return self.give_up();
             }
-            if !self.marked && marks != 0 {
-                self.patience.beside_another();
+            if !self.marked && !may_be_patient(marks) {
+                self.patience.beside_others();
             }
             if !self.patience.is_over() {
                 self.mark(seen, marks);
@@ -366,7 +366,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
         let tuning = self.p.tuning();
         let waited = || self.p.now_ns().saturating_sub(self.slept) / 1000;
         // Others may have taken the mark of this one away (M2).
-        let to = if marks == 0 {
+        let to = if marks == 0 || !self.marked && may_be_patient(marks) {
             one_more(marks, 0)
         } else if self.marked
             && marks & HEIR == 0

@@ -235,7 +235,7 @@ tunables! {
     /// Mutex: the most of them between two looks.
     Mutex mutex_pauses: u32 = MUTEX_PAUSES, 1..=1 << 16;
     /// Mutex: further looks, with as many pauses and a yield of the CPU before each, before a waiter sleeps beside
-    /// whom no other is awake.
+    /// whom no two others are awake.
     Mutex mutex_yields: u32 = MUTEX_YIELDS, 0..=1 << 16;
     /// Mutex: yields of a waiter, without pauses, to an owner that took the lock on the same CPU, before it sleeps.
     Mutex mutex_here_yields: u32 = MUTEX_HERE_YIELDS, 0..=1 << 16;

@@ -194,6 +194,7 @@ pub const MUTEX: Rules = no_order(|_, from, to| {
     let releases =
         from & TAKEN & !to != 0 && (after == 0 || after == before || wakes || hands_over);
     let stays = (from ^ to) & (TAKEN | PLACE) == 0;
-    let marks = stays && to & TAKEN != 0 && (before == 0 && after == AWAKE || hands_over);
+    let counts = before < 2 * AWAKE && after == before + AWAKE;
+    let marks = stays && to & TAKEN != 0 && (counts || hands_over);
     known && owned && expected && (takes || releases || marks || stays && one_less)
 });

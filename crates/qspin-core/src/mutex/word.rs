@@ -16,6 +16,8 @@ pub(super) const LOCKED: u32 = 1;
 pub(super) const AWAKE: u32 = 2;
 /// As many as can be counted.
 const ALL_AWAKE: u32 = 3 * AWAKE;
+/// So many stay awake for long: with one alone, that is woken and has no CPU yet, CPUs stand idle.
+const PATIENT: u32 = 2 * AWAKE;
 /// Nobody may take the lock but those who are awake and have a mark. There is a count beside it.
 pub(super) const HEIR: u32 = 8;
 const MARKS: u32 = ALL_AWAKE | HEIR;
@@ -77,6 +79,12 @@ pub(super) fn one_less(marks: u32) -> u32 {
     (marks & ALL_AWAKE).saturating_sub(AWAKE)
 }
 
+/// Whether one more may stay awake for long, and be counted.
+#[inline]
+pub(super) fn may_be_patient(marks: u32) -> bool {
+    marks & HEIR == 0 && marks & ALL_AWAKE < PATIENT
+}
+
 /// Whether no more can be counted.
 #[inline]
 pub(super) fn are_enough(marks: u32) -> bool {
@@ -100,6 +108,7 @@ mod tests {
         let mut marks = 0;
         for awake in 1..=3 {
             assert!(!are_enough(marks));
+            assert_eq!(may_be_patient(marks), awake <= 2);
             marks = one_more(marks, 0);
             assert_eq!(marks, awake * AWAKE);
         }
@@ -116,6 +125,7 @@ mod tests {
     fn an_heir_stays_one_while_others_wake_and_goes_with_the_first_that_has_the_lock() {
         let heir = one_more(0, HEIR);
         assert_eq!(heir, AWAKE | HEIR);
+        assert!(!may_be_patient(heir));
         assert_eq!(one_more(heir, 0), 2 * AWAKE | HEIR);
         assert!(are_enough(one_more(one_more(heir, 0), 0)));
         assert_eq!(one_less(one_more(heir, 0)), AWAKE);

@@ -8,7 +8,8 @@
 //! # What it does
 //! A waiter looks, with pauses between that grow; then it also yields the CPU after each pause; then it is to
 //! sleep. Three things shorten that:
-//! * Another waiter is awake. One is enough to take the lock as soon as it is free: the others only look.
+//! * Other waiters are awake. One is enough to take the lock as soon as it is free, and one more for the case that the
+//!   first has no CPU: the others only look.
 //! * The owner has taken the lock on this very CPU, and runs as little as this thread does not: each pause is lost.
 //!   The waiter yields at once, and where some yields do not help, the owner does not wait for the CPU alone,
 //!   or is behind those who do not use this lock: it sleeps.
@@ -16,7 +17,7 @@
 //!   waiter may have pushed aside just by waking up. It looks a few times.
 //!
 //! # Source
-//! One awake waiter: Dice, "Malthusian Locks". Not to spin for somebody who does not run: `mutex_spin_on_owner`
+//! Few awake waiters: Dice, "Malthusian Locks". Not to spin for somebody who does not run: `mutex_spin_on_owner`
 //! of Linux, and document 001; what a thread can know of that without privileges is said at
 //! [`Platform::runs_on`](crate::platform::Platform::runs_on).
 //!
@@ -97,9 +98,9 @@ impl Patience {
         self.looks == 0 && self.yields == 0
     }
 
-    /// Another waiter is awake: this one is to look only.
+    /// Enough other waiters are awake: this one is to look only.
     #[inline]
-    pub fn beside_another(&mut self) {
+    pub fn beside_others(&mut self) {
         self.yields = 0;
     }
 

@@ -22,8 +22,8 @@ struct Seen {
     runs_on: Cell<Option<u32>>,
     /// What was done: `p` for pauses, `y` for a yield, `s` for a sleep; in brackets what another waiter did.
     steps: RefCell<String>,
-    /// Another waits for this lock when the first pauses for the first time.
-    comes: Cell<Option<&'static Lock>>,
+    /// So many others wait for this lock, each from the first pause of the one before.
+    come: Cell<Option<(u32, &'static Lock)>>,
     /// Its owner releases it when somebody sleeps.
     owned: Cell<Option<&'static Lock>>,
     /// What the clock says, in ns: it is late once somebody has slept for a time.
@@ -39,7 +39,7 @@ impl Seen {
         let new = Self {
             runs_on: Cell::new(None),
             steps: RefCell::default(),
-            comes: Cell::default(),
+            come: Cell::default(),
             owned: Cell::default(),
             now: Cell::default(),
             // Not quiet: marks are set.
@@ -113,7 +113,8 @@ impl Platform for Seen {
     }
     fn relax(&self, _: u32) {
         self.step('p');
-        if let Some(lock) = self.comes.take() {
+        if let Some((others, lock)) = self.come.take() {
+            self.come.set((others > 1).then_some((others - 1, lock)));
             self.step('(');
             // Long enough for all of its patience: it sleeps until its time is over.
             assert!(!lock.acquire_until(self, 1));
@@ -203,18 +204,20 @@ fn who_keeps_the_owner_from_running_gives_way_at_once() {
 }
 
 #[test]
-fn who_waits_beside_another_does_not_yield() {
+fn who_waits_beside_two_others_does_not_yield() {
     let p = Seen::new();
-    static OTHER: Lock = Lock::UNLOCKED;
-    OTHER.acquire(&p);
-    // The first marks itself as awake and pauses; then the second comes.
-    p.comes.set(Some(&OTHER));
-    p.now.set(0);
-    assert!(!OTHER.acquire_until(&p, 1));
-    let steps = p.steps.take();
-    assert!(steps.starts_with("p(ppz"), "{steps}");
+    static LOCK: Lock = Lock::UNLOCKED;
+    LOCK.acquire(&p);
+    // Each counts itself as awake and pauses; then the next comes.
+    for (others, expected) in [(1, "p(pppypypyz"), (2, "p(p(ppz")] {
+        p.come.set(Some((others, &LOCK)));
+        p.now.set(0);
+        assert!(!LOCK.acquire_until(&p, 1));
+        let steps = p.steps.take();
+        assert!(steps.starts_with(expected), "{steps}");
+    }
     // SAFETY: acquired above.
-    unsafe { OTHER.release(&p) };
+    unsafe { LOCK.release(&p) };
 }
 
 #[test]
