@@ -126,7 +126,7 @@ mod tests {
         let heir = one_more(0, HEIR);
         assert_eq!(heir, AWAKE | HEIR);
         assert!(!may_be_patient(heir));
-        assert_eq!(one_more(heir, 0), 2 * AWAKE | HEIR);
+        assert_eq!(one_more(heir, 0), (2 * AWAKE) | HEIR);
         assert!(are_enough(one_more(one_more(heir, 0), 0)));
         assert_eq!(one_less(one_more(heir, 0)), AWAKE);
     }
