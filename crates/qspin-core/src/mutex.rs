@@ -365,16 +365,16 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
         let marks = marks & marks_in(of, seen);
         let tuning = self.p.tuning();
         let waited = || self.p.now_ns().saturating_sub(self.slept) / 1000;
-        // Others may have taken the mark of this one away (M2).
-        let to = if marks == 0 || !self.marked && may_be_patient(marks) {
-            one_more(marks, 0)
-        } else if self.marked
+        let is_due = self.marked
             && marks & HEIR == 0
             && self.slept != 0
-            && waited() >= tuning.mutex_heir_us.into()
-        {
+            && waited() >= tuning.mutex_heir_us.into();
+        // Others may have taken the mark of this one away (M2).
+        let to = if is_due {
             events::count(self.p, Event::MutexHeir);
-            marks | HEIR
+            if marks == 0 { one_more(0, HEIR) } else { marks | HEIR }
+        } else if marks == 0 || !self.marked && may_be_patient(marks) {
+            one_more(marks, 0)
         } else {
             return;
         };

@@ -195,6 +195,7 @@ pub const MUTEX: Rules = no_order(|_, from, to| {
         from & TAKEN & !to != 0 && (after == 0 || after == before || wakes || hands_over);
     let stays = (from ^ to) & (TAKEN | PLACE) == 0;
     let counts = before < 2 * AWAKE && after == before + AWAKE;
-    let marks = stays && to & TAKEN != 0 && (counts || hands_over);
+    let expects = before == 0 && after == AWAKE | HEIR;
+    let marks = stays && to & TAKEN != 0 && (counts || hands_over || expects);
     known && owned && expected && (takes || releases || marks || stays && one_less)
 });
