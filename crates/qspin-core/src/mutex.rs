@@ -44,8 +44,8 @@
 //!   follows is static memory, and the lock's address as a number.
 //! * **M5** Marks count in the process in which they were made, whose generation stands beside them: a
 //!   child of `fork` has none of its parent's waiters.
-//! * **M6** Nobody is passed over for ever. A thread that has had its turns past others wakes one of them
-//!   and gives way until it is relieved. One that is woken in vain joins the queue as the first, and that
+//! * **M6** Nobody is passed over for ever. A thread that has had its turns past others wakes one of them,
+//!   unless as many are awake as can be counted, and gives way until it is relieved. One that is woken in vain joins the queue as the first, and that
 //!   has slept for too long is the heir.
 //!
 //! # Limits

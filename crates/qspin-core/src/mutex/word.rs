@@ -73,7 +73,7 @@ pub(super) fn one_more(marks: u32, mark: u32) -> u32 {
     awake.min(ALL_AWAKE) | (marks | mark) & HEIR
 }
 
-/// The marks without one that is not awake any more, or has the lock.
+/// The marks without one that is not awake any more, or has the lock; and nobody is the heir (M2).
 #[inline]
 pub(super) fn one_less(marks: u32) -> u32 {
     (marks & ALL_AWAKE).saturating_sub(AWAKE)
