@@ -53,10 +53,14 @@ with_site! {
     __pthread_rwlock_rdlock, "rsi" => rwlock_rdlock;
     pthread_rwlock_timedrdlock, "rdx" => rwlock_timedrdlock;
     pthread_rwlock_clockrdlock, "rcx" => rwlock_clockrdlock;
+    pthread_rwlock_tryrdlock, "rsi" => rwlock_tryrdlock;
+    __pthread_rwlock_tryrdlock, "rsi" => rwlock_tryrdlock;
     pthread_rwlock_wrlock, "rsi" => rwlock_wrlock;
     __pthread_rwlock_wrlock, "rsi" => rwlock_wrlock;
     pthread_rwlock_timedwrlock, "rdx" => rwlock_timedwrlock;
     pthread_rwlock_clockwrlock, "rcx" => rwlock_clockwrlock;
+    pthread_rwlock_trywrlock, "rsi" => rwlock_trywrlock;
+    __pthread_rwlock_trywrlock, "rsi" => rwlock_trywrlock;
 }
 
 /// What the names above go on with.
@@ -85,11 +89,13 @@ continued! {
         rwlock::read(l, Some((None, time)), site);
     fn rwlock_clockrdlock(l: *mut pthread_rwlock_t, clock: clockid_t, time: *const timespec, site: usize) =
         rwlock::read(l, Some((Some(clock), time)), site);
+    fn rwlock_tryrdlock(l: *mut pthread_rwlock_t, site: usize) = rwlock::try_read(l, site);
     fn rwlock_wrlock(l: *mut pthread_rwlock_t, site: usize) = rwlock::write(l, None, site);
     fn rwlock_timedwrlock(l: *mut pthread_rwlock_t, time: *const timespec, site: usize) =
         rwlock::write(l, Some((None, time)), site);
     fn rwlock_clockwrlock(l: *mut pthread_rwlock_t, clock: clockid_t, time: *const timespec, site: usize) =
         rwlock::write(l, Some((Some(clock), time)), site);
+    fn rwlock_trywrlock(l: *mut pthread_rwlock_t, site: usize) = rwlock::try_write(l, site);
 }
 
 /// Functions that need no more than their arguments.
@@ -126,10 +132,6 @@ plain! {
     fn __pthread_rwlock_init(l: *mut pthread_rwlock_t, a: *const pthread_rwlockattr_t) = rwlock::init(l, a);
     fn pthread_rwlock_destroy(l: *mut pthread_rwlock_t) = rwlock::destroy(l);
     fn __pthread_rwlock_destroy(l: *mut pthread_rwlock_t) = rwlock::destroy(l);
-    fn pthread_rwlock_tryrdlock(l: *mut pthread_rwlock_t) = rwlock::try_read(l);
-    fn __pthread_rwlock_tryrdlock(l: *mut pthread_rwlock_t) = rwlock::try_read(l);
-    fn pthread_rwlock_trywrlock(l: *mut pthread_rwlock_t) = rwlock::try_write(l);
-    fn __pthread_rwlock_trywrlock(l: *mut pthread_rwlock_t) = rwlock::try_write(l);
     fn pthread_rwlock_unlock(l: *mut pthread_rwlock_t) = rwlock::unlock(l);
     fn __pthread_rwlock_unlock(l: *mut pthread_rwlock_t) = rwlock::unlock(l);
 

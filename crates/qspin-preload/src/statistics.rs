@@ -6,9 +6,9 @@
 //!
 //! So the table is a static array, and the file of whoever wants to see it is put in its place, as the event
 //! counters of the crate `qspin` are. A row is found by the lock's address. It is written by who holds the
-//! lock, without a locked instruction. Every acquisition and every wait is counted, of mutexes in their own
-//! memory; times are measured of some, since a look at the clock costs as much as an acquisition (`tally`). What
-//! the mutexes have not handed on yet is fetched when the process ends (`file`).
+//! lock, without a locked instruction. Every acquisition and every wait is counted, in the locks' own memory;
+//! of mutexes times are measured of some, since a look at the clock costs as much as an acquisition (`tally`,
+//! `shared`). What the locks have not handed on yet is fetched when the process ends (`file`).
 //!
 //! ```text
 //! file = a page: magic, processes so far │ slot 0 │ slot 1 │ …          one slot a process
@@ -29,9 +29,11 @@ use crate::deadline::now_ns;
 use crate::generation;
 
 pub(crate) use file::{begin, end};
+pub(crate) use shared::SharedTally;
 pub(crate) use tally::{MEASURED, Tally, Wait};
 
 mod file;
+mod shared;
 mod tally;
 
 const PAGE: usize = 4096;
@@ -42,8 +44,6 @@ const SITES: usize = 4;
 const MAP: usize = 1 << 17;
 /// Processes that find a slot.
 const SLOTS: u32 = 64;
-/// Of acquisitions of reader-writer locks without a wait one in so many is said where it was.
-const SAMPLE: u64 = 16;
 
 /// Why an object was left to the C library.
 #[derive(Clone, Copy)]
@@ -153,12 +153,7 @@ pub(crate) fn left_to_libc(why: LeftToLibc) {
     }
 }
 
-/// The row of the lock at `address`.
-fn row(address: usize) -> &'static Row {
-    &SLOT.rows[place(address)]
-}
-
-/// The number of its row; that of the first one if there is no room.
+/// The number of the row of the lock at `address`; that of the first one if there is no room.
 fn place(address: usize) -> usize {
     let address = address as u64;
     let start = (address >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
@@ -177,6 +172,17 @@ fn place(address: usize) -> usize {
     }
     SLOT.head.lost.fetch_add(1, Relaxed);
     0
+}
+
+/// How many acquisitions of a lock make a period, after which its row hears of them: a 32nd of those so far, up to
+/// about `longest`. By chance it is longer or shorter by up to a quarter, so that a program that does the same again
+/// and again is not always looked at in the same place.
+fn period_after(acquisitions: u64, longest: u64) -> u32 {
+    /// A period is so many times shorter than what went before it.
+    const SHARE: u64 = 32;
+    let period = (acquisitions / SHARE).clamp(1, longest);
+    let chance = acquisitions.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
+    (period - period / 4 + chance % (period / 2 + 1)) as u32
 }
 
 /// Adds without a locked instruction (T1).
@@ -222,27 +228,4 @@ fn note_site(row: &Row, site: usize, many: u32) {
     }
     row.sites[least][0].store(site, Relaxed);
     add(&row.sites[least][1], many.into());
-}
-
-/// A wait for a lock of which this thread is not the only holder.
-fn note_wait(row: &Row, since: u64) {
-    let waited = now_ns().saturating_sub(since);
-    row.contended.fetch_add(1, Relaxed);
-    row.wait_ns.fetch_add(waited, Relaxed);
-    row.longest_wait_ns.fetch_max(waited, Relaxed);
-    row.waits[bucket(waited)].fetch_add(1, Relaxed);
-}
-
-/// A lock that several may hold was taken; how long it is held is not measured.
-#[cold]
-#[inline(never)]
-pub(crate) fn taken_shared(address: usize, site: usize, since: Option<u64>) {
-    let row = row(address);
-    let acquisitions = row.acquisitions.fetch_add(1, Relaxed);
-    if let Some(since) = since {
-        note_wait(row, since);
-    }
-    if since.is_some() || acquisitions.is_multiple_of(SAMPLE) {
-        note_site(row, site, 1);
-    }
 }

@@ -262,9 +262,10 @@ fn every_acquisition_is_counted_and_what_is_measured_stands_for_all() {
         let number = |at: usize| u64::from_ne_bytes(slot[at..at + 8].try_into().unwrap());
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         for line in said.lines() {
-            let (address, times) = line.split_once(' ').unwrap();
-            let address = u64::from_str_radix(&address[2..], 16).unwrap();
-            let times: u64 = times.parse().unwrap();
+            let words: Vec<&str> = line.split(' ').collect();
+            let address = u64::from_str_radix(&words[0][2..], 16).unwrap();
+            let times: u64 = words[1].parse().unwrap();
+            let is_shared = words.len() > 2;
             let row = (4096..HEADS + 2047 * 1024)
                 .step_by(1024)
                 .find(|row| number(*row) == address)
@@ -277,9 +278,10 @@ fn every_acquisition_is_counted_and_what_is_measured_stands_for_all() {
                     .map(|count| u64::from(u32::from_ne_bytes(count.try_into().unwrap())))
                     .sum()
             };
-            // All but the last period, a 32nd and a quarter of that.
+            // All but the last period, a 32nd and a quarter of that. Those of a lock for many are not measured.
             let holds = sum(496);
-            assert!(holds <= times && holds >= times - times / 20 - 1, "{lock:?}: {line}: {holds}");
+            let least = if is_shared { 0 } else { times - times / 20 - 1 };
+            assert!((least..=times).contains(&holds), "{lock:?}: {line}: {holds}");
             let waits = sum(112);
             assert!((waits > 0) == (number(row + 16) > 0), "{lock:?}: {line}: {waits} waits");
         }

@@ -5,7 +5,7 @@ use core::mem::offset_of;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
 
-use super::{Head, MAGIC, MAP, PAGE, SLOT, SLOTS, Slot, is_on, tally};
+use super::{Head, MAGIC, MAP, PAGE, SLOT, SLOTS, Slot, is_on, shared, tally};
 use crate::sleep::system_call;
 use crate::{generation, served};
 
@@ -145,7 +145,7 @@ pub(crate) fn end() {
     }
 }
 
-/// Brings to the rows what stands in the mutexes' own memory. That may be gone, so the kernel is asked for it.
+/// Brings to the rows what stands in the locks' own memory. That may be gone, so the kernel is asked for it.
 fn fetch_the_rest() {
     let path = c"/proc/self/mem".as_ptr() as u64;
     let flags = (libc::O_RDONLY | libc::O_CLOEXEC) as u64;
@@ -165,6 +165,7 @@ fn fetch_the_rest() {
         // SAFETY: a place of that size; an address that nothing lies at is an error.
         if unsafe { system_call(libc::SYS_pread64, arguments) } == size as i64 {
             tally::add_rest(row, place, &words);
+            shared::add_rest(row, place, &words);
         }
     }
     // SAFETY: this function's own file descriptor.

@@ -19,7 +19,7 @@
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
 
-use super::{ROWS, Row, SLOT, add, add_to_bucket, bucket, is_on, note_site, place};
+use super::{ROWS, Row, SLOT, add, add_to_bucket, bucket, is_on, note_site, period_after, place};
 use crate::deadline::{coarse_ns, now_ns};
 use crate::thread;
 
@@ -46,8 +46,6 @@ const PERIOD: u32 = 16;
 
 /// The longest period, but for what chance adds.
 const LONGEST: u64 = 1024;
-/// A period is so many times shorter than what went before it.
-const SHARE: u64 = 32;
 
 /// In `waited`: the first waits are over.
 const MANY: u32 = 1 << 31;
@@ -67,14 +65,6 @@ pub(crate) struct Wait {
     coarse: u64,
     /// How many waits it stands for.
     weight: u32,
-}
-
-/// The next period. By chance it is longer or shorter by up to a quarter, so that a program that does the same
-/// again and again is not always looked at in the same place.
-fn period_after(acquisitions: u64) -> u32 {
-    let period = (acquisitions / SHARE).clamp(1, LONGEST);
-    let chance = acquisitions.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
-    (period - period / 4 + chance % (period / 2 + 1)) as u32
 }
 
 impl Tally {
@@ -110,7 +100,7 @@ impl Tally {
         if place == 0 {
             SLOT.head.lost.fetch_add(period.into(), Relaxed);
         }
-        let next = period_after(add(&row.acquisitions, period.into()));
+        let next = period_after(add(&row.acquisitions, period.into()), LONGEST);
         self.seat.store(SEATED | next << PERIOD | place, Relaxed);
         self.left.store(next - 1, Relaxed);
         self.note_waits(row);

@@ -9,6 +9,8 @@
 static pthread_mutex_t contended = PTHREAD_MUTEX_INITIALIZER, tried = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t recursive = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
+static pthread_rwlock_t shared = PTHREAD_RWLOCK_INITIALIZER;
+
 static void takes(pthread_mutex_t *mutex, int times) {
     for (int i = 0; i < times; i++) {
         pthread_mutex_lock(mutex);
@@ -17,9 +19,21 @@ static void takes(pthread_mutex_t *mutex, int times) {
     }
 }
 
+/* Mostly reads; every fourth is tried first. */
+static void shares(pthread_rwlock_t *lock, int times) {
+    for (int i = 0; i < times; i++) {
+        int writes = i % 16 == 0;
+        if (i % 4 != 0 || (writes ? pthread_rwlock_trywrlock : pthread_rwlock_tryrdlock)(lock) != 0)
+            (writes ? pthread_rwlock_wrlock : pthread_rwlock_rdlock)(lock);
+        if (i % 512 == 0) sched_yield();
+        pthread_rwlock_unlock(lock);
+    }
+}
+
 static void *thread(void *unused) {
     (void)unused;
     takes(&contended, 20011);
+    shares(&shared, 20011);
     return NULL;
 }
 
@@ -40,8 +54,15 @@ int main(void) {
     pthread_mutex_t *gone = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     takes(gone, 77);
     munmap(gone, 4096);
+    static pthread_rwlock_t renewed;
+    for (int i = 0; i < 2; i++) {
+        pthread_rwlock_init(&renewed, NULL);
+        shares(&renewed, 777);
+        pthread_rwlock_destroy(&renewed);
+    }
     printf("%p %d\n%p %d\n%p %d\n%p %d\n", (void *)&recursive, 333, (void *)&contended, 4 * 20011, (void *)&tried, 5000,
            (void *)&destroyed, 777);
+    printf("%p %d shared\n%p %d shared\n", (void *)&shared, 4 * 20011, (void *)&renewed, 2 * 777);
     fflush(stdout);
     _exit(0);
 }

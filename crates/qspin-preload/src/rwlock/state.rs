@@ -1,0 +1,395 @@
+//! A reader-writer lock whose readers are counted in one word, and whose sleepers are woken by who leaves last.
+//!
+//! # Problem
+//! A reader may lock again what it reads already: that is why the C library lets readers pass writers that
+//! wait, unless the program says otherwise. So a queue that is fair to writers, as `qspin::queued_rw`, may
+//! not serve here: a reader would wait for a writer that waits for it.
+//!
+//! ```text
+//!   byte  the C library's     of a lock that is served
+//!      0  readers             state: readers in 22 bits (all set: a writer), readers wait, writers wait,
+//!                              acquisitions in 8 bits
+//!      4  writers             calls: releases that somebody waited for, counted
+//!      8  phase               writers that wait
+//!     12  writers' word       the generation of the process in which somebody began to wait
+//!     16  padding             where locks are counted: what the table has heard of them
+//!     24  writer              the thread that writes
+//!     28  shared              the same: not 0 if shared between processes
+//!     48  flags               the same: 2 if writers that wait come before readers
+//! ```
+//!
+//! Whoever has released the lock must not look at it again, since the next owner may free it: so the release
+//! and the call to those who wait are one step, on eight bytes, and waking them takes the address alone.
+//!
+//! # Invariants
+//! * **R1** READERS_WAIT is set before a reader sleeps on the calls, WRITERS_WAIT before a writer does, and the number of
+//!   calls until which they sleep is that which stood beside the mark. Who makes the lock free and sees one of
+//!   them counts a call in that very step, and wakes; so nobody sleeps on at a lock that was released.
+//! * **R2** `writer` is written by who holds the lock for writing, as the owner of a mutex is.
+//! * **R3** After the step that makes the lock free nothing of it is touched on behalf of the release (L4).
+
+use core::mem::offset_of;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use core::sync::atomic::{AtomicU32, AtomicU64};
+
+use libc::{c_int, pthread_rwlock_t};
+
+use crate::deadline::Deadline;
+use crate::sleep::{Woken, sleep_among, wake_among};
+use crate::statistics::{self, SharedTally};
+use crate::{generation, thread};
+
+/// A reader-writer lock as it lies in the caller's memory.
+#[repr(C)]
+pub(super) struct RwLock {
+    state: AtomicU64,
+    waiting_writers: AtomicU32,
+    generation: AtomicU32,
+    tally: SharedTally,
+    unused: AtomicU32,
+    writer: AtomicU32,
+    shared: AtomicU32,
+    rest: [AtomicU32; 4],
+    flags: AtomicU32,
+    end: AtomicU32,
+}
+
+const _: () = assert!(size_of::<RwLock>() == size_of::<pthread_rwlock_t>());
+const _: () = assert!(align_of::<RwLock>() <= align_of::<pthread_rwlock_t>());
+
+const COUNT: u64 = (1 << 22) - 1;
+const WRITER: u64 = COUNT;
+const MOST_READERS: u64 = COUNT - 1;
+const READERS_WAIT: u64 = 1 << 22;
+const WRITERS_WAIT: u64 = 1 << 23;
+const WAIT: u64 = READERS_WAIT | WRITERS_WAIT;
+/// One acquisition. Every 256 of them carry into the calls: then who is about to sleep looks once more.
+const ACQUISITION: u64 = 1 << NUMBER;
+const NUMBER: u32 = 24;
+/// One call: the upper half counts them, and is what waiters sleep on.
+const CALL: u64 = 1 << 32;
+
+/// The kernel's marks of those who sleep on the calls.
+const READERS: u32 = 1;
+const WRITERS: u32 = 2;
+
+/// `PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP`.
+const WRITERS_FIRST: u32 = 2;
+
+/// Looks before a sleep: about as long as a short critical section.
+const LOOKS: u32 = 100;
+
+/// The number of an acquisition, modulo 256; or the error code that says why there is none.
+pub(super) type Taken = Result<u8, c_int>;
+
+#[inline(always)]
+const fn number(state: u64) -> u8 {
+    (state >> NUMBER) as u8
+}
+
+/// Of a lock whose words these are: its tally, and the number of its last acquisition.
+pub(crate) fn counts_in(words: &[u32]) -> (u32, u8) {
+    (words[offset_of!(RwLock, tally) / size_of::<u32>()], number(words[0].into()))
+}
+
+#[inline(always)]
+pub(super) unsafe fn at<'a>(lock: *mut pthread_rwlock_t) -> &'a RwLock {
+    // SAFETY: L1.
+    unsafe { &*lock.cast::<RwLock>() }
+}
+
+impl RwLock {
+    pub(super) fn is_served(&self) -> bool {
+        self.shared.load(Relaxed) == 0
+    }
+
+    fn writers_first(&self) -> bool {
+        self.flags.load(Relaxed) == WRITERS_FIRST
+    }
+
+    /// Who waited in another process is forgotten (L6).
+    pub(super) fn renew(&self) {
+        generation::renew(&self.generation, || {
+            self.waiting_writers.store(0, Relaxed);
+            self.state.fetch_and(!WAIT, Relaxed);
+        });
+    }
+
+    fn admits_reader(&self, state: u64) -> bool {
+        state & COUNT < MOST_READERS && (state & WRITERS_WAIT == 0 || !self.writers_first())
+    }
+
+    /// Takes the lock for reading if that takes no waiting; else EBUSY or EAGAIN.
+    #[inline]
+    pub(super) fn try_read(&self) -> Taken {
+        let mut state = self.state.load(Relaxed);
+        loop {
+            if !self.admits_reader(state) {
+                let is_full = state & COUNT == MOST_READERS;
+                return Err(if is_full { libc::EAGAIN } else { libc::EBUSY });
+            }
+            let after = (state + 1).wrapping_add(ACQUISITION);
+            // ORDERING: Acquire pairs with the Release of `release`.
+            match self.state.compare_exchange_weak(state, after, Acquire, Relaxed) {
+                Ok(_) => return Ok(number(after)),
+                Err(now) => state = now,
+            }
+        }
+    }
+
+    /// Takes the lock for writing if that takes no waiting.
+    #[inline]
+    pub(super) fn try_write(&self) -> Taken {
+        let mut state = self.state.load(Relaxed);
+        while state & COUNT == 0 {
+            let after = (state | WRITER).wrapping_add(ACQUISITION);
+            // ORDERING: Acquire pairs with the Release of `release`.
+            match self.state.compare_exchange_weak(state, after, Acquire, Relaxed) {
+                Ok(_) => {
+                    self.writer.store(thread::number(), Relaxed);
+                    return Ok(number(after));
+                }
+                Err(now) => state = now,
+            }
+        }
+        Err(libc::EBUSY)
+    }
+
+    /// Whether this thread writes (R2).
+    fn is_mine(&self) -> bool {
+        self.state.load(Relaxed) & COUNT == WRITER && self.writer.load(Relaxed) == thread::number()
+    }
+
+    /// Looks for a while whether `ready` is met.
+    fn look(&self, ready: impl Fn(u64) -> bool) -> u64 {
+        for _ in 0..LOOKS {
+            let state = self.state.load(Relaxed);
+            if ready(state) || state & WAIT != 0 {
+                return state;
+            }
+            core::hint::spin_loop();
+        }
+        self.state.load(Relaxed)
+    }
+
+    #[cold]
+    pub(super) fn read_slow(&self, deadline: Option<&Deadline>) -> Taken {
+        self.renew();
+        loop {
+            let state = self.look(|state| self.admits_reader(state));
+            match self.try_read() {
+                Err(libc::EBUSY) => {}
+                result => return result,
+            }
+            if state & COUNT == WRITER && self.is_mine() {
+                return Err(libc::EDEADLK);
+            }
+            if self.admits_reader(state) || state & COUNT == MOST_READERS {
+                continue;
+            }
+            // R1.
+            if state & READERS_WAIT == 0
+                && self
+                    .state
+                    .compare_exchange(state, state | READERS_WAIT, Relaxed, Relaxed)
+                    .is_err()
+            {
+                continue;
+            }
+            if self.sleep(state, READERS, deadline) == Woken::Late {
+                return self.try_read().or(Err(libc::ETIMEDOUT));
+            }
+        }
+    }
+
+    #[cold]
+    pub(super) fn write_slow(&self, deadline: Option<&Deadline>) -> Taken {
+        self.renew();
+        let mut counted = false;
+        let result = loop {
+            let state = self.look(|state| state & COUNT == 0);
+            if let Ok(number) = self.try_write() {
+                break Ok(number);
+            }
+            if self.is_mine() {
+                break Err(libc::EDEADLK);
+            }
+            if !counted {
+                counted = true;
+                self.waiting_writers.fetch_add(1, SeqCst);
+            }
+            if state & COUNT == 0 {
+                continue;
+            }
+            // R1. Also where the mark is there: the last of those who waited may have taken it away since it was seen,
+            // before this one was counted.
+            let marked = state | WRITERS_WAIT;
+            if self.state.compare_exchange(state, marked, SeqCst, Relaxed).is_err() {
+                continue;
+            }
+            if self.sleep(state, WRITERS, deadline) == Woken::Late {
+                break self.try_write().or(Err(libc::ETIMEDOUT));
+            }
+        };
+        if counted {
+            self.waits_no_more(result.is_err());
+        }
+        result
+    }
+
+    /// A writer waits no more. If it was the last, nobody waits for it.
+    fn waits_no_more(&self, gave_up: bool) {
+        if self.waiting_writers.fetch_sub(1, SeqCst) > 1 {
+            if gave_up {
+                // A wake-up may have been this one's.
+                self.wake_writer();
+            }
+            return;
+        }
+        loop {
+            let before = self.state.fetch_and(!WRITERS_WAIT, SeqCst);
+            if self.waiting_writers.load(SeqCst) == 0 {
+                if gave_up && before & READERS_WAIT != 0 && before & COUNT != WRITER {
+                    // The lock is this thread's to look at: it is in one of its functions.
+                    self.state.fetch_and(!READERS_WAIT, Relaxed);
+                    self.state.fetch_add(CALL, Relaxed);
+                    wake_among(self.calls(), u32::MAX, READERS);
+                }
+                return;
+            }
+            // One began to wait meanwhile, and may have set the mark that is gone. It may have ended its
+            // wait before the mark is back, too: so look again.
+            self.state.fetch_or(WRITERS_WAIT, SeqCst);
+            self.wake_writer();
+            if self.waiting_writers.load(SeqCst) > 0 {
+                return;
+            }
+        }
+    }
+
+    /// The half of the state that counts calls, by its address.
+    fn calls(&self) -> *const AtomicU32 {
+        self.state.as_ptr().cast::<AtomicU32>().wrapping_add(1)
+    }
+
+    /// Sleeps until a call after `state`, or the deadline.
+    fn sleep(&self, state: u64, who: u32, deadline: Option<&Deadline>) -> Woken {
+        sleep_among(self.calls(), (state >> 32) as u32, deadline, who)
+    }
+
+    /// Wakes a writer in place of one that has given up.
+    fn wake_writer(&self) {
+        self.state.fetch_add(CALL, Relaxed);
+        wake_among(self.calls(), 1, WRITERS);
+    }
+
+    #[inline]
+    fn end_read(&self) {
+        self.release(1);
+    }
+
+    #[inline]
+    fn end_write(&self) {
+        self.writer.store(0, Relaxed);
+        self.release(WRITER);
+    }
+
+    /// Takes `held` away from the count.
+    #[inline]
+    fn release(&self, held: u64) {
+        let mut seen = self.state.load(Relaxed);
+        while seen & COUNT != held || seen & WAIT == 0 {
+            // ORDERING: Release pairs with the Acquire of `try_read` and `try_write`.
+            match self.state.compare_exchange_weak(seen, seen - held, Release, Relaxed) {
+                Ok(_) => return,
+                Err(now) => seen = now,
+            }
+        }
+        self.release_to_waiters(held);
+    }
+
+    /// Makes the lock free, and wakes those who wait: readers, unless the program wants writers first; or a writer.
+    #[cold]
+    fn release_to_waiters(&self, held: u64) {
+        // Before the release (R3): who waited in another process, and where to wake.
+        self.renew();
+        let calls = self.calls();
+        let writers_first = self.writers_first();
+        let mut seen = self.state.load(Relaxed);
+        loop {
+            let mut after = seen - held;
+            if after & COUNT == 0 && after & WAIT != 0 {
+                after = after.wrapping_add(CALL);
+            }
+            let readers = seen & READERS_WAIT != 0 && (seen & WRITERS_WAIT == 0 || !writers_first);
+            if after & COUNT == 0 && readers {
+                after &= !READERS_WAIT;
+            }
+            // ORDERING: as in `release`.
+            if let Err(now) = self.state.compare_exchange_weak(seen, after, Release, Relaxed) {
+                seen = now;
+                continue;
+            }
+            // R3. If the lock is taken meanwhile, it is up to who has it.
+            if after & COUNT != 0 {
+                return;
+            }
+            if readers {
+                wake_among(calls, u32::MAX, READERS);
+            }
+            // The mark of the writers stays: the last of them clears it. A writer that finds the lock free is
+            // as welcome as readers, and where it comes first, readers are woken by who leaves next.
+            if seen & WRITERS_WAIT != 0 {
+                wake_among(calls, 1, WRITERS);
+            }
+            return;
+        }
+    }
+
+    fn address(&self) -> usize {
+        core::ptr::from_ref(self).addr()
+    }
+
+    /// What an attempt has come to, as the C library says it; what was taken is counted.
+    #[inline(always)]
+    pub(super) fn counted(&self, taken: Taken, site: usize) -> c_int {
+        match taken {
+            Ok(number) => {
+                if statistics::is_on() && self.tally.is_due(number) {
+                    self.tally.tell(self.address(), site, number);
+                }
+                0
+            }
+            Err(why) => why,
+        }
+    }
+
+    /// The same of an attempt that waits, which is measured.
+    pub(super) fn counted_wait(&self, site: usize, wait: impl FnOnce() -> Taken) -> c_int {
+        let since = statistics::waits();
+        let taken = wait();
+        if taken.is_ok() && statistics::is_on() {
+            self.tally.has_waited(self.address(), site, since);
+        }
+        self.counted(taken, site)
+    }
+
+    /// What is counted in the lock's own memory is handed on.
+    pub(super) fn end(&self) {
+        self.tally.end(self.address(), number(self.state.load(Relaxed)));
+    }
+
+    /// Who has it leaves: one reader, or the writer. If nobody has it that is undefined, and without effect here.
+    pub(super) fn leave(&self) {
+        match self.state.load(Relaxed) & COUNT {
+            0 => {}
+            WRITER => self.end_write(),
+            _ => self.end_read(),
+        }
+    }
+
+    /// A new lock is of this process.
+    pub(super) fn begin(&self) {
+        self.generation.store(generation::current(), Relaxed);
+    }
+}

@@ -1,0 +1,122 @@
+//! What a reader-writer lock keeps of its own counts: several hold it, so several write them at once.
+//!
+//! # Problem
+//! Readers that add to a row, each with a locked instruction, wait for the row's line, and reading is all that some
+//! programs do with a lock.
+//!
+//! So acquisitions are counted where each of them writes anyhow: in eight bits of the lock's own word, by the very
+//! instruction that takes it. Once a period somebody tells the row how many there were since it was told. As of a
+//! mutex (`tally`) a period is a 32nd of the acquisitions so far, but at most about 96, since eight bits go round; and
+//! by chance it is longer or shorter, so that the call sites that are noted then stand for all.
+//!
+//! # Invariants
+//! * **Z1** An acquisition has a number, one more than the one before it, modulo 256. The row has heard of all up to
+//!   `told`: who moves that from one number to a later one adds what lies between, and nobody else does.
+//! * **Z2** Who finds that its number was told already adds nothing. So an acquisition is lost, or counted 256 times
+//!   over, only if telling takes longer than `LATE` less a period.
+
+use core::sync::atomic::AtomicU32;
+use core::sync::atomic::Ordering::Relaxed;
+
+use super::{ROWS, Row, SLOT, add_to_bucket, bucket, is_on, note_site, period_after, place};
+use crate::deadline::now_ns;
+use crate::rwlock;
+
+/// Of a reader-writer lock: what the row was told, and when it will be told again.
+#[repr(C)]
+pub(crate) struct SharedTally {
+    /// SEATED, the row's number, the period, and the number that was told last.
+    seat: AtomicU32,
+}
+
+/// In `seat`: its row was looked for.
+const SEATED: u32 = 1 << 31;
+const PLACE: u32 = 16;
+const PERIOD: u32 = 8;
+
+/// Who is behind what was told seems to be so far ahead of it at least.
+const LATE: u8 = 192;
+/// The longest period, but for what chance adds.
+const LONGEST: u64 = 96;
+
+const fn told(seat: u32) -> u8 {
+    seat as u8
+}
+
+impl SharedTally {
+    /// Whether the acquisition of this number is to be told of.
+    #[inline(always)]
+    pub(crate) fn is_due(&self, number: u8) -> bool {
+        let seat = self.seat.load(Relaxed);
+        number.wrapping_sub(told(seat)) >= (seat >> PERIOD) as u8
+    }
+
+    /// The lock's row, and its number.
+    fn row(&self, address: usize) -> (&'static Row, usize) {
+        let seat = self.seat.load(Relaxed);
+        let place =
+            if seat & SEATED == 0 { place(address) } else { (seat & !SEATED) as usize >> PLACE };
+        (&SLOT.rows[place % ROWS], place)
+    }
+
+    /// Tells the row of all acquisitions up to that of this number, by a call from `site`.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn tell(&self, address: usize, site: usize, number: u8) {
+        let (row, place) = self.row(address);
+        let mut seat = self.seat.load(Relaxed);
+        let period = period_after(row.acquisitions.load(Relaxed), LONGEST);
+        let after = SEATED | (place as u32) << PLACE | period << PERIOD | u32::from(number);
+        loop {
+            // Z1.
+            let passed = number.wrapping_sub(told(seat));
+            if passed >= LATE {
+                return;
+            }
+            match self.seat.compare_exchange_weak(seat, after, Relaxed, Relaxed) {
+                Ok(_) => {
+                    row.acquisitions.fetch_add(passed.into(), Relaxed);
+                    if place == 0 {
+                        SLOT.head.lost.fetch_add(passed.into(), Relaxed);
+                    }
+                    note_site(row, site, 1);
+                    return;
+                }
+                Err(now) => seat = now,
+            }
+        }
+    }
+
+    /// An acquisition, by a call from `site`, had to wait since then.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn has_waited(&self, address: usize, site: usize, since: u64) {
+        let (row, _) = self.row(address);
+        let waited = now_ns().saturating_sub(since);
+        row.contended.fetch_add(1, Relaxed);
+        row.wait_ns.fetch_add(waited, Relaxed);
+        row.longest_wait_ns.fetch_max(waited, Relaxed);
+        add_to_bucket(&row.waits, bucket(waited), 1);
+        note_site(row, site, 1);
+    }
+
+    /// The lock is destroyed, after the acquisition of this number: the row gets what is left.
+    pub(crate) fn end(&self, address: usize, number: u8) {
+        let seat = self.seat.load(Relaxed);
+        if is_on() && seat & SEATED != 0 {
+            let rest = number.wrapping_sub(told(seat));
+            self.row(address).0.acquisitions.fetch_add(rest.into(), Relaxed);
+        }
+        self.seat.store(u32::from(number), Relaxed);
+    }
+}
+
+/// The row at `place` gets what the words of its lock say that it was not told, if they are those of its lock. They
+/// are not if a mutex lies there: its word at this place is its kind, which names no row.
+pub(super) fn add_rest(row: &Row, place: usize, words: &[u32]) {
+    let (seat, number) = rwlock::counts_in(words);
+    if seat & !0xffff == SEATED | (place as u32) << PLACE {
+        let rest = number.wrapping_sub(told(seat));
+        row.acquisitions.fetch_add(rest.into(), Relaxed);
+    }
+}
