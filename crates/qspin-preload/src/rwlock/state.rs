@@ -27,6 +27,9 @@
 //!   them counts a call in that very step, and wakes; so nobody sleeps on at a lock that was released.
 //! * **R2** `writer` is written by who holds the lock for writing, as the owner of a mutex is.
 //! * **R3** After the step that makes the lock free nothing of it is touched on behalf of the release (L4).
+//! * **R4** A writer that is woken takes the mark WRITERS_WAIT with it, so that nobody else is woken before it has looked:
+//!   it sets the mark again if it sleeps again, or if it has the lock and others wait; or wakes another if it gives up.
+//!   Where writers that wait come first the mark stays until the last of them has been, since it keeps readers out.
 
 use core::mem::offset_of;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
@@ -243,6 +246,9 @@ impl RwLock {
             if gave_up {
                 // A wake-up may have been this one's.
                 self.wake_writer();
+            } else if !self.writers_first() {
+                // R4. Before the release, so that it sees the mark.
+                self.state.fetch_or(WRITERS_WAIT, Relaxed);
             }
             return;
         }
@@ -322,8 +328,14 @@ impl RwLock {
                 after = after.wrapping_add(CALL);
             }
             let readers = seen & READERS_WAIT != 0 && (seen & WRITERS_WAIT == 0 || !writers_first);
-            if after & COUNT == 0 && readers {
-                after &= !READERS_WAIT;
+            if after & COUNT == 0 {
+                if readers {
+                    after &= !READERS_WAIT;
+                }
+                if !writers_first {
+                    // R4.
+                    after &= !WRITERS_WAIT;
+                }
             }
             // ORDERING: as in `release`.
             if let Err(now) = self.state.compare_exchange_weak(seen, after, Release, Relaxed) {
@@ -337,8 +349,8 @@ impl RwLock {
             if readers {
                 wake_among(calls, u32::MAX, READERS);
             }
-            // The mark of the writers stays: the last of them clears it. A writer that finds the lock free is
-            // as welcome as readers, and where it comes first, readers are woken by who leaves next.
+            // A writer that finds the lock free is as welcome as readers, and where it comes first, readers are woken by
+            // who leaves next.
             if seen & WRITERS_WAIT != 0 {
                 wake_among(calls, 1, WRITERS);
             }
