@@ -7,8 +7,8 @@
 //! So the table is a static array, and the file of whoever wants to see it is put in its place, as the event
 //! counters of the crate `qspin` are. A row is found by the lock's address. It is written by who holds the
 //! lock, without a locked instruction. Every acquisition and every wait is counted, in the locks' own memory;
-//! of mutexes times are measured of some, since a look at the clock costs as much as an acquisition (`tally`,
-//! `shared`). What the locks have not handed on yet is fetched when the process ends (`file`).
+//! times are measured of some, since a look at the clock costs as much as an acquisition (`tally`, `shared`,
+//! `wait`). What the locks have not handed on yet is fetched when the process ends (`file`).
 //!
 //! ```text
 //! file = a page: magic, processes so far │ slot 0 │ slot 1 │ …          one slot a process
@@ -25,16 +25,17 @@ use core::cell::UnsafeCell;
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
-use crate::deadline::now_ns;
 use crate::generation;
 
 pub(crate) use file::{begin, end};
 pub(crate) use shared::SharedTally;
-pub(crate) use tally::{MEASURED, Tally, Wait};
+pub(crate) use tally::{MEASURED, Tally};
+pub(crate) use wait::Wait;
 
 mod file;
 mod shared;
 mod tally;
+mod wait;
 
 const PAGE: usize = 4096;
 const ROWS: usize = 2048;
@@ -137,12 +138,6 @@ static SLOT: Slot = Slot {
 #[inline(always)]
 pub(crate) fn is_on() -> bool {
     generation::counts()
-}
-
-/// When a wait begins, or 0 if nobody wants to know.
-#[inline]
-pub(crate) fn waits() -> u64 {
-    if is_on() { now_ns() } else { 0 }
 }
 
 /// Something was left to the C library.

@@ -49,7 +49,6 @@ pub(super) struct RwLock {
     waiting_writers: AtomicU32,
     generation: AtomicU32,
     tally: SharedTally,
-    unused: AtomicU32,
     writer: AtomicU32,
     shared: AtomicU32,
     rest: [AtomicU32; 4],
@@ -91,8 +90,9 @@ const fn number(state: u64) -> u8 {
 }
 
 /// Of a lock whose words these are: its tally, and the number of its last acquisition.
-pub(crate) fn counts_in(words: &[u32]) -> (u32, u8) {
-    (words[offset_of!(RwLock, tally) / size_of::<u32>()], number(words[0].into()))
+pub(crate) fn counts_in(words: &[u32]) -> ([u32; 2], u8) {
+    const TALLY: usize = offset_of!(RwLock, tally) / size_of::<u32>();
+    ([words[TALLY], words[TALLY + 1]], number(words[0].into()))
 }
 
 #[inline(always)]
@@ -378,10 +378,10 @@ impl RwLock {
 
     /// The same of an attempt that waits, which is measured.
     pub(super) fn counted_wait(&self, site: usize, wait: impl FnOnce() -> Taken) -> c_int {
-        let since = statistics::waits();
+        let waits = self.tally.begins_to_wait();
         let taken = wait();
         if taken.is_ok() && statistics::is_on() {
-            self.tally.has_waited(self.address(), site, since);
+            self.tally.has_waited(self.address(), site, &waits);
         }
         self.counted(taken, site)
     }

@@ -18,8 +18,8 @@
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
 
+use super::wait::{FIRST_WAITS, Wait};
 use super::{ROWS, Row, SLOT, add_to_bucket, bucket, is_on, note_site, period_after, place};
-use crate::deadline::now_ns;
 use crate::rwlock;
 
 /// Of a reader-writer lock: what the row was told, and when it will be told again.
@@ -27,12 +27,17 @@ use crate::rwlock;
 pub(crate) struct SharedTally {
     /// SEATED, the row's number, the period, and the number that was told last.
     seat: AtomicU32,
+    /// Acquisitions after a wait that the row has not heard of, and whether there were many before.
+    waited: AtomicU32,
 }
 
 /// In `seat`: its row was looked for.
 const SEATED: u32 = 1 << 31;
 const PLACE: u32 = 16;
 const PERIOD: u32 = 8;
+
+/// In `waited`: the first waits are over.
+const MANY: u32 = 1 << 31;
 
 /// Who is behind what was told seems to be so far ahead of it at least.
 const LATE: u8 = 192;
@@ -87,17 +92,36 @@ impl SharedTally {
         }
     }
 
-    /// An acquisition, by a call from `site`, had to wait since then.
+    /// The row gets the number of waits.
+    fn note_waits(&self, row: &Row) {
+        let new = self.waited.load(Relaxed) & !MANY;
+        let many = row.contended.load(Relaxed) + u64::from(new) >= FIRST_WAITS;
+        let waited = self.waited.swap(if many { MANY } else { 0 }, Relaxed) & !MANY;
+        row.contended.fetch_add(waited.into(), Relaxed);
+    }
+
+    /// This thread is about to wait for the lock.
+    pub(crate) fn begins_to_wait(&self) -> Wait {
+        Wait::begin(self.waited.load(Relaxed) & MANY != 0)
+    }
+
+    /// It has waited, and has taken the lock by a call from `site`.
+    pub(crate) fn has_waited(&self, address: usize, site: usize, wait: &Wait) {
+        self.waited.fetch_add(1, Relaxed);
+        if let Some((waited, weight)) = wait.end() {
+            self.note_wait(address, site, waited, weight);
+        }
+    }
+
     #[cold]
     #[inline(never)]
-    pub(crate) fn has_waited(&self, address: usize, site: usize, since: u64) {
+    fn note_wait(&self, address: usize, site: usize, waited: u64, weight: u32) {
         let (row, _) = self.row(address);
-        let waited = now_ns().saturating_sub(since);
-        row.contended.fetch_add(1, Relaxed);
-        row.wait_ns.fetch_add(waited, Relaxed);
+        self.note_waits(row);
+        row.wait_ns.fetch_add(waited * u64::from(weight), Relaxed);
         row.longest_wait_ns.fetch_max(waited, Relaxed);
-        add_to_bucket(&row.waits, bucket(waited), 1);
-        note_site(row, site, 1);
+        add_to_bucket(&row.waits, bucket(waited), weight);
+        note_site(row, site, weight);
     }
 
     /// The lock is destroyed, after the acquisition of this number: the row gets what is left.
@@ -105,18 +129,22 @@ impl SharedTally {
         let seat = self.seat.load(Relaxed);
         if is_on() && seat & SEATED != 0 {
             let rest = number.wrapping_sub(told(seat));
-            self.row(address).0.acquisitions.fetch_add(rest.into(), Relaxed);
+            let (row, _) = self.row(address);
+            row.acquisitions.fetch_add(rest.into(), Relaxed);
+            self.note_waits(row);
         }
         self.seat.store(u32::from(number), Relaxed);
+        self.waited.store(0, Relaxed);
     }
 }
 
 /// The row at `place` gets what the words of its lock say that it was not told, if they are those of its lock. They
 /// are not if a mutex lies there: its word at this place is its kind, which names no row.
 pub(super) fn add_rest(row: &Row, place: usize, words: &[u32]) {
-    let (seat, number) = rwlock::counts_in(words);
+    let ([seat, waited], number) = rwlock::counts_in(words);
     if seat & !0xffff == SEATED | (place as u32) << PLACE {
         let rest = number.wrapping_sub(told(seat));
         row.acquisitions.fetch_add(rest.into(), Relaxed);
+        row.contended.fetch_add(u64::from(waited & !MANY), Relaxed);
     }
 }

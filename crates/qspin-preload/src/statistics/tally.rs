@@ -7,9 +7,8 @@
 //! So an acquisition counts down a word that lies beside the lock, in the line that its holder has at hand. When
 //! that is used up it looks at the clock, measures how long it holds the mutex, and adds the whole period to the row.
 //! A period is a 32nd of the acquisitions so far, up to about 1024: the first 32 are looked at each, and the row is
-//! never more than 3 % behind. Of waits the first 64 of a lock are measured, then one in 16 of each thread; those
-//! of 20 ms and more always are, by a clock that costs little and ticks in milliseconds. A measured time
-//! counts for all that it stands for.
+//! never more than 3 % behind. Of waits all are counted, and some are measured ([`Wait`]). A measured time counts for all
+//! that it stands for.
 //!
 //! # Invariants
 //! * **Y1** A tally is written by who holds the lock, and so is the mark of a measured hold, the highest bit of the
@@ -19,9 +18,9 @@
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
 
+use super::wait::{FIRST_WAITS, Wait};
 use super::{ROWS, Row, SLOT, add, add_to_bucket, bucket, is_on, note_site, period_after, place};
-use crate::deadline::{coarse_ns, now_ns};
-use crate::thread;
+use crate::deadline::now_ns;
 
 /// Counts of a mutex that its row does not have yet.
 #[repr(C)]
@@ -49,23 +48,9 @@ const LONGEST: u64 = 1024;
 
 /// In `waited`: the first waits are over.
 const MANY: u32 = 1 << 31;
-const FIRST_WAITS: u64 = 64;
-/// Later one wait in so many is measured.
-const WAIT_SAMPLE: u32 = 16;
-/// Waits of this length are always measured: two ticks of the slowest clock.
-const LONG_NS: u64 = 20_000_000;
 
 /// In a mutex's kind: this hold is measured (Y1).
 pub(crate) const MEASURED: u32 = 1 << 31;
-
-/// A wait that may be measured.
-pub(crate) struct Wait {
-    /// When it began; 0 if that is not measured.
-    since: u64,
-    coarse: u64,
-    /// How many waits it stands for.
-    weight: u32,
-}
 
 impl Tally {
     /// One acquisition more. Whether it is to be noted.
@@ -121,17 +106,7 @@ impl Tally {
 
     /// This thread is about to wait for the lock.
     pub(crate) fn begins_to_wait(&self) -> Wait {
-        if !is_on() {
-            return Wait { since: 0, coarse: 0, weight: 0 };
-        }
-        let weight = if self.waited.load(Relaxed) & MANY == 0 {
-            1
-        } else if thread::tick().is_multiple_of(WAIT_SAMPLE) {
-            WAIT_SAMPLE
-        } else {
-            0
-        };
-        Wait { since: if weight > 0 { now_ns() } else { 0 }, coarse: coarse_ns(), weight }
+        Wait::begin(self.waited.load(Relaxed) & MANY != 0)
     }
 
     /// It has waited, and has the lock now.
@@ -140,9 +115,8 @@ impl Tally {
             return;
         }
         self.waited.store(self.waited.load(Relaxed) + 1, Relaxed);
-        let coarse = coarse_ns().saturating_sub(wait.coarse);
-        if wait.weight > 0 || coarse >= LONG_NS {
-            self.note_wait(address, site, wait, coarse);
+        if let Some((waited, weight)) = wait.end() {
+            self.note_wait(address, site, waited, weight);
         }
         if self.count() {
             self.note(kind, address, site);
@@ -151,12 +125,9 @@ impl Tally {
 
     #[cold]
     #[inline(never)]
-    fn note_wait(&self, address: usize, site: usize, wait: &Wait, coarse: u64) {
+    fn note_wait(&self, address: usize, site: usize, waited: u64, weight: u32) {
         let (row, _) = self.row(address);
         self.note_waits(row);
-        let waited = if wait.weight > 0 { now_ns().saturating_sub(wait.since) } else { coarse };
-        // A long one stands for itself alone, since each of them is here.
-        let weight = if coarse >= LONG_NS { 1 } else { wait.weight };
         add(&row.wait_ns, waited * u64::from(weight));
         if waited > row.longest_wait_ns.load(Relaxed) {
             row.longest_wait_ns.store(waited, Relaxed);
