@@ -45,8 +45,8 @@
 //! * **M5** Marks count in the process in which they were made, whose generation stands beside them: a
 //!   child of `fork` has none of its parent's waiters.
 //! * **M6** Nobody is passed over for ever. A thread that has had its turns past others wakes one of them,
-//!   unless as many are awake as can be counted, and gives way until it is relieved. One that is woken in vain joins the queue as the first, and that
-//!   has slept for too long is the heir.
+//!   unless as many are awake as can be counted, and gives way until it is relieved. One that is woken in vain
+//!   joins the queue as the first, and that has slept for too long is the heir.
 //!
 //! # Limits
 //! Not first come, first served. No poisoning. A signal handler that waits for a lock while what it

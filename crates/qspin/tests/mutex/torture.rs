@@ -219,23 +219,27 @@ fn the_counting_lock_counts_what_it_does() {
     use qspin_core::events::Event;
     let lock = qspin::mutex::CountedRawLock::INIT;
     assert_eq!(contend(&lock, 4, 2000), 8000);
-    // One that waits for certain: the lock is held until it has had the time to come.
-    for _ in 0..3 {
-        let guard = lock.lock();
-        std::thread::scope(|scope| {
-            let waits = scope.spawn(|| {
-                let guard = lock.lock();
-                // SAFETY: locked above.
-                unsafe { lock.unlock(guard) };
-            });
-            std::thread::sleep(Duration::from_millis(20));
+    let count = |wanted| {
+        let counts = events::snapshot();
+        counts.iter().find(|(event, _)| *event == wanted).map_or(0, |&(_, n)| n)
+    };
+    // One that waits for certain: the lock is held until it has said so.
+    let guard = lock.lock();
+    let before = count(Event::MutexSlowpath);
+    thread::scope(|scope| {
+        let waits = scope.spawn(|| {
+            let guard = lock.lock();
             // SAFETY: locked above.
             unsafe { lock.unlock(guard) };
-            waits.join().unwrap();
         });
-    }
-    let counts = events::snapshot();
-    let count = |wanted| counts.iter().find(|(event, _)| *event == wanted).map_or(0, |&(_, n)| n);
-    assert!(count(Event::MutexSlowpath) > 0);
+        let begun = Instant::now();
+        while count(Event::MutexSlowpath) == before && begun.elapsed() < super::LONG {
+            thread::yield_now();
+        }
+        // SAFETY: locked above.
+        unsafe { lock.unlock(guard) };
+        waits.join().unwrap();
+    });
+    assert!(count(Event::MutexSlowpath) > before);
     assert!(count(Event::SleepKick) <= count(Event::SleepCount), "who is woken has slept");
 }
