@@ -46,7 +46,7 @@
 //!   child of `fork` has none of its parent's waiters.
 //! * **M6** Nobody is passed over for ever. A thread that has had its turns past others wakes one of them,
 //!   unless as many are awake as can be counted, and gives way until it is relieved. One that is woken in vain
-//!   joins the queue as the first, and that has slept for too long is the heir.
+//!   joins the queue as the first, and that has waited for too long, asleep or yielding, is the heir.
 //!
 //! # Limits
 //! Not first come, first served. No poisoning. A signal handler that waits for a lock while what it
@@ -108,7 +108,8 @@ impl<W: AtomicWord> DefaultLock<W> {
         let mut wait = Wait::new(self, p, NEVER);
         wait.patience = Patience::of_notified(p);
         wait.marked = true;
-        wait.slept = p.now_ns().max(1);
+        wait.slept = true;
+        wait.since = p.now_ns().max(1);
         // Without a deadline it does not give up.
         wait.acquire(self.word.load(Relaxed));
     }
@@ -285,14 +286,24 @@ struct Wait<'a, P: SleepPlatform> {
     deadline: u64,
     /// Whether this waiter has set a mark, or one was set for it (M2).
     marked: bool,
-    /// When it fell asleep first; 0 if it has not slept.
-    slept: u64,
+    /// Whether it has slept.
+    slept: bool,
+    /// When it first yielded or slept; 0 if it has only looked.
+    since: u64,
     patience: Patience,
 }
 
 impl<'a, P: SleepPlatform> Wait<'a, P> {
     fn new(lock: &'a DefaultLock<P::Word>, p: &'a P, deadline: u64) -> Self {
-        Self { lock, p, deadline, marked: false, slept: 0, patience: Patience::new(p) }
+        Self {
+            lock,
+            p,
+            deadline,
+            marked: false,
+            slept: false,
+            since: 0,
+            patience: Patience::new(p),
+        }
     }
 
     fn on(&self) -> usize {
@@ -301,6 +312,22 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
 
     fn is_over(&self) -> bool {
         self.deadline != NEVER && self.p.now_ns() >= self.deadline
+    }
+
+    /// It yields or sleeps now, perhaps not for the first time.
+    fn begin(&mut self) {
+        if self.since == 0 {
+            self.since = self.p.now_ns().max(1);
+        }
+    }
+
+    /// M6: whether it is to be the heir. Who has only looked does not ask the clock.
+    fn has_waited_too_long(&mut self) -> bool {
+        if !self.patience.only_looks() {
+            self.begin();
+        }
+        let waited_ns = || self.p.now_ns().saturating_sub(self.since);
+        self.since != 0 && waited_ns() / 1000 >= self.p.tuning().mutex_heir_us.into()
     }
 
     /// Waits until it has the lock, or the time is over.
@@ -314,7 +341,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
             let marks = marks(p, seen);
             if seen & LOCKED == 0 && (marks & HEIR == 0 || self.marked) {
                 if self.lock.take(p, seen, self.marked) {
-                    if self.slept != 0 {
+                    if self.slept {
                         Turns::of(p).begin_anew();
                     }
                     return true;
@@ -363,12 +390,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
         }
         let of = generation(self.p);
         let marks = marks & marks_in(of, seen);
-        let tuning = self.p.tuning();
-        let waited = || self.p.now_ns().saturating_sub(self.slept) / 1000;
-        let is_due = self.marked
-            && marks & HEIR == 0
-            && self.slept != 0
-            && waited() >= tuning.mutex_heir_us.into();
+        let is_due = self.marked && marks & HEIR == 0 && self.has_waited_too_long();
         // Others may have taken the mark of this one away (M2).
         let to = if is_due {
             events::count(self.p, Event::MutexHeir);
@@ -392,13 +414,12 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
     /// Returns false if it could not.
     fn sleep(&mut self, me: NodeId) -> bool {
         let (p, lock) = (self.p, self.lock);
-        let end = if self.slept == 0 { End::Last } else { End::First };
+        let end = if self.slept { End::First } else { End::Last };
         if !sleepers::enqueue(p, me, self.on(), TAG, end) {
             return false;
         }
-        if self.slept == 0 {
-            self.slept = p.now_ns().max(1);
-        }
+        self.slept = true;
+        self.begin();
         // M2.
         if core::mem::take(&mut self.marked) {
             lock.unmark(p);

@@ -351,6 +351,12 @@ pub trait Platform {
         None
     }
 
+    /// Whether the CPU time of all CPUs together is limited, by a quota: what a waiter burns, the owner lacks.
+    #[inline]
+    fn is_rationed(&self) -> bool {
+        false
+    }
+
     /// The place at which this CPU is, for [`Platform::distance`]. Below 2^31.
     #[inline]
     fn place(&self) -> u32 {

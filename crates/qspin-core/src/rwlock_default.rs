@@ -51,7 +51,8 @@
 //!   the other.
 //!
 //! # Limits
-//! Eight bytes. Not first come, first served. No poisoning. A thread that reads already and reads again may
+//! Eight bytes. Not first come, first served; of those who sleep at the gate the highest priority has it next, but who
+//! has the gate already is before all of them. No poisoning. A thread that reads already and reads again may
 //! wait for a writer that waits for it; so may a signal handler that reads and does not say that it is an
 //! interrupt. A handler that writes, or that reads upgradably, may wait for what it interrupts. A storm of
 //! readers in interrupts can starve writers. A child of `fork` may use a lock for which no other thread

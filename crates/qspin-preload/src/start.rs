@@ -108,6 +108,7 @@ unsafe extern "C" fn at_load(_: c_int, _: *const *const c_char, environment: *co
     qspin::platform::be_silent();
     if !served::asks_where_cpus_are() {
         qspin::select::leave_undecided();
+        qspin::platform::ration::look();
     }
     tune(tunables.map_or(b"", CStr::to_bytes));
     let counts = counts.is_some_and(|value| value.to_bytes() == b"1");

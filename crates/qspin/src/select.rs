@@ -54,6 +54,7 @@ use std::env::var_os;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
+use crate::platform::ration;
 use crate::platform::topology::{self, Topology};
 
 pub use choice::{Choice, SelectedLock};
@@ -86,7 +87,9 @@ fn environment(problems: &mut Vec<String>) -> Hints {
 /// allocates; call it at the start of `main`.
 pub fn decide(hints: Hints) -> Verdict {
     let hints = environment(&mut Vec::new()).or(hints);
-    let verdict = Inputs::of_this_process(hints, topology::in_force()).verdict();
+    let inputs = Inputs::of_this_process(hints, topology::in_force());
+    ration::set_rationed(inputs.is_limited());
+    let verdict = inputs.verdict();
     // Who comes too late learns so by `chosen`.
     let _ = decided::propose(verdict.choice);
     verdict
@@ -141,9 +144,9 @@ extern "C" fn at_load() {
     if !problems.is_empty() {
         decided::complain(&format!("qspin: {}; it is ignored", problems.join("; ")));
     }
-    let choice =
-        hints.lock.unwrap_or_else(|| Inputs::of_this_process(hints, topology).verdict().choice);
-    let _ = decided::propose(choice);
+    let inputs = Inputs::of_this_process(hints, topology);
+    ration::set_rationed(inputs.is_limited());
+    let _ = decided::propose(hints.lock.unwrap_or_else(|| inputs.verdict().choice));
 }
 
 #[used]

@@ -197,6 +197,12 @@ impl<'a, P: Platform> Turns<'a, P> {
         Self { p, first: first.map(|first| p.node(first)) }
     }
 
+    /// How long they may last.
+    fn length_us(&self) -> u32 {
+        let tuning = self.p.tuning();
+        if self.p.is_rationed() { tuning.rationed_rotate_us } else { tuning.rotate_us }
+    }
+
     #[inline]
     pub(crate) fn are_over(&self) -> bool {
         self.first.is_some_and(|node| node.turns.load(Relaxed) >= self.p.tuning().rotate_turns)
@@ -274,7 +280,7 @@ impl<'a, P: Platform> Turns<'a, P> {
             let now = self.clock();
             if turns == 1 {
                 node.since.store(now, Relaxed);
-            } else if now.wrapping_sub(node.since.load(Relaxed)) >= tuning.rotate_us {
+            } else if now.wrapping_sub(node.since.load(Relaxed)) >= self.length_us() {
                 turns = turns.max(tuning.rotate_turns);
             }
         }

@@ -135,23 +135,32 @@ impl<'a, P: SleepPlatform> Held<'a, P> {
         self.p.sleeper(id)
     }
 
-    /// Puts `id` before or behind all others.
+    /// Puts `id` before or behind all others of its priority (P7).
     pub(super) fn insert(&self, id: NodeId, end: End) {
-        let number = id.number().into();
-        let last = NodeId::from_number(self.tail.load(Relaxed) as u16);
-        match last {
-            Some(last) if end == End::Last => {
-                self.record(id).next.store(0, Relaxed);
-                self.record(last).next.store(number, Relaxed);
-                self.tail.store(number, Relaxed);
-            }
-            _ => {
-                self.record(id).next.store(self.head.load(Relaxed), Relaxed);
-                self.head.store(number, Relaxed);
-                if last.is_none() {
-                    self.tail.store(number, Relaxed);
+        let record = self.record(id);
+        let priority = record.priority.load(Relaxed);
+        let is_behind = |other: NodeId| {
+            let others = self.record(other).priority.load(Relaxed);
+            others > priority || others == priority && end == End::Last
+        };
+        let mut before = NodeId::from_number(self.tail.load(Relaxed) as u16);
+        if !before.is_none_or(is_behind) {
+            // Not at the end: one of a real-time policy, or one that was woken in vain.
+            before = None;
+            self.each(|_, _, other| {
+                if !is_behind(other) {
+                    return (Choice::Stop, false);
                 }
-            }
+                before = Some(other);
+                (Choice::Leave, false)
+            });
+        }
+        let link = before.map_or(&self.head, |before| &self.record(before).next);
+        let next = link.load(Relaxed);
+        record.next.store(next, Relaxed);
+        link.store(id.number().into(), Relaxed);
+        if next == 0 {
+            self.tail.store(id.number().into(), Relaxed);
         }
         self.count.store(self.count.load(Relaxed).wrapping_add(1), Relaxed);
     }

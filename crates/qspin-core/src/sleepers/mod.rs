@@ -46,6 +46,8 @@
 //! * **P6** Nobody who releases waits for a bucket without bound: its owner may have been interrupted by a
 //!   signal handler that waits for this very release. It leaves a *rescan* behind, and the owner, when it
 //!   unlocks, wakes everybody there (P5).
+//! * **P7** A queue is in the order of priorities, as that of a futex: one of a real-time policy is before all of
+//!   lower priority, and those of the same priority are in the order in which they came.
 //!
 //! # Limits
 //! A context without a node does not sleep: it dozes and looks again. A sleeper whose deadline has come
@@ -106,6 +108,12 @@ pub trait SleepPlatform: Platform {
 
     /// Sleeps for a short time: where there is no place in a queue.
     fn doze(&self);
+
+    /// The priority of this context among those who sleep (P7); 0 for all that have none. Asked for once a sleep.
+    #[inline]
+    fn priority(&self) -> u32 {
+        0
+    }
 
     /// Which process this is, in a line of forks: marks in a lock that waiters have left do not count in a
     /// child, which has no such waiters.
@@ -224,7 +232,7 @@ pub fn with_sleeper<P: SleepPlatform, R>(p: &P, sleep: impl FnOnce(NodeId) -> R)
     with_node(p, sleep)
 }
 
-/// Where in the queue a sleeper joins it.
+/// Where among those of its priority a sleeper joins the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     /// Before all others: it has been woken, and that in vain.
@@ -240,11 +248,13 @@ pub enum End {
 pub fn enqueue<P: SleepPlatform>(p: &P, me: NodeId, on: usize, tag: u32, end: End) -> bool {
     let record = p.sleeper(me);
     let hint = hint(p, on);
+    let priority = p.priority();
     let mut now;
     {
         let Some(bucket) = Held::lock(p, on) else { return false };
         record.on.store(on, Relaxed);
         record.tag.store(tag, Relaxed);
+        record.priority.store(priority, Relaxed);
         record.state.store(QUEUED, Relaxed);
         bucket.insert(me, end);
         // ORDERING: Acquire pairs with the Release of `SleepSettle`: the barrier has passed (P2).
@@ -380,7 +390,7 @@ impl Taken {
     }
 }
 
-/// Takes out those who sleep on `on` and whom `choose` chooses by their tags, the longest asleep first.
+/// Takes out those who sleep on `on` and whom `choose` chooses by their tags, in their order (P7).
 /// `None` if the bucket was not to be had (P6): then release, and [`wake_later`].
 pub fn take<P: SleepPlatform>(
     p: &P,

@@ -7,12 +7,14 @@
 //!
 //! # What it does
 //! A waiter looks, with pauses between that grow; then it also yields the CPU after each pause; then it is to
-//! sleep. Three things shorten that:
+//! sleep. Four things shorten that:
 //! * Other waiters are awake. One is enough to take the lock as soon as it is free, and one more for the case that the
 //!   first has no CPU: the others only look.
 //! * The owner has taken the lock on this very CPU, and runs as little as this thread does not: each pause is lost.
 //!   The waiter yields at once, and where some yields do not help, the owner does not wait for the CPU alone,
 //!   or is behind those who do not use this lock: it sleeps.
+//! * The CPU time of the process is limited, by a quota of its container: what a waiter burns is the owner's. It looks
+//!   a few times.
 //! * The waiter was notified of something by a thread that has most likely got the lock itself, and that the
 //!   waiter may have pushed aside just by waking up. It looks a few times.
 //!
@@ -43,11 +45,16 @@ impl Patience {
     /// That of one who has just begun to wait, or was woken by a release.
     pub fn new<P: SleepPlatform>(p: &P) -> Self {
         let tuning = p.tuning();
+        let (looks, yields) = if p.is_rationed() {
+            (tuning.mutex_looks.min(tuning.mutex_rationed_looks), 0)
+        } else {
+            (tuning.mutex_looks, tuning.mutex_yields)
+        };
         Self {
-            looks: tuning.mutex_looks,
+            looks,
             pauses: tuning.mutex_first_pauses,
             most: tuning.mutex_pauses,
-            yields: tuning.mutex_yields,
+            yields,
             here: tuning.mutex_here_yields,
         }
     }

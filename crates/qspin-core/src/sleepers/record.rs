@@ -16,13 +16,21 @@ pub struct Sleeper<W, A> {
     pub(super) state: W,
     /// What it waits for, in the words of whoever sleeps there.
     pub(super) tag: W,
+    /// What its thread's priority was when it joined the queue.
+    pub(super) priority: W,
 }
 
 impl<W: AtomicWord, A: AtomicAddress> Sleeper<W, A> {
     /// A record that nobody uses.
     #[must_use]
     pub fn new() -> Self {
-        Self { on: A::new(0), next: W::new(0), state: W::new(WOKEN), tag: W::new(0) }
+        Self {
+            on: A::new(0),
+            next: W::new(0),
+            state: W::new(WOKEN),
+            tag: W::new(0),
+            priority: W::new(0),
+        }
     }
 }
 
@@ -40,5 +48,6 @@ impl<W: ConstWord> Sleeper<W, core::sync::atomic::AtomicUsize> {
         next: W::ZERO,
         state: W::ZERO,
         tag: W::ZERO,
+        priority: W::ZERO,
     };
 }

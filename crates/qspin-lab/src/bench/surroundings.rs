@@ -6,6 +6,7 @@ use super::hog_threads::HogThreads;
 use super::hogs::Hogs;
 use super::plan::{Cell, Plan};
 use super::quota::QuotaGroup;
+use qspin::platform::ration;
 
 /// What a setting puts around its threads, beside the hogs of [`Cell::hogs`].
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -78,6 +79,10 @@ impl Surroundings {
             if beside.quota_cpus == Some(*cpus) {
                 group.enter().map_err(|why| anyhow!(why))?;
             }
+        }
+        if !self.quotas.is_empty() {
+            // As programs find it that are started there.
+            ration::look();
         }
         Ok(())
     }

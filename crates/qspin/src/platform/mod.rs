@@ -4,7 +4,8 @@
 //! so that a node is never taken from a waiter that migrates. A signal handler is an interrupt
 //! ([`interrupt`]). A thread that does not run is what makes locks slow: the holder may ask not to
 //! be preempted ([`holder`]), and waiters may know who does not run ([`run_status`]). Where a thread
-//! runs says [`topology`], and whether it may be passed over [`urgency`].
+//! runs says [`topology`], whether it may be passed over [`urgency`], and whether there is less CPU time than
+//! CPUs [`ration`].
 
 mod barrier;
 pub mod clock;
@@ -16,6 +17,7 @@ mod futex;
 pub mod generation;
 pub mod holder;
 pub mod interrupt;
+pub mod ration;
 mod rseq;
 pub mod run_status;
 mod sleep;
@@ -90,6 +92,11 @@ impl<E: StaticEvents, H: Hint, C: Clock> Platform for Threads<E, H, C> {
     #[inline]
     fn cpu(&self) -> Option<CpuId> {
         cpu::current()
+    }
+
+    #[inline]
+    fn is_rationed(&self) -> bool {
+        ration::is_rationed()
     }
 
     #[inline]

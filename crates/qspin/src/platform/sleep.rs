@@ -14,7 +14,7 @@ use qspin_core::sleepers::{self, SleepBucket, SleepPlatform, Sleeper};
 use super::clock::Clock;
 use super::holder::Hint;
 use super::syscall::syscall;
-use super::{NODES, StaticEvents, Threads, barrier, cpu, futex, generation};
+use super::{NODES, StaticEvents, Threads, barrier, cpu, futex, generation, urgency};
 use crate::events::NoEvents;
 
 /// Addresses that share a bucket wait for each other for some instructions, and keep each other's releases
@@ -125,6 +125,10 @@ impl<E: StaticEvents, H: Hint, C: Clock> SleepPlatform for Threads<E, H, C> {
         unsafe { syscall(libc::SYS_nanosleep, [&raw const time as u64, 0]) };
         // In a child that was forked by a handler which interrupted this, it is not counted.
         let _ = DOZING.fetch_update(Relaxed, Relaxed, |count| count.checked_sub(1));
+    }
+
+    fn priority(&self) -> u32 {
+        urgency::priority()
     }
 
     #[inline]

@@ -14,6 +14,9 @@
 //! A signal handler is known if it says so ([`super::interrupt`]), or if what it interrupts is itself
 //! waiting in a queue: then its nesting level shows it.
 //!
+//! Who *sleeps* for a lock joins a queue that is in the order of priorities, as a futex's is. It asks at each sleep,
+//! which costs some microseconds anyway.
+//!
 //! # Limits
 //! Real-time is SCHED_FIFO, SCHED_RR or SCHED_DEADLINE. A thread that runs at such a priority only
 //! because somebody waits for it (priority inheritance) has its own policy still. A handler that
@@ -46,6 +49,40 @@ pub fn policy_changed() {
     KNOWN.with(|known| known.set(0));
 }
 
+/// What the kernel goes by where threads wait for a futex: the priority of a real-time policy, 0 for all others.
+/// Asked for anew each time. Async-signal-safe.
+#[cold]
+pub(super) fn priority() -> u32 {
+    /// The kernel's `struct sched_attr` in its first version, of 48 bytes.
+    #[repr(C)]
+    #[derive(Default)]
+    struct Attributes {
+        size: u32,
+        policy: u32,
+        flags: u64,
+        nice: i32,
+        priority: u32,
+        runtime_deadline_period: [u64; 3],
+    }
+    let mut attributes = Attributes::default();
+    let size = size_of::<Attributes>() as u64;
+    // SAFETY: a valid place of this size; 0 is this thread.
+    let code =
+        unsafe { syscall(libc::SYS_sched_getattr, [0, &raw mut attributes as u64, size, 0]) };
+    match attributes.policy {
+        // Where it is refused, nobody has a priority.
+        _ if code != 0 => 0,
+        DEADLINE => ABOVE_ALL,
+        _ => attributes.priority.min(ABOVE_ALL),
+    }
+}
+
+/// Above the highest priority of a real-time policy: SCHED_DEADLINE.
+const ABOVE_ALL: u32 = 100;
+
+/// `SCHED_DEADLINE`, which the C library does not name.
+const DEADLINE: u32 = 6;
+
 /// Whether this thread has a real-time policy, as far as is known. Async-signal-safe.
 #[inline]
 pub(super) fn has_real_time_policy() -> bool {
@@ -76,10 +113,8 @@ fn ask() -> i64 {
 
 /// Whether a real-time policy was answered.
 fn is_real_time(answer: i64) -> bool {
-    /// `SCHED_DEADLINE`, which the C library does not name.
-    const DEADLINE: i64 = 6;
     let policy = answer & !i64::from(libc::SCHED_RESET_ON_FORK);
-    answer >= 0 && matches!(policy, FIFO | RR | DEADLINE)
+    answer >= 0 && (matches!(policy, FIFO | RR) || policy == i64::from(DEADLINE))
 }
 
 const FIFO: i64 = libc::SCHED_FIFO as i64;
@@ -136,6 +171,27 @@ mod tests {
             set(libc::SCHED_BATCH, 0).unwrap();
             policy_changed();
             assert!(!has_real_time_policy());
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn a_priority_is_that_of_a_real_time_policy() {
+        thread::spawn(|| {
+            assert_eq!(priority(), 0, "a test's thread has an ordinary policy");
+            // SAFETY: no pointers; this thread alone.
+            unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 5) };
+            assert_eq!(priority(), 0, "being nice is none");
+            for (policy, wanted) in [(libc::SCHED_FIFO, 7), (libc::SCHED_RR, 99)] {
+                if let Err(why) = set(policy, wanted) {
+                    println!("skipped: a real-time policy is refused: {why}");
+                    return;
+                }
+                assert_eq!(priority(), wanted as u32);
+            }
+            set(libc::SCHED_BATCH, 0).unwrap();
+            assert_eq!(priority(), 0);
         })
         .join()
         .unwrap();

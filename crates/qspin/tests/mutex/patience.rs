@@ -28,6 +28,9 @@ struct Seen {
     owned: Cell<Option<&'static Lock>>,
     /// What the clock says, in ns: it is late once somebody has slept for a time.
     now: Cell<u64>,
+    /// How long a yield takes, in ns.
+    yield_ns: Cell<u64>,
+    rationed: Cell<bool>,
     hints: [AtomicU32; 1],
     buckets: [SleepBucket<AtomicU32>; 1],
 }
@@ -42,6 +45,8 @@ impl Seen {
             come: Cell::default(),
             owned: Cell::default(),
             now: Cell::default(),
+            yield_ns: Cell::default(),
+            rationed: Cell::default(),
             // Not quiet: marks are set.
             hints: [const { AtomicU32::new(0) }],
             buckets: [SleepBucket::EMPTY],
@@ -81,6 +86,7 @@ impl Seen {
 
 const TUNING: Tuning = Tuning {
     mutex_looks: 2,
+    mutex_rationed_looks: 1,
     mutex_yields: 3,
     mutex_here_yields: 4,
     mutex_notified_looks: 5,
@@ -123,6 +129,10 @@ impl Platform for Seen {
     }
     fn yield_cpu(&self) {
         self.step('y');
+        self.now.set(self.now.get() + self.yield_ns.get());
+    }
+    fn is_rationed(&self) -> bool {
+        self.rationed.get()
     }
     fn now_ns(&self) -> u64 {
         self.now.get()
@@ -218,6 +228,29 @@ fn who_waits_beside_two_others_does_not_yield() {
     }
     // SAFETY: acquired above.
     unsafe { LOCK.release(&p) };
+}
+
+#[test]
+fn where_cpu_time_is_rationed_nobody_yields_to_an_owner_that_runs() {
+    let p = Seen::new();
+    p.rationed.set(true);
+    assert_eq!(p.steps(SOMEWHERE, ELSEWHERE, |lock| lock.acquire(&p)), "ps");
+    assert_eq!(p.steps(SOMEWHERE, SOMEWHERE, |lock| lock.acquire(&p)), "yyyys");
+    p.rationed.set(false);
+    assert_eq!(p.steps(SOMEWHERE, ELSEWHERE, |lock| lock.acquire(&p)), "pppypypys");
+}
+
+#[test]
+fn who_yields_for_too_long_is_the_heir() {
+    let p = Seen::new();
+    let heir_ns = u64::from(TUNING.mutex_heir_us) * 1000;
+    // Three yields without that; it is one from that on at which it has waited for so long.
+    for (yield_ns, yields) in [(heir_ns / 3, 3), (heir_ns / 2, 2 + 6), (heir_ns, 1 + 6)] {
+        p.now.set(1);
+        p.yield_ns.set(yield_ns);
+        let steps = p.steps(None, None, |lock| lock.acquire(&p));
+        assert_eq!(steps, format!("pp{}s", "py".repeat(yields)), "yields of {yield_ns} ns");
+    }
 }
 
 #[test]

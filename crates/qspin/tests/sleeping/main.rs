@@ -2,6 +2,7 @@
 
 mod condvar;
 mod once;
+mod priorities;
 mod rwlock;
 mod torture;
 
