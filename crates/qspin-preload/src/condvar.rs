@@ -5,7 +5,7 @@
 //! woken must not look at the condition variable again, since that may be gone; a wait may be
 //! cancelled, and then has the mutex when the program's handlers run, and has taken no signal from others.
 //!
-//! So a waiter stands in a list, oldest first, and sleeps on a semaphore of its own, which is a point of
+//! So a waiter stands in a list, the oldest of the highest priority first, and sleeps on a semaphore of its own, which is a point of
 //! cancellation in the C library (`wait`). Who signals takes it out of the list and posts the semaphore:
 //! from then on nothing of the waiter is in the condition variable. Who is cancelled after that hands the
 //! signal on to another waiter, and finds it in static memory (`register`).
@@ -17,7 +17,7 @@
 //!
 //!   byte  the C library's       of one that is served
 //!      4  sequence              the generation of the process in which somebody began to wait
-//!      8  groups                the oldest waiter; the youngest
+//!      8  groups                the waiter that is to be woken first; the last one
 //!  24..48 references and others the same: process-shared, waits by the monotonic clock (`marks`)
 //! ```
 //!
@@ -55,8 +55,8 @@ pub(crate) use marks::find as find_marks;
 pub(crate) struct Condvar {
     first: AtomicU32,
     generation: AtomicU32,
-    oldest: AtomicPtr<Waiter>,
-    youngest: AtomicPtr<Waiter>,
+    next: AtomicPtr<Waiter>,
+    last: AtomicPtr<Waiter>,
     rest: [AtomicU32; 6],
 }
 
@@ -65,8 +65,11 @@ const _: () = assert!(align_of::<Condvar>() <= align_of::<pthread_cond_t>());
 
 /// A thread that waits, on its own stack.
 struct Waiter {
-    older: AtomicPtr<Waiter>,
-    younger: AtomicPtr<Waiter>,
+    /// Its neighbours among those who wait for the condition variable.
+    sooner: AtomicPtr<Waiter>,
+    later: AtomicPtr<Waiter>,
+    /// What its thread's priority was when it began to wait.
+    priority: u32,
     state: AtomicU32,
     /// Whether others waited when this one was signalled alone.
     others: AtomicU32,
@@ -106,30 +109,35 @@ impl Condvar {
     /// Waiters of another process are none (L6).
     fn renew(&self) {
         generation::renew(&self.generation, || {
-            self.oldest.store(null_mut(), Relaxed);
-            self.youngest.store(null_mut(), Relaxed);
+            self.next.store(null_mut(), Relaxed);
+            self.last.store(null_mut(), Relaxed);
         });
     }
 
-    /// Puts `waiter` at the end.
+    /// Puts `waiter` behind all of its priority.
     unsafe fn enter(&self, waiter: *mut Waiter) {
         self.renew();
         let place = self.place();
         place.latch.lock();
-        let youngest = self.youngest.load(Relaxed);
-        // SAFETY: the caller's own node; the youngest is in the list, so it is in place (V1, V2).
+        let mut sooner = self.last.load(Relaxed);
+        // SAFETY: the caller's own node; the others are in the list, so they are in place (V1, V2).
         unsafe {
-            (*waiter).older.store(youngest, Relaxed);
-            if youngest.is_null() {
-                // ORDERING: pairs with the load of `has_waiters`; who signals after this thread has given up
-                // the mutex sees it by the mutex.
-                self.oldest.store(waiter, SeqCst);
+            while !sooner.is_null() && (*sooner).priority < (*waiter).priority {
+                sooner = (*sooner).sooner.load(Relaxed);
+            }
+            let later = if sooner.is_null() { &self.next } else { &(*sooner).later };
+            (*waiter).sooner.store(sooner, Relaxed);
+            (*waiter).later.store(later.load(Relaxed), Relaxed);
+            // ORDERING: pairs with the load of `has_waiters`; who signals after this thread has given up
+            // the mutex sees it by the mutex.
+            let later = later.swap(waiter, SeqCst);
+            if later.is_null() {
+                self.last.store(waiter, Relaxed);
             } else {
-                (*youngest).younger.store(waiter, Relaxed);
+                (*later).sooner.store(waiter, Relaxed);
             }
             place.insert(waiter);
         }
-        self.youngest.store(waiter, Relaxed);
         place.latch.unlock();
     }
 
@@ -137,16 +145,16 @@ impl Condvar {
     unsafe fn take_out(&self, waiter: *mut Waiter) {
         // SAFETY: all of them are in the list, so they are in place (V1, V2).
         unsafe {
-            let (older, younger) = ((*waiter).older.load(Relaxed), (*waiter).younger.load(Relaxed));
-            if older.is_null() {
-                self.oldest.store(younger, Relaxed);
+            let (sooner, later) = ((*waiter).sooner.load(Relaxed), (*waiter).later.load(Relaxed));
+            if sooner.is_null() {
+                self.next.store(later, Relaxed);
             } else {
-                (*older).younger.store(younger, Relaxed);
+                (*sooner).later.store(later, Relaxed);
             }
-            if younger.is_null() {
-                self.youngest.store(older, Relaxed);
+            if later.is_null() {
+                self.last.store(sooner, Relaxed);
             } else {
-                (*younger).older.store(older, Relaxed);
+                (*later).sooner.store(sooner, Relaxed);
             }
             self.place().remove(waiter);
         }
@@ -186,26 +194,26 @@ impl Condvar {
     #[inline]
     fn has_waiters(&self) -> bool {
         // ORDERING: pairs with the store of `enter`.
-        !self.oldest.load(SeqCst).is_null()
+        !self.next.load(SeqCst).is_null()
     }
 
-    /// Takes the oldest waiter out as signalled; it is to be posted. Under the latch.
+    /// Takes the waiter that is to be woken first out as signalled; it is to be posted. Under the latch.
     fn choose(&self) -> *mut Waiter {
-        let mut waiter = self.oldest.load(Relaxed);
+        let mut waiter = self.next.load(Relaxed);
         // SAFETY: all of them are in the list, so they are in place (V1, V2).
         unsafe {
             while !waiter.is_null() && !self.signalled(waiter) {
-                waiter = (*waiter).younger.load(Relaxed);
+                waiter = (*waiter).later.load(Relaxed);
             }
             if !waiter.is_null() {
-                let others = !self.oldest.load(Relaxed).is_null();
+                let others = !self.next.load(Relaxed).is_null();
                 (*waiter).others.store(u32::from(others), Relaxed);
             }
         }
         waiter
     }
 
-    /// Wakes the oldest waiter.
+    /// Wakes one waiter.
     fn signal(&self) {
         if !self.has_waiters() {
             return;
@@ -227,27 +235,27 @@ impl Condvar {
             return;
         }
         self.renew();
-        // Those who are taken out, from the youngest on: they stay in place (V2).
+        // Those who are taken out, from the last on: they stay in place (V2).
         let mut taken = null_mut::<Waiter>();
         let place = self.place();
         place.latch.lock();
-        let mut waiter = self.youngest.load(Relaxed);
+        let mut waiter = self.last.load(Relaxed);
         while !waiter.is_null() {
             // SAFETY: it is in the list, so it is in place (V1, V2).
             unsafe {
-                let older = (*waiter).older.load(Relaxed);
+                let sooner = (*waiter).sooner.load(Relaxed);
                 if self.signalled(waiter) {
-                    (*waiter).younger.store(taken, Relaxed);
+                    (*waiter).later.store(taken, Relaxed);
                     taken = waiter;
                 }
-                waiter = older;
+                waiter = sooner;
             }
         }
         place.latch.unlock();
         while !taken.is_null() {
             // SAFETY: it waits for the post; what comes after it is read before (V2).
             unsafe {
-                let next = (*taken).younger.load(Relaxed);
+                let next = (*taken).later.load(Relaxed);
                 wait::post(taken);
                 taken = next;
             }
@@ -263,13 +271,13 @@ impl Condvar {
             let mut awaited = false;
             let place = self.place();
             place.latch.lock();
-            let mut waiter = self.oldest.load(Relaxed);
+            let mut waiter = self.next.load(Relaxed);
             let leaving = !waiter.is_null();
             while !waiter.is_null() {
                 // SAFETY: it is in the list, so it is in place (V1, V2).
                 unsafe {
                     awaited |= (*waiter).state.load(Relaxed) == LISTED;
-                    waiter = (*waiter).younger.load(Relaxed);
+                    waiter = (*waiter).later.load(Relaxed);
                 }
             }
             place.latch.unlock();

@@ -151,6 +151,11 @@ fn a_wait_that_is_refused_takes_no_signal() {
 }
 
 #[test]
+fn real_time_threads_are_woken_by_priority() {
+    compare("priorities", &[], &["mutex"]);
+}
+
+#[test]
 fn what_is_destroyed_is_not_touched_by_those_who_leave_it() {
     compare("leaving", &[], LOCKS);
 }

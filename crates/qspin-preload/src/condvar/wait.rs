@@ -7,6 +7,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicPtr, AtomicU32};
 
 use libc::{c_int, clockid_t, pthread_cond_t, pthread_mutex_t, sem_t, timespec};
+use qspin::platform::urgency;
 
 use super::{Condvar, LISTED, Waiter, at, mixed, register};
 use crate::deadline::{self, Deadline};
@@ -168,8 +169,9 @@ unsafe fn wait_served(
     // (V2); an unwinding calls `cancelled` first, which sees to the same.
     unsafe {
         waiter.write(Waiter {
-            older: AtomicPtr::new(null_mut()),
-            younger: AtomicPtr::new(null_mut()),
+            sooner: AtomicPtr::new(null_mut()),
+            later: AtomicPtr::new(null_mut()),
+            priority: urgency::priority(),
             state: AtomicU32::new(LISTED),
             others: AtomicU32::new(0),
             semaphore: core::mem::zeroed(),

@@ -25,10 +25,11 @@ use crate::deadline::now_ns;
 /// Counts of a mutex that its row does not have yet.
 #[repr(C)]
 pub(crate) struct Tally {
+    /// Acquisitions of this period that are still to come; below 0 it is over. Every acquisition writes it: it is in the
+    /// first 32 bytes, and so in the line of the lock's word also where a line ends within the mutex.
+    left: AtomicU32,
     /// The row, and the period.
     seat: AtomicU32,
-    /// Acquisitions of this period that are still to come; below 0 it is over.
-    left: AtomicU32,
     /// Acquisitions after a wait, and whether there were many before.
     waited: AtomicU32,
 }
@@ -178,7 +179,7 @@ fn rest_of(period: u32, left: u32) -> u64 {
 
 /// The row at `place` gets what the words of its mutex say that it has not, if they are those of its mutex.
 pub(super) fn add_rest(row: &Row, place: usize, words: &[u32; WORDS]) {
-    let [seat, left, waited] = [words[FIRST], words[FIRST + 1], words[FIRST + 2] & !MANY];
+    let [left, seat, waited] = [words[FIRST], words[FIRST + 1], words[FIRST + 2] & !MANY];
     let is_seated = seat & (SEATED | PLACE) == SEATED | place as u32;
     if is_seated && crate::mutex::is_kind(words[KIND]) && left < period_of(seat) {
         let rest = rest_of(period_of(seat), left);

@@ -52,7 +52,8 @@ pub fn policy_changed() {
 /// What the kernel goes by where threads wait for a futex: the priority of a real-time policy, 0 for all others.
 /// Asked for anew each time. Async-signal-safe.
 #[cold]
-pub(super) fn priority() -> u32 {
+#[must_use]
+pub fn priority() -> u32 {
     /// The kernel's `struct sched_attr` in its first version, of 48 bytes.
     #[repr(C)]
     #[derive(Default)]
