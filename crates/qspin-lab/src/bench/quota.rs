@@ -168,6 +168,8 @@ fn mounted(line: &str, version: Version) -> Option<(&str, PathBuf)> {
 
 #[cfg(test)]
 mod tests {
+    use qspin::platform::ration;
+
     use super::*;
 
     #[test]
@@ -196,8 +198,11 @@ mod tests {
         let before = quota();
         group.enter().unwrap();
         assert!(quota().is_some_and(|cpus| cpus <= 0.75), "{:?}", quota());
+        assert!(ration::look() && ration::is_rationed(), "locks know of it");
         group.leave().unwrap();
         assert_eq!(quota(), before);
+        let cpus = qspin::select::allowed_cpus().len() as f64;
+        assert_eq!(ration::look(), before.is_some_and(|quota| quota < cpus));
         let folder = group.group.clone();
         group.enter().unwrap();
         drop(group);
