@@ -109,7 +109,7 @@ impl<W: AtomicWord> DefaultLock<W> {
         wait.patience = Patience::of_notified(p);
         wait.marked = true;
         wait.slept = true;
-        wait.since = p.now_ns().max(1);
+        wait.begin();
         // Without a deadline it does not give up.
         wait.acquire(self.word.load(Relaxed));
     }

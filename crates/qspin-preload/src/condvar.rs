@@ -5,8 +5,8 @@
 //! woken must not look at the condition variable again, since that may be gone; a wait may be
 //! cancelled, and then has the mutex when the program's handlers run, and has taken no signal from others.
 //!
-//! So a waiter stands in a list, the oldest of the highest priority first, and sleeps on a semaphore of its own, which is a point of
-//! cancellation in the C library (`wait`). Who signals takes it out of the list and posts the semaphore:
+//! So a waiter stands in a list, the oldest of the highest priority first, and sleeps on a semaphore of its own,
+//! which is a point of cancellation in the C library (`wait`). Who signals takes it out of the list and posts it:
 //! from then on nothing of the waiter is in the condition variable. Who is cancelled after that hands the
 //! signal on to another waiter, and finds it in static memory (`register`).
 //!

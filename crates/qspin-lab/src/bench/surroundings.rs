@@ -1,12 +1,12 @@
 //! What stands around the measured threads: hogs inside the process and outside it, and a quota.
 
 use anyhow::{Context, anyhow};
+use qspin::platform::ration;
 
 use super::hog_threads::HogThreads;
 use super::hogs::Hogs;
 use super::plan::{Cell, Plan};
 use super::quota::QuotaGroup;
-use qspin::platform::ration;
 
 /// What a setting puts around its threads, beside the hogs of [`Cell::hogs`].
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

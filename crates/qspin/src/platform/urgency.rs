@@ -55,7 +55,6 @@ pub fn policy_changed() {
 #[must_use]
 pub fn priority() -> u32 {
     let mut parameter = libc::sched_param { sched_priority: 0 };
-    // By the call that filters of system calls let pass: sandboxes of browsers allow it, and not `sched_getattr`.
     // SAFETY: a valid place; 0 is this thread.
     let code = unsafe { syscall(libc::SYS_sched_getparam, [0, &raw mut parameter as u64]) };
     // Where it is refused, nobody has a priority.
