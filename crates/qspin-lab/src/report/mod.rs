@@ -11,11 +11,11 @@ pub mod group;
 pub mod html;
 pub mod machine;
 pub mod markdown;
-pub mod number;
 pub mod overcommit;
 pub mod read;
 pub mod svg;
 
+pub use qspin_table::number;
 pub use read::read;
 
 use crate::row::{Machine, Row};
