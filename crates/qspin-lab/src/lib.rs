@@ -4,6 +4,7 @@
 
 pub mod bench;
 pub mod command;
+pub mod compare;
 pub mod contender;
 pub mod failure;
 pub mod machine;

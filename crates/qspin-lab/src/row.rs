@@ -100,6 +100,10 @@ pub struct Row {
     pub rounds: u32,
     /// Acquisitions a second, all threads together.
     pub ops_per_s: Interval,
+    /// The same of each round, in their order: rows of one run are compared round by round.
+    /// Absent in rows of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub round_ops_per_s: Vec<f64>,
     /// Wall time over the operations of all threads, ns; absent where a round had none.
     #[serde(default)]
     pub op_ns: Option<Spread>,

@@ -4,10 +4,10 @@
 //! - Three cases are judged apart, since no lock must win all of them: one thread, as many
 //!   threads as find a CPU, more threads than CPUs. In a case with several numbers of threads a
 //!   lock scores the geometric mean of its throughputs, so that no single one dominates.
-//! - Two locks differ only where their 95 % intervals do not overlap *and* the medians are more
-//!   than [`SAME`] apart: a sure difference of a hundredth is no reason to choose.
-//! - Fewer than [`FEWEST_ROUNDS`] rounds have no 95 % interval, so they tell no locks apart. A
-//!   collapse is told all the same where it is no matter of intervals.
+//! - Whether two locks differ is [`compare`]'s to say, round by round; in a case with several
+//!   numbers of threads, by the rounds' geometric means.
+//! - From too few rounds nothing follows. A collapse is told all the same where it is no matter
+//!   of intervals.
 //! - A lock that starves a thread is never recommended, however fast it is
 //!   (`starvation.rs` says what that means).
 //! - The same rows give the same words: ties are ordered by median, then by name.
@@ -22,13 +22,10 @@ pub use collapse::{Collapse, Fallen};
 pub use starvation::Starving;
 pub(crate) use starvation::starves;
 
-use crate::bench::stats::FEWEST_ROUNDS;
+use crate::compare::{self, SMALLEST, Sample, compare, is_too_few};
 use crate::report::family::is_reference;
 use crate::report::group::{Contender, Group, groups};
 use crate::row::{Interval, Machine, Row};
-
-/// Locks whose scores differ by less than this share are as good as each other.
-pub const SAME: f64 = 0.02;
 
 /// The verdict on the rows of one run, in words; several lines, the last without a line break.
 #[must_use]
@@ -67,6 +64,10 @@ pub struct Score {
     pub name: String,
     /// Geometric mean over the numbers of threads of the case.
     pub ops_per_s: Interval,
+    /// The same of each round; empty where the rows do not tell.
+    pub by_round: Vec<f64>,
+    /// The fewest rounds of a number of threads.
+    pub rounds: u32,
     /// The worst thread's longest p99.9 wait in the case, ns; infinite where it was not measured.
     pub worst_wait: f64,
     /// A lock and an unlock with nobody else there, where it was measured in this case.
@@ -82,6 +83,14 @@ impl Score {
     #[must_use]
     pub fn fit(&self) -> bool {
         self.starving.is_none() && !self.collapsed
+    }
+
+    /// What is known of its throughput, to be compared.
+    fn sample(&self) -> Sample<'_> {
+        match &self.by_round[..] {
+            [] => Sample::Summary(self.ops_per_s, self.rounds),
+            rounds => Sample::Rounds(rounds),
+        }
     }
 }
 
@@ -141,8 +150,12 @@ impl Judged {
         cost.sort_by(|a, b| {
             a.1.median.total_cmp(&b.1.median).then_with(|| a.0.name.cmp(&b.0.name))
         });
-        let bar = cost.first().map_or(0.0, |(_, ns)| ns.hi.max(ns.median * (1.0 + SAME)));
-        cost.retain(|(_, ns)| ns.lo <= bar);
+        if let Some(&(least, least_ns)) = cost.first() {
+            let of = |score: &Score, ns| Sample::Summary(ns, score.rounds);
+            cost.retain(|&(score, ns)| {
+                compare(of(score, ns), of(least, least_ns)).outcome != compare::Outcome::Better
+            });
+        }
         cost
     }
 
@@ -160,7 +173,7 @@ impl Judged {
 #[derive(Debug, Clone, PartialEq)]
 pub struct AllRound {
     /// The locks that are not clearly worse than the best in any case; where there are none, the
-    /// lock whose worst case is least bad, and others within [`SAME`] of it. Best first.
+    /// lock whose worst case is least bad, and others within [`SMALLEST`] of it. Best first.
     pub names: Vec<String>,
     /// Not clearly worse than the best in any case.
     pub level: bool,
@@ -229,15 +242,12 @@ fn judge_case(
     let took_part = |row: &&Row| threads.contains(&row.threads) && !is_reference(&row.lock);
     let rounds = group.rows().filter(took_part).map(|row| row.rounds).min().unwrap_or(0);
     let outcome = match decide(&scores) {
-        Outcome::Best { .. } | Outcome::Tie(_) if is_too_few(rounds) => Outcome::TooFew(rounds),
+        Outcome::Best { .. } | Outcome::Tie(_) if is_too_few(rounds as usize) => {
+            Outcome::TooFew(rounds)
+        }
         sure => sure,
     };
     Some(Judged { case, threads, scores, outcome })
-}
-
-/// Whether so many rounds have no interval.
-fn is_too_few(rounds: u32) -> bool {
-    (rounds as usize) < FEWEST_ROUNDS
 }
 
 /// `None` where the contender was not measured at every number of threads of the case: half a
@@ -253,6 +263,8 @@ fn score(group: &Group<'_>, contender: &Contender<'_>, threads: &[u32]) -> Optio
             lo: mean(|row| row.ops_per_s.lo),
             hi: mean(|row| row.ops_per_s.hi),
         },
+        by_round: by_round(&rows),
+        rounds: rows.iter().map(|row| row.rounds).min().unwrap_or(0),
         worst_wait: rows
             .iter()
             .map(|row| row.wait_ns.map_or(f64::INFINITY, |wait| wait.worst_thread_p999))
@@ -261,6 +273,17 @@ fn score(group: &Group<'_>, contender: &Contender<'_>, threads: &[u32]) -> Optio
         collapsed: false,
         starving: rows.iter().find_map(|row| starvation::starves(group, contender, row)),
     })
+}
+
+/// The geometric mean over the rows of each round; none where the rows do not tell, or have not the
+/// same rounds.
+fn by_round(rows: &[&Row]) -> Vec<f64> {
+    let rounds: Vec<&[f64]> = rows.iter().map(|row| &row.round_ops_per_s[..]).collect();
+    if rounds.iter().any(|of| of.len() != rounds[0].len()) {
+        return Vec::new();
+    }
+    let mean = |round: usize| geometric_mean(rounds.iter().map(|of| of[round]));
+    (0..rounds[0].len()).map(mean).collect()
 }
 
 fn geometric_mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
@@ -279,7 +302,10 @@ fn decide(scores: &[Score]) -> Outcome {
     let mut level: Vec<usize> = others
         .iter()
         .copied()
-        .filter(|&other| same(scores[best].ops_per_s, scores[other].ops_per_s))
+        .filter(|&other| {
+            let compared = compare(scores[best].sample(), scores[other].sample());
+            compared.outcome != compare::Outcome::Better
+        })
         .collect();
     // On a busy machine an interval may reach from a hundred to a million. Where others are near,
     // a lock with less than half of the best median is not among those to recommend.
@@ -292,37 +318,6 @@ fn decide(scores: &[Score]) -> Outcome {
         Outcome::Best { best, runner_up: others.first().copied() }
     } else {
         Outcome::Tie([vec![best], level].concat())
-    }
-}
-
-/// No clear difference between the better and the worse of two.
-fn same(better: Interval, worse: Interval) -> bool {
-    worse.hi >= better.lo || worse.median >= better.median * (1.0 - SAME)
-}
-
-/// How one throughput stands to another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Difference {
-    /// Clearly more.
-    More,
-    /// Clearly less.
-    Less,
-    /// No clear difference.
-    None,
-    /// From so few rounds nothing follows.
-    TooFewRounds,
-}
-
-/// How `own` stands to `other`, both from at least `rounds` rounds.
-#[must_use]
-pub fn difference(own: Interval, other: Interval, rounds: u32) -> Difference {
-    let more = own.median >= other.median;
-    let (better, worse) = if more { (own, other) } else { (other, own) };
-    match same(better, worse) {
-        _ if is_too_few(rounds) => Difference::TooFewRounds,
-        true => Difference::None,
-        false if more => Difference::More,
-        false => Difference::Less,
     }
 }
 
@@ -362,7 +357,7 @@ fn all_round(cases: &[Judged]) -> Option<AllRound> {
         level: false,
         names: ranked
             .iter()
-            .take_while(|(_, share)| *share >= at_least - SAME)
+            .take_while(|(_, share)| *share >= at_least - SMALLEST)
             .map(|(name, _)| (*name).to_owned())
             .collect(),
         at_least,

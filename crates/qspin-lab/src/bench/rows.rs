@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::bench::engine::MutexWork;
 use crate::contender::catalog::EMPTY;
-use crate::row::{Interval, Row, SCHEMA, WaitNs};
+use crate::row::{Row, SCHEMA, WaitNs};
 
 use super::counters::locality;
 use super::plan::{Cell, Job, Plan, Setting};
@@ -31,16 +31,9 @@ pub fn rows(plan: &Plan, found: &Found) -> Vec<Row> {
 
 fn row(plan: &Plan, found: &Found, cell: Cell, findings: &Findings) -> Row {
     let setting = &plan.settings[cell.setting];
-    let totals: Vec<f64> =
-        findings.operations.iter().map(|threads| threads.iter().sum::<u64>() as f64).collect();
-    let rates: Vec<f64> = totals
-        .iter()
-        .zip(&findings.seconds)
-        .map(|(operations, seconds)| operations / seconds)
-        .collect();
+    let rates = findings.rates();
     let op_ns: Vec<f64> = rates.iter().map(|rate| 1e9 / rate).collect();
-    let mut cpu: Vec<f64> =
-        findings.cpu_ns.iter().zip(&totals).map(|(cpu, operations)| cpu / operations).collect();
+    let mut cpu = findings.cpu_ns_per_op();
     let pair = (!findings.pair_ns.is_empty()).then(|| interval(&findings.pair_ns));
     let ratios: Vec<f64> =
         findings.pair_ns.iter().zip(&found.floor_ns).map(|(pair, floor)| pair / floor).collect();
@@ -66,6 +59,7 @@ fn row(plan: &Plan, found: &Found, cell: Cell, findings: &Findings) -> Row {
         hogs: cell.hogs as u32,
         rounds: found.rounds as u32,
         ops_per_s: interval(&rates),
+        round_ops_per_s: rates,
         op_ns: spread(&op_ns),
         wait_ns,
         wait_ns_by,
@@ -150,15 +144,6 @@ fn overhead(plan: &Plan, found: &Found, cell: Cell, findings: &Findings) -> Opti
     finite(median(&mut rounds))
 }
 
-/// The rounds' throughputs of two cells, as the interval of their ratio round by round.
-#[must_use]
-pub fn ratio(one: &Findings, other: &Findings) -> Interval {
-    let rate = |findings: &Findings, round: usize| findings.total(round) / findings.seconds[round];
-    let ratios: Vec<f64> =
-        (0..one.seconds.len()).map(|round| rate(one, round) / rate(other, round)).collect();
-    interval(&ratios)
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -168,6 +153,7 @@ mod tests {
     use crate::bench::plan::cells;
     use crate::bench::surroundings::Beside;
     use crate::bench::workload::lengths::Lengths;
+    use crate::compare::compare;
     use crate::contender::catalog::locks;
 
     /// A plan of `std` at one and two threads, with the empty lock measured but not shown.
@@ -241,7 +227,7 @@ mod tests {
         assert_eq!(two.cpu_ns_per_op, Some(400.0));
         assert_eq!((two.fairness.max_min, two.fairness.factor), (Some(1.0), 0.5));
         assert!(alone.partial && alone.wait_ns.is_none());
-        let ratio = ratio(&found.cells[0], &found.cells[1]);
+        let ratio = compare(alone, two).ratio;
         assert_eq!((ratio.lo, ratio.median, ratio.hi), (0.8, 0.8, 0.8));
     }
 

@@ -5,10 +5,9 @@ use std::ptr;
 
 use comfy_table::{CellAlignment, Table};
 
-use crate::bench::stats::FEWEST_ROUNDS;
+use crate::compare::{Comparison, Outcome, SMALLEST, compare, too_few};
 use crate::report::number::{digits, list, plural, times};
 use crate::row::Row;
-use crate::verdict::{Difference, SAME, difference};
 
 use super::table::plain;
 
@@ -32,19 +31,8 @@ impl Line<'_> {
 }
 
 /// How a line came out against another at a number of threads.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Compared {
-    ratio: f64,
-    difference: Difference,
-}
-
-fn compare(lines: &[Line<'_>], line: usize, with: usize, threads: u32) -> Option<Compared> {
-    let (own, other) = (lines[line].at(threads)?, lines[with].at(threads)?);
-    let rounds = own.rounds.min(other.rounds);
-    Some(Compared {
-        ratio: own.ops_per_s.median / other.ops_per_s.median,
-        difference: difference(own.ops_per_s, other.ops_per_s, rounds),
-    })
+fn compared(lines: &[Line<'_>], line: usize, with: usize, threads: u32) -> Option<Comparison> {
+    Some(compare(lines[line].at(threads)?, lines[with].at(threads)?))
 }
 
 /// The place of the first line that is no reference.
@@ -67,8 +55,8 @@ pub fn show(title: &str, lines: &[Line<'_>], starving: &[&Row]) -> String {
     let threads = threads(lines);
     let legend = format!(
         "k ops/s with its 95 % interval; / base: over the line that it builds on, / first: over the \
-         first.\n≈ no clear difference: the intervals overlap, or the medians are less than {SAME} \
-         apart.\n"
+         first.\n≈ no clear difference, round by round: the 95 % interval of the ratio touches 1, or the ratio \
+         is less than {SMALLEST} from it.\n"
     );
     format!("{}\n\n{legend}\n{}\n", table(title, lines, &threads), words(lines, &threads, starving))
 }
@@ -113,8 +101,8 @@ fn row_cells(lines: &[Line<'_>], index: usize, threads: u32) -> [String; 4] {
     let Some(row) = line.at(threads) else { return [dash(), dash(), dash(), dash()] };
     let thousands = |ops: f64| digits(ops / 1e3);
     let ratio = |with: Option<usize>| {
-        let compared = with.and_then(|with| compare(lines, index, with, threads));
-        compared.map_or_else(dash, Compared::show)
+        let compared = with.and_then(|with| compared(lines, index, with, threads));
+        compared.map_or_else(dash, show_ratio)
     };
     let to_first = first(lines).filter(|first| !line.reference && *first != index);
     [
@@ -125,60 +113,54 @@ fn row_cells(lines: &[Line<'_>], index: usize, threads: u32) -> [String; 4] {
     ]
 }
 
-impl Compared {
-    fn show(self) -> String {
-        let mark = match self.difference {
-            Difference::None => " ≈",
-            Difference::TooFewRounds => " ?",
-            Difference::More | Difference::Less => "",
-        };
-        if self.ratio.is_finite() { format!("{:.2}{mark}", self.ratio) } else { "?".to_owned() }
+fn show_ratio(Comparison { ratio, outcome }: Comparison) -> String {
+    match outcome {
+        _ if !ratio.median.is_finite() => "?".to_owned(),
+        _ if outcome.is_clear() => format!("{:.2}", ratio.median),
+        _ => format!("{:.2} {}", ratio.median, outcome.mark()),
     }
 }
 
 /// Which lines gained, lost, or made no clear difference, a sentence a number of threads.
 fn words(lines: &[Line<'_>], threads: &[u32], starving: &[&Row]) -> String {
     let rounds = lines.iter().flat_map(|line| &line.rows).map(|row| row.rounds).min().unwrap_or(0);
-    if (rounds as usize) < FEWEST_ROUNDS {
-        return format!(
-            "{} {} too few to tell the lines apart (?): it takes at least {FEWEST_ROUNDS}.",
-            plural(f64::from(rounds), "round"),
-            if rounds == 1 { "is" } else { "are" }
-        );
+    if let Some(too_few) = too_few(rounds as usize, "to tell the lines apart (?)") {
+        return too_few;
     }
     let sentences = threads.iter().map(|&threads| sentence(lines, threads, starving));
     sentences.collect::<Vec<_>>().join("\n")
 }
 
 fn sentence(lines: &[Line<'_>], threads: u32, starving: &[&Row]) -> String {
-    let with = |wanted: Difference| -> Vec<String> {
+    let with = |wanted: Outcome| -> Vec<String> {
         let compared = lines
             .iter()
             .enumerate()
-            .filter_map(|(index, line)| Some((line, compare(lines, index, line.base?, threads)?)));
+            .filter_map(|(index, line)| Some((line, compared(lines, index, line.base?, threads)?)));
         compared
-            .filter(|(_, compared)| compared.difference == wanted)
+            .filter(|(_, compared)| compared.outcome == wanted)
             .map(|(line, compared)| match wanted {
-                Difference::None => number(&line.label).to_owned(),
-                _ => format!("{} ({})", line.label, times(compared.ratio)),
+                Outcome::Level => number(&line.label).to_owned(),
+                _ => format!("{} ({})", line.label, times(compared.ratio.median)),
             })
             .collect()
     };
     let mut parts = Vec::new();
-    for (difference, what) in
-        [(Difference::More, "gained"), (Difference::Less, "lost"), (Difference::None, "made")]
-    {
-        let names = with(difference);
+    for (outcome, what) in [
+        (Outcome::Better, "gained"),
+        (Outcome::Worse, "lost"),
+        (Outcome::Level, "made no clear difference"),
+    ] {
+        let names = with(outcome);
         if !names.is_empty() {
-            let end = if difference == Difference::None { " no clear difference" } else { "" };
-            parts.push(format!("{} {what}{end}", list(&names, "and")));
+            parts.push(format!("{} {what}", list(&names, "and")));
         }
     }
     if let (Some(first), Some(last)) = (first(lines), lines.len().checked_sub(1))
         && first < last
-        && let Some(compared) = compare(lines, last, first, threads)
+        && let Some(compared) = compared(lines, last, first, threads)
     {
-        parts.push(format!("the last line does {} times the first", times(compared.ratio)));
+        parts.push(format!("the last line does {} times the first", times(compared.ratio.median)));
     }
     let unfair: Vec<String> = lines
         .iter()

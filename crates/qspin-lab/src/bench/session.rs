@@ -9,6 +9,7 @@ use anyhow::bail;
 use indicatif::{ProgressBar, ProgressStyle};
 use quanta::Clock;
 
+use crate::compare::is_too_few;
 use crate::contender::catalog::{Engine, FLOOR, locks};
 use qspin::events;
 use qspin::tuning::{self, Tuning};
@@ -17,7 +18,6 @@ use super::cell::{Conditions, Measured, Spoiled};
 use super::fairness::{self, Fair};
 use super::interrupt::Interrupt;
 use super::plan::{Cell, Job, Plan};
-use super::stats::FEWEST_ROUNDS;
 use super::surroundings::Surroundings;
 use super::waits::Waits;
 
@@ -47,6 +47,18 @@ impl Findings {
     #[must_use]
     pub fn total(&self, round: usize) -> f64 {
         self.operations[round].iter().sum::<u64>() as f64
+    }
+
+    /// CPU time an operation, ns, round by round.
+    #[must_use]
+    pub fn cpu_ns_per_op(&self) -> Vec<f64> {
+        self.cpu_ns.iter().enumerate().map(|(round, ns)| ns / self.total(round)).collect()
+    }
+
+    /// Operations a second of all threads, round by round.
+    #[must_use]
+    pub fn rates(&self) -> Vec<f64> {
+        (0..self.seconds.len()).map(|round| self.total(round) / self.seconds[round]).collect()
     }
 }
 
@@ -135,7 +147,7 @@ fn exhausted(plan: &Plan, found: &Found, elapsed: Duration) -> bool {
         return false;
     };
     let end = elapsed + elapsed / found.rounds as u32;
-    let reserve = if found.rounds < FEWEST_ROUNDS { budget.mul_f64(RESERVE) } else { budget };
+    let reserve = if is_too_few(found.rounds) { budget.mul_f64(RESERVE) } else { budget };
     end > reserve
 }
 

@@ -5,29 +5,36 @@ use crate::row::{Fairness, Interval, Spread};
 /// The median; sorts `values`. Zero of nothing.
 #[must_use]
 pub fn median(values: &mut [f64]) -> f64 {
+    middle(values, f64::midpoint)
+}
+
+/// The median; of two in the middle, what is `between` them.
+fn middle(values: &mut [f64], between: impl Fn(f64, f64) -> f64) -> f64 {
     if values.is_empty() {
         return 0.0;
     }
     values.sort_by(f64::total_cmp);
     let half = values.len() / 2;
     if values.len().is_multiple_of(2) {
-        f64::midpoint(values[half - 1], values[half])
+        between(values[half - 1], values[half])
     } else {
         values[half]
     }
 }
 
-/// The fewest rounds that have a 95 % interval: the whole range of n rounds covers the median with
-/// 1 − 2^(1−n), 0.94 with five and 0.97 with six.
-pub const FEWEST_ROUNDS: usize = 6;
-
 /// Resamplings of the bootstrap.
 const RESAMPLES: usize = 2_000;
+
+/// The median and its 95 % interval.
+#[must_use]
+pub fn interval(values: &[f64]) -> Interval {
+    bootstrap(values, f64::midpoint)
+}
 
 /// The median and its 95 % interval by the percentile bootstrap: the medians of many samples
 /// drawn from `values` with replacement. The seed is fixed: the same values have the same interval.
 #[must_use]
-pub fn interval(values: &[f64]) -> Interval {
+pub fn bootstrap(values: &[f64], between: impl Fn(f64, f64) -> f64) -> Interval {
     let mut random = fastrand::Rng::with_seed(0x7173_7069_6e00);
     let mut drawn = values.to_vec();
     let mut medians: Vec<f64> = (0..RESAMPLES)
@@ -35,14 +42,14 @@ pub fn interval(values: &[f64]) -> Interval {
             for value in &mut drawn {
                 *value = values[random.usize(..values.len())];
             }
-            median(&mut drawn)
+            middle(&mut drawn, &between)
         })
         .collect();
     medians.sort_by(f64::total_cmp);
     // Rounded outwards.
     let tail = RESAMPLES * 25 / 1000;
     Interval {
-        median: median(&mut values.to_vec()),
+        median: middle(&mut values.to_vec(), between),
         lo: medians[tail],
         hi: medians[RESAMPLES - 1 - tail],
     }

@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::Run;
 use super::group::label;
 use super::number::{duration, plural};
-use crate::bench::stats::FEWEST_ROUNDS;
+use crate::compare::{FEWEST_ROUNDS, compare};
 use crate::row::{Machine, Row};
 
 /// The two locks that a table compares, as `native,paravirt`.
@@ -69,7 +69,7 @@ struct Line {
     hogs: u32,
     without: Time,
     with: Time,
-    /// The intervals of the throughputs are apart, and there were rounds enough to have some.
+    /// One has clearly the better throughput.
     clear: bool,
 }
 
@@ -111,13 +111,11 @@ impl Time {
 
 impl Line {
     fn of(without: &Row, with: &Row) -> Self {
-        let (a, b) = (without.ops_per_s, with.ops_per_s);
-        let rounds = without.rounds.min(with.rounds) as usize;
         Self {
             hogs: with.hogs,
             without: Time::of(without),
             with: Time::of(with),
-            clear: rounds >= FEWEST_ROUNDS && (a.hi < b.lo || b.hi < a.lo),
+            clear: compare(with, without).outcome.is_clear(),
         }
     }
 
@@ -258,8 +256,8 @@ impl Table {
         );
         if lines().any(|line| !line.clear) {
             text += &format!(
-                " ≈: no clear difference, since the 95 % intervals of the throughputs overlap, or \
-                 fewer than {FEWEST_ROUNDS} rounds have none."
+                " ≈: no clear difference of the throughputs, or fewer than {FEWEST_ROUNDS} rounds, \
+                 which tell nothing apart."
             );
         }
         if lines().any(|line| line.without.std_dev.is_none() || line.with.std_dev.is_none()) {

@@ -266,6 +266,9 @@ fn check_row(row: &Row) -> Result<(), String> {
             row.fairness.factor
         ));
     }
+    for &rate in &row.round_ops_per_s {
+        not_negative("round_ops_per_s", rate)?;
+    }
     if let Some(locality) = row.locality.filter(|share| !(0.0..=1.0).contains(share)) {
         return Err(format!("locality is {locality}, and must be a share between 0 and 1"));
     }

@@ -4,6 +4,7 @@
 //! or more, against the same lock's own throughput when every thread had a CPU; where that was
 //! not measured with contention, against the best lock at the same number of threads.
 
+use crate::compare::{compare, is_too_few};
 use crate::report::family::{Family, sleeps_in_order};
 use crate::report::group::{Contender, Group};
 use crate::row::Row;
@@ -78,7 +79,7 @@ fn worst_fall(group: &Group<'_>, contender: &Contender<'_>) -> Option<Fallen> {
 }
 
 fn fall(group: &Group<'_>, contender: &Contender<'_>, row: &Row) -> Option<Fallen> {
-    let least = if super::is_too_few(row.rounds) { FALL_BEYOND_CHANCE } else { FALL };
+    let least = if is_too_few(row.rounds as usize) { FALL_BEYOND_CHANCE } else { FALL };
     let best = best_at(group, row.threads)?;
     let than_best = ratio(best.1.ops_per_s.median, row.ops_per_s.median);
     let fits = contender
@@ -87,9 +88,9 @@ fn fall(group: &Group<'_>, contender: &Contender<'_>, row: &Row) -> Option<Falle
         .rfind(|other| !group.is_over(other) && (other.threads > 1 || one_cpu(group)));
     let than_itself =
         fits.map(|fits| (ratio(fits.ops_per_s.median, row.ops_per_s.median), fits.threads));
-    // The intervals must be apart too, low end of the better against high end of the worse; a
+    // The intervals must be apart too, by the comparison that everything uses; a
     // machine that was busy while everybody ran must not hide a fall against the other locks.
-    let apart = |better: &Row| ratio(better.ops_per_s.lo, row.ops_per_s.hi) >= least;
+    let apart = |better: &Row| compare(better, row).ratio.lo >= least;
     // Or it lay on the ground already: other programs had the CPUs that the threads were to have.
     let lay = |fits: &Row| {
         best_at(group, fits.threads)

@@ -396,13 +396,20 @@ fn rows_in_which_threads_starve_are_told() {
 }
 
 #[test]
-fn a_difference_is_clear_where_intervals_and_medians_are_apart() {
-    let of = |ops| row("a", 2, ops).ops_per_s;
-    assert_eq!(difference(of(2e6), of(1e6), 9), Difference::More);
-    assert_eq!(difference(of(1e6), of(2e6), 9), Difference::Less);
-    assert_eq!(difference(of(1e6), of(1e6), 9), Difference::None);
-    let narrow = |median| Interval { median, lo: median, hi: median };
-    assert_eq!(difference(narrow(1e6), narrow(1.01e6), 9), Difference::None);
-    assert_eq!(difference(narrow(1e6), narrow(1.05e6), 9), Difference::Less);
-    assert_eq!(difference(of(2e6), of(1e6), 5), Difference::TooFewRounds);
+fn rounds_tell_locks_apart_whose_intervals_overlap() {
+    // The machine halves its speed in every other round.
+    let disturbed = |lock, threads, ops: f64| {
+        let rounds = [1.0, 0.5, 1.01, 0.49, 0.99, 0.51].map(|speed| ops * speed);
+        let row = Row { rounds: 6, ..wide(row(lock, threads, ops * 0.75), 0.4) };
+        Row { round_ops_per_s: rounds.to_vec(), ..row }
+    };
+    for threads in [&[2][..], &[4, 8]] {
+        let mut rows: Vec<Row> = threads.iter().map(|&n| disturbed("a", n, 4.4e6)).collect();
+        rows.extend(threads.iter().map(|&n| disturbed("b", n, 4e6)));
+        assert_eq!(names(&judged(2, &rows).cases[0]), ["a"]);
+        for row in &mut rows {
+            row.round_ops_per_s.clear();
+        }
+        assert_eq!(names(&judged(2, &rows).cases[0]), ["a", "b"]);
+    }
 }

@@ -1,7 +1,7 @@
 //! The verdict as text for a terminal, and the sentences that every format shares.
 
 use super::{Case, Collapse, Judged, Judgement, Outcome, Score, Starving, judge};
-use crate::bench::stats::FEWEST_ROUNDS;
+use crate::compare::FEWEST_ROUNDS;
 use crate::report::family::Family;
 use crate::report::group::Group;
 use crate::report::number::{duration, list, plural, rate, times};

@@ -63,6 +63,7 @@ pub fn row(
         hogs: 0,
         rounds: phases.len() as u32,
         ops_per_s: interval(&rates),
+        round_ops_per_s: rates,
         op_ns: spread(&op_ns),
         wait_ns: waits(phases),
         wait_ns_by: BTreeMap::new(),

@@ -1,52 +1,27 @@
 //! How one lock stands against others over a grid of cells: where it wins, where it loses, by how much.
 //!
 //! Two comparisons, which answer two questions. *Yardsticks* are what people would use instead: a
-//! cell is won, tied or lost against the fastest of them, by the interval of the rounds' ratios, so
+//! cell is won, tied or lost against the fastest of them, by the comparison that everything uses, so
 //! that noise neither wins nor loses. *Everybody* are all contenders of the run, the judged lock among
 //! them: there the ratio to the fastest of the cell is at most 1, and what counts is how far below.
 
 pub mod cells;
 pub mod show;
 
-use crate::row::Interval;
+use crate::compare::{Comparison, Sample, compare};
 
 use super::plan::Plan;
-use super::rows::{finite, ratio, waits};
+use super::rows::{finite, waits};
 use super::session::{Findings, Found};
 use super::stats::{fairness, median};
-
-/// How a cell came out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
-    /// The whole interval lies above 1.
-    Win,
-    /// The interval touches 1.
-    Tie,
-    /// The whole interval lies below 1.
-    Loss,
-}
-
-impl Outcome {
-    fn of(ratio: Interval) -> Self {
-        if ratio.lo > 1.0 {
-            Self::Win
-        } else if ratio.hi < 1.0 {
-            Self::Loss
-        } else {
-            Self::Tie
-        }
-    }
-}
 
 /// The judged lock beside the fastest yardstick of a cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Compared {
     /// The fastest yardstick.
     pub leader: &'static str,
-    /// Throughput over the leader's, round by round.
-    pub ratio: Interval,
-    /// What follows from it.
-    pub outcome: Outcome,
+    /// Throughput beside the leader's.
+    pub to_it: Comparison,
 }
 
 /// All contenders under one setting with one number of threads.
@@ -142,8 +117,8 @@ impl<'a> Matrix<'a> {
         let (leader, best) = others
             .filter_map(|&name| Some((name, self.findings(place, name)?)))
             .max_by(|(_, one), (_, other)| rate(one).total_cmp(&rate(other)))?;
-        let ratio = ratio(own, best);
-        Some(Compared { leader, ratio, outcome: Outcome::of(ratio) })
+        let to_it = compare(Sample::Rounds(&own.rates()), Sample::Rounds(&best.rates()));
+        Some(Compared { leader, to_it })
     }
 
     /// The fastest of all contenders, and a lock's throughput over the fastest's: at most 1.
@@ -182,11 +157,7 @@ impl<'a> Matrix<'a> {
     /// CPU time of all threads an operation, ns; none where nothing was done.
     #[must_use]
     pub fn cpu(&self, place: &Place, lock: &str) -> Option<f64> {
-        let findings = self.findings(place, lock)?;
-        let mut rounds: Vec<f64> = (0..findings.cpu_ns.len())
-            .map(|round| findings.cpu_ns[round] / findings.total(round))
-            .collect();
-        finite(median(&mut rounds))
+        finite(median(&mut self.findings(place, lock)?.cpu_ns_per_op()))
     }
 
     /// What `figure` is for the judged lock, over the least of the yardsticks.
@@ -206,10 +177,7 @@ impl<'a> Matrix<'a> {
 }
 
 fn rate(findings: &Findings) -> f64 {
-    let mut rates: Vec<f64> = (0..findings.seconds.len())
-        .map(|round| findings.total(round) / findings.seconds[round])
-        .collect();
-    median(&mut rates)
+    median(&mut findings.rates())
 }
 
 /// The geometric mean; none of nothing.
@@ -230,6 +198,7 @@ pub(super) mod tests {
     use super::cells::{Grid, Limits, plan_cells};
     use super::*;
     use crate::bench::busy::Pace;
+    use crate::compare::Outcome;
     use crate::contender::catalog::locks;
 
     /// A run in which each lock has the same throughput in all cells: `rates` names them.
@@ -294,13 +263,13 @@ pub(super) mod tests {
             with(&[("yield", own), ("std", STEADY), ("parking_lot", [900; 6])], |matrix| {
                 let compared = matrix.compared(&matrix.places[0]).unwrap();
                 assert_eq!(compared.leader, "std");
-                compared.outcome
+                compared.to_it.outcome
             })
         };
-        assert_eq!(outcome([1200, 1210, 1190, 1200, 1200, 1205]), Outcome::Win);
-        assert_eq!(outcome([1200, 900, 1100, 950, 1300, 800]), Outcome::Tie);
-        assert_eq!(outcome([800, 810, 805, 790, 820, 800]), Outcome::Loss);
-        assert_eq!(outcome(STEADY), Outcome::Tie);
+        assert_eq!(outcome([1200, 1210, 1190, 1200, 1200, 1205]), Outcome::Better);
+        assert_eq!(outcome([1200, 900, 1100, 950, 1300, 800]), Outcome::Level);
+        assert_eq!(outcome([800, 810, 805, 790, 820, 800]), Outcome::Worse);
+        assert_eq!(outcome(STEADY), Outcome::Level);
     }
 
     #[test]
@@ -312,7 +281,7 @@ pub(super) mod tests {
             assert_eq!(matrix.to_the_best(place, "tas"), Some(("tas", 1.0)));
             assert_eq!(matrix.locks(), ["yield", "std", "tas"]);
             // Against the yardsticks it wins, whatever a spinlock does.
-            assert_eq!(matrix.compared(place).unwrap().outcome, Outcome::Win);
+            assert_eq!(matrix.compared(place).unwrap().to_it.outcome, Outcome::Better);
         });
         let mean = geometric_mean(&[0.5, 2.0, 1.0]).unwrap();
         assert!((mean - 1.0).abs() < 1e-12 && geometric_mean(&[]).is_none());

@@ -7,10 +7,10 @@ use comfy_table::presets::ASCII_MARKDOWN;
 use comfy_table::{CellAlignment, Table};
 
 use crate::bench::plan::Setting;
-use crate::bench::stats::FEWEST_ROUNDS;
+use crate::compare::{Outcome, too_few};
 use crate::report::number::{digits, duration, list, plural};
 
-use super::{Matrix, Outcome, Place, geometric_mean};
+use super::{Matrix, Place, geometric_mean};
 
 /// What the judged lock was meant to keep, as the tables name what goes beyond it: operations of the
 /// busiest thread over the idlest's.
@@ -41,55 +41,48 @@ fn ratios(matrix: &Matrix<'_>) -> String {
     let rounds = matrix.found.rounds;
     let mut out = format!(
         "## `{subject}` against the best of {}\n\n\
-         Throughput over that of the fastest of these in the cell, median of {}; ≈ where the 95 % \
-         interval touches 1, ▼ where it lies below.\n\n",
+         Throughput over that of the fastest of these in the cell, median of {}; ≈ no clear \
+         difference, ▼ clearly less.\n\n",
         list(&yardsticks, "and"),
         plural(rounds as f64, "round"),
     );
     out += &by_threads(matrix, &|place| {
-        let compared = matrix.compared(place)?;
-        let mark = match compared.outcome {
-            Outcome::Win => "",
-            Outcome::Tie => "≈ ",
-            Outcome::Loss => "▼ ",
-        };
-        Some(format!("{mark}{:.2}", compared.ratio.median))
+        let compared = matrix.compared(place)?.to_it;
+        let shown = format!("{} {:.2}", compared.outcome.mark(), compared.ratio.median);
+        Some(shown.trim_start().to_owned())
     });
     let compared: Vec<_> =
         matrix.places.iter().filter_map(|place| Some((place, matrix.compared(place)?))).collect();
-    let count = |outcome| compared.iter().filter(|(_, one)| one.outcome == outcome).count();
-    let medians: Vec<f64> = compared.iter().map(|(_, one)| one.ratio.median).collect();
+    let count = |outcome| compared.iter().filter(|(_, one)| one.to_it.outcome == outcome).count();
+    let medians: Vec<f64> = compared.iter().map(|(_, one)| one.to_it.ratio.median).collect();
     let worst = compared
         .iter()
-        .min_by(|(_, one), (_, other)| one.ratio.median.total_cmp(&other.ratio.median));
+        .min_by(|(_, one), (_, other)| one.to_it.ratio.median.total_cmp(&other.to_it.ratio.median));
     if let (Some(mean), Some((place, worst))) = (geometric_mean(&medians), worst) {
         out += &format!(
             "\n{}: {}, {}, {}; geometric mean {mean:.2}, worst {:.2} ({}, behind {}).\n",
             plural(compared.len() as f64, "cell"),
-            plural_of(count(Outcome::Win), "win", "wins"),
-            plural_of(count(Outcome::Tie), "tie", "ties"),
-            plural_of(count(Outcome::Loss), "loss", "losses"),
-            worst.ratio.median,
+            plural_of(count(Outcome::Better), "win", "wins"),
+            plural_of(count(Outcome::Level), "tie", "ties"),
+            plural_of(count(Outcome::Worse), "loss", "losses"),
+            worst.to_it.ratio.median,
             name(matrix, place),
             quoted(worst.leader),
         );
     }
-    if rounds < FEWEST_ROUNDS {
-        out += &format!(
-            "\n{} {} too few for an interval: it takes at least {FEWEST_ROUNDS}.\n",
-            plural(rounds as f64, "round"),
-            if rounds == 1 { "is" } else { "are" },
-        );
+    if let Some(too_few) = too_few(rounds, "to tell locks apart (?)") {
+        out += &format!("\n{too_few}\n");
     }
-    let losses: Vec<_> = compared.iter().filter(|(_, one)| one.outcome == Outcome::Loss).collect();
+    let losses: Vec<_> =
+        compared.iter().filter(|(_, one)| one.to_it.outcome == Outcome::Worse).collect();
     if !losses.is_empty() {
         let mut table = table(&["lost cell", "to", "ratio", "95 % interval"]);
         for (place, one) in losses {
             table.add_row([
                 name(matrix, place),
                 quoted(one.leader),
-                format!("{:.3}", one.ratio.median),
-                format!("{:.3} – {:.3}", one.ratio.lo, one.ratio.hi),
+                format!("{:.3}", one.to_it.ratio.median),
+                format!("{:.3} – {:.3}", one.to_it.ratio.lo, one.to_it.ratio.hi),
             ]);
         }
         out += &format!("\n{table}\n");

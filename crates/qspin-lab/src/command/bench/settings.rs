@@ -8,18 +8,16 @@ use crate::bench::busy::Pace;
 use crate::bench::engine::MutexWork;
 use crate::bench::grid::grids;
 use crate::bench::plan::{Job, Plan, Setting};
-use crate::bench::rows::ratio;
-use crate::bench::session::Found;
+use crate::bench::session::{Findings, Found};
 use crate::bench::station::Mix;
-use crate::bench::stats::FEWEST_ROUNDS;
 use crate::bench::surroundings::Beside;
 use crate::bench::workload::kernel_lock_bench::KernelLockBench;
 use crate::bench::workload::lengths::Lengths;
 use crate::bench::workload::locktorture::{LONG_NS, Locktorture, SHORT_NS, summary};
+use crate::compare::{Comparison, Outcome, Sample, too_few};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::quantity::Ratio;
-use crate::report::number::plural;
 use crate::report::{Format, Run};
 use crate::row::{Machine, Row};
 
@@ -147,32 +145,33 @@ fn summaries(plan: &Plan, found: &Found) -> String {
     out
 }
 
-/// How the comparison came out, in a sentence: only cells whose interval leaves 1 out count.
+/// The throughputs of two cells, round by round.
+fn side_by_side(one: &Findings, other: &Findings) -> Comparison {
+    crate::compare::compare(Sample::Rounds(&one.rates()), Sample::Rounds(&other.rates()))
+}
+
+/// How the comparison came out, in a sentence.
 fn compare(plan: &Plan, found: &Found, one: &str, other: &str) -> String {
     let of = |name: &str| -> Vec<usize> {
         let named = |index: &usize| plan.locks[plan.cells[*index].lock].name == name;
         (0..plan.cells.len()).filter(named).collect()
     };
     // Both lists are in the order of the plan: settings, then threads.
-    let ratios: Vec<_> = of(one)
+    let outcomes: Vec<Outcome> = of(one)
         .into_iter()
         .zip(of(other))
-        .map(|(one, other)| ratio(&found.cells[one], &found.cells[other]))
+        .map(|(one, other)| side_by_side(&found.cells[one], &found.cells[other]).outcome)
         .collect();
-    if found.rounds < FEWEST_ROUNDS {
-        return format!(
-            "{} {} too few to tell `{one}` and `{other}` apart: it takes at least {FEWEST_ROUNDS}.",
-            plural(found.rounds as f64, "round"),
-            if found.rounds == 1 { "is" } else { "are" }
-        );
+    if let Some(too_few) = too_few(found.rounds, &format!("to tell `{one}` and `{other}` apart")) {
+        return too_few;
     }
-    let faster = ratios.iter().filter(|ratio| ratio.lo > 1.0).count();
-    let slower = ratios.iter().filter(|ratio| ratio.hi < 1.0).count();
+    let count = |wanted| outcomes.iter().filter(|outcome| **outcome == wanted).count();
+    let (faster, slower) = (count(Outcome::Better), count(Outcome::Worse));
     format!(
         "`{one}` is clearly faster than `{other}` in {faster} of {} cells and clearly slower in \
          {slower}; in the other {} there is no clear difference.",
-        ratios.len(),
-        ratios.len() - faster - slower
+        outcomes.len(),
+        outcomes.len() - faster - slower
     )
 }
 
@@ -193,7 +192,7 @@ fn show_grids(args: &Args, plan: &Plan, found: &Found, rows: &[Row]) -> String {
         let value = |non_critical, threads, critical| {
             let of = |lock| at(lock, non_critical, threads, critical).map(|i| &found.cells[i]);
             match (of(one), of(other)) {
-                (Some(one), Some(other)) => ratio(one, other).median,
+                (Some(one), Some(other)) => side_by_side(one, other).ratio.median,
                 _ => f64::NAN,
             }
         };

@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use crate::bench::stats::interval;
+use crate::bench::stats::median;
+use crate::compare::{Outcome, Sample, compare};
 use crate::failure::Failure;
 
 use super::NOT_LOADED;
@@ -14,7 +15,6 @@ pub(super) fn run(
     pairs: usize,
     figure: Option<&str>,
 ) -> Result<ExitCode, Failure> {
-    let mut ratios = Vec::new();
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for pair in 0..pairs {
         // Whoever is first is second in the next pair.
@@ -51,16 +51,20 @@ pub(super) fn run(
         let [bare, with_library] = values;
         theirs.push(bare);
         ours.push(with_library);
-        ratios.push(if figure.is_some() { with_library / bare } else { bare / with_library });
     }
-    let ratio = interval(&ratios);
-    let (ours, theirs) = (interval(&ours).median, interval(&theirs).median);
+    let (ours_each, theirs_each) = (Sample::Rounds(&ours), Sample::Rounds(&theirs));
+    // Of a figure more is better, of a time less.
+    let compared = match figure {
+        Some(_) => compare(ours_each, theirs_each),
+        None => compare(theirs_each, ours_each),
+    };
+    let ratio = compared.ratio;
     let unit = if figure.is_some() { "" } else { " s" };
-    let verdict = match ratio {
-        _ if pairs < 5 => "too few pairs to say",
-        ratio if ratio.lo > 1.0 => "faster",
-        ratio if ratio.hi < 1.0 => "slower",
-        _ => "no clear difference",
+    let verdict = match compared.outcome {
+        Outcome::TooFewRounds => "too few pairs to say",
+        Outcome::Better => "faster",
+        Outcome::Worse => "slower",
+        Outcome::Level => "no clear difference",
     };
     super::super::say(&format!(
         "{} against the C library's locks, {pairs} pairs: {:.3} [{:.3}, {:.3}], {verdict} ({}{unit} against {}{unit})\n",
@@ -68,8 +72,8 @@ pub(super) fn run(
         ratio.median,
         ratio.lo,
         ratio.hi,
-        shown(ours),
-        shown(theirs),
+        shown(median(&mut ours)),
+        shown(median(&mut theirs)),
     ))?;
     Ok(ExitCode::SUCCESS)
 }

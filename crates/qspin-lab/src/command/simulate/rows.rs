@@ -40,6 +40,7 @@ pub(super) fn row(cell: &Cell, plan: &Plan, runs: &[Outcome], asked: u32) -> Opt
         hogs: scenario.hogs,
         rounds: runs.len() as u32,
         ops_per_s: interval(&rates),
+        round_ops_per_s: rates,
         op_ns: spread(&op_ns),
         wait_ns: None,
         wait_ns_by: BTreeMap::new(),
