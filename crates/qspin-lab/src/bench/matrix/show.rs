@@ -70,7 +70,7 @@ fn ratios(matrix: &Matrix<'_>) -> String {
             quoted(worst.leader),
         );
     }
-    if let Some(too_few) = too_few(rounds, "to tell locks apart (?)") {
+    if let Some(too_few) = too_few(rounds, "for an interval") {
         out += &format!("\n{too_few}\n");
     }
     let losses: Vec<_> =
