@@ -20,7 +20,7 @@
 //!   mutex, and notifies, finds everybody who has seen the condition as it was before.
 //! * **V2** `notify_all` (1) takes the first out of the queue, (2) moves the others to the mutex, and then (3)
 //!   wakes the first. That one acquires the mutex and releases it, both after (2): its release finds those
-//!   who were moved, or another that is awake for the mutex and whose release will (M3 of [`crate::mutex`]).
+//!   who were moved, or another that is awake for the mutex and whose release will (M3 of [`crate::locks::mutex`]).
 //! * **V3** Who was woken may have been so by a release of the mutex, which has marked somebody as awake for
 //!   it (M2): it acquires by [`DefaultLock::acquire_woken`], which takes the mark back.
 //! * **V4** The mutex is known by its address, and only as long as everybody has waited with the same: once
@@ -33,7 +33,7 @@
 use core::sync::atomic::Ordering::Relaxed;
 
 use crate::lock::RawLock;
-use crate::mutex::{self, DefaultLock};
+use crate::locks::mutex::{self, DefaultLock};
 use crate::node::NodeId;
 use crate::platform::{AtomicAddress, AtomicWord, ConstWord};
 use crate::sleepers::{self, Choice, End, NEVER, SleepPlatform};

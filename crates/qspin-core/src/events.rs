@@ -4,8 +4,6 @@
 //! is left in a lock. Names are those of document 000 where that has one (with the name that
 //! Linux gave it later as an alias), else those of `kernel/locking/lock_events_list.h`.
 
-use crate::platform::Platform;
-
 macro_rules! events {
     ($($(#[$doc:meta])* $event:ident = $name:literal $(, $alias:literal)?;)*) => {
         /// Something worth counting on a slow path.
@@ -160,27 +158,6 @@ impl Events for NoEvents {
     const ENABLED: bool = false;
     #[inline(always)]
     fn add(&self, _: Event, _: u64) {}
-}
-
-/// Counts `event` where `p` counts.
-#[inline(always)]
-pub(crate) fn count<P: Platform>(p: &P, event: Event) {
-    add(p, event, 1);
-}
-
-/// Adds `amount` to `event` where `p` counts.
-#[inline(always)]
-pub(crate) fn add<P: Platform>(p: &P, event: Event, amount: u64) {
-    // The one use of this switch is the test that counting nothing costs nothing: it compares
-    // the machine code of a lock with `NoEvents` to that of a lock without this line.
-    // (The condition is decided before the optimiser sees it: not even the order in which that
-    // works is changed.)
-    #[cfg(not(qspin_without_events))]
-    if P::Events::COUNTS {
-        p.events().add(event, amount);
-    }
-    #[cfg(qspin_without_events)]
-    let _ = (p, event, amount);
 }
 
 #[cfg(test)]

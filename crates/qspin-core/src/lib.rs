@@ -4,17 +4,29 @@
 //! or CPU of its own. The crate `qspin` gives it threads; a checker, a simulator and a guest
 //! give it theirs.
 //!
-//! A queued lock answers three independent questions, and there is one place for each:
+//! There are two families. [`locks`] is the register of every lock in them, and of what is to be known about it.
+//!
+//! # The queued family
+//! The word holds the tail of a queue of waiters. Such a lock answers three independent questions, and there is one
+//! place for each:
 //!
 //! | axis | question | answers |
 //! |---|---|---|
 //! | [`waiting`] | how does a waiter wait? | [`waiting::Spin`], [`waiting::Halt`] |
-//! | [`order`] | who of the queue gets the lock next? | [`order::Fifo`] |
-//! | [`admission`] | who may compete for it at all? | [`admission::Queued`], [`admission::Stealing`], [`admission::Culled`] |
+//! | [`order`] | which waiter gets the lock next? | [`order::Fifo`], [`order::Numa`] |
+//! | [`admission`] | which threads may compete for it at all? | [`admission::Queued`], [`admission::Stealing`], [`admission::Culled`] |
 //!
-//! [`queued::QueuedLock`] is generic over the three, and its slow path exists once. The other
-//! locks are small files beside it: [`ticket`], [`mcs`], [`rwlock`], and the manners of one
-//! [`flag`]: [`backoff`], [`yielding`], [`simple`].
+//! [`locks::queued::QueuedLock`] is generic over the three, and its slow path exists once. The queued reader-writer
+//! lock, [`locks::queued_rw`], lines its waiters up with it.
+//!
+//! # The sleeping family
+//! One word, released by a plain store; waiters sleep beside it, in buckets that are found by its address:
+//! [`sleepers`]. The default mutex ([`locks::mutex`]), the default reader-writer lock ([`locks::rwlock`]), the condition
+//! variable ([`condvar`]) and [`once`].
+//!
+//! # What they share
+//! Nodes, kicks, events, tunables, and culling: a CPU that has had its turns past others that wait lets another in.
+//! Beside both stand the small locks: [`locks::ticket`], [`locks::mcs`], and the manners of one [`flag`].
 
 #![no_std]
 #![warn(missing_docs)]
@@ -23,28 +35,24 @@
 extern crate std;
 
 pub mod admission;
-pub mod backoff;
+pub mod atomic;
 pub mod condvar;
+mod counting;
 pub mod events;
 pub mod flag;
+mod kick;
 pub mod lock;
-pub mod mcs;
-pub mod mutex;
+pub mod locks;
+mod nesting;
 pub mod node;
 pub mod once;
 pub mod order;
-pub mod paravirt_ticket;
 pub mod platform;
-pub mod queued;
 pub mod raw;
-pub mod rwlock;
-pub mod rwlock_default;
-pub mod simple;
 pub mod site;
 pub mod sleepers;
 mod slowpath;
-pub mod ticket;
 pub mod tuning;
+mod turns;
 pub mod waiting;
 pub mod word;
-pub mod yielding;

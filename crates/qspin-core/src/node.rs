@@ -17,14 +17,33 @@
 //! * **N2** Between two lives of a node nobody but its owner accesses what belongs to a life: it
 //!   begins with [`Node::begin`] and ends when the owner has left the queue, after which no other
 //!   waiter refers to it. Two accesses may come late and are made for it: a kick (contract C4)
-//!   and a [peek](crate::platform::AtomicWord::peek) by the waiter that was behind it.
+//!   and a [peek](crate::atomic::AtomicWord::peek) by the waiter that was behind it.
 //! * **N3** A node is one cache line, and begins one.
 
-use core::sync::atomic::Ordering::{Relaxed, SeqCst};
-use core::sync::atomic::compiler_fence;
+use crate::atomic::{AtomicWord, ConstWord};
 
-use crate::events::{self, Event};
-use crate::platform::{AtomicWord, ConstWord, CpuId, Platform};
+/// The number of a CPU: dense, from 0, below [`CpuId::LIMIT`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CpuId(u16);
+
+impl CpuId {
+    /// CPUs that a tail of 14 bits can name, the value 0 being "no tail".
+    pub const LIMIT: u32 = (1 << 14) - 1;
+
+    /// The CPU of this number, `None` if a tail cannot name it.
+    #[inline]
+    #[must_use]
+    pub const fn new(number: u32) -> Option<Self> {
+        if number < Self::LIMIT { Some(Self(number as u16)) } else { None }
+    }
+
+    /// The number, from 0.
+    #[inline]
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        self.0 as u32
+    }
+}
 
 /// Nesting levels a CPU has nodes for.
 pub const LEVELS: u32 = 4;
@@ -187,37 +206,6 @@ impl<W: ConstWord> Node<W> {
         second_since: W::ZERO,
         dice: W::ZERO,
     };
-}
-
-/// Runs `queue` with a node of this CPU, or returns `None` where there is none: the CPU has no
-/// number, or all its levels are in use.
-#[inline]
-pub(crate) fn with_node<P: Platform, R>(p: &P, queue: impl FnOnce(NodeId) -> R) -> Option<R> {
-    let Some(first) = p.cpu().and_then(|cpu| NodeId::new(cpu, 0)) else {
-        events::count(p, Event::LockNoNode);
-        return None;
-    };
-    let nesting = &p.node(first).nesting;
-    let level = nesting.load(Relaxed);
-    let Some(id) = NodeId::new(first.cpu(), level) else {
-        events::count(p, Event::LockNoNode);
-        return None;
-    };
-    match level {
-        0 => {}
-        1 => events::count(p, Event::LockUseNode2),
-        2 => events::count(p, Event::LockUseNode3),
-        _ => events::count(p, Event::LockUseNode4),
-    }
-    // N1: an interrupt between the load and the store leaves `nesting` as it found it. The
-    // compiler fences keep every use of the node between the two stores, as an interrupt on
-    // this CPU sees them; other CPUs do not look at `nesting`.
-    nesting.store(level + 1, Relaxed);
-    compiler_fence(SeqCst);
-    let result = queue(id);
-    compiler_fence(SeqCst);
-    nesting.store(level, Relaxed);
-    Some(result)
 }
 
 #[cfg(test)]

@@ -21,185 +21,16 @@
 //!   comes late, to a node in its next life, is a spurious wake-up and nothing worse. Halts may
 //!   return for no reason. A kick is a release, and the return that it causes an acquire.
 
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::Ordering;
 use core::time::Duration;
 
+pub use crate::atomic::{AtomicAddress, AtomicWord, ConstWord};
 use crate::events::Events;
+pub use crate::node::CpuId;
 use crate::node::{Node, NodeId};
 use crate::site::Site;
 use crate::tuning::Tuning;
-use crate::waiting::Bucket;
-
-/// A 32-bit atomic, as a platform has it.
-///
-/// A compare-exchange that fails orders nothing (seed of many a bug; see Deacon's remark in
-/// the review of the paravirt series). Code that needs an ordering there writes a fence.
-pub trait AtomicWord: Sized {
-    /// A word with this value, shared with nobody yet.
-    fn new(value: u32) -> Self;
-    /// Atomic load.
-    fn load(&self, order: Ordering) -> u32;
-    /// Atomic store.
-    fn store(&self, value: u32, order: Ordering);
-    /// Atomic exchange; returns the previous value.
-    fn swap(&self, value: u32, order: Ordering) -> u32;
-    /// Replaces `current` by `new`; `success` orders a success, nothing orders a failure.
-    ///
-    /// # Errors
-    /// The value found, where it was not `current`. Never fails spuriously.
-    fn compare_exchange(&self, current: u32, new: u32, success: Ordering) -> Result<u32, u32>;
-    /// Wrapping addition; returns the previous value.
-    fn fetch_add(&self, value: u32, order: Ordering) -> u32;
-    /// Bitwise or; returns the previous value.
-    fn fetch_or(&self, value: u32, order: Ordering) -> u32;
-    /// Bitwise and; returns the previous value.
-    fn fetch_and(&self, value: u32, order: Ordering) -> u32;
-
-    /// Looks at a word of another CPU's node that may be in its next life already: a hint, not
-    /// a fact. Relaxed, and exempt from what [`AtomicWord::begin`] claims.
-    #[inline]
-    fn peek(&self) -> u32 {
-        self.load(Ordering::Relaxed)
-    }
-
-    /// Stores a value over one that this CPU has written by a read-modify-write, and that others have since
-    /// changed by nothing else: such a store comes after all of them.
-    ///
-    /// Natively a store. A model checker to which two stores may be in either order, whatever was made of
-    /// them, makes it an exchange.
-    #[inline]
-    fn overwrite(&self, value: u32, order: Ordering) {
-        self.store(value, order);
-    }
-
-    /// Begins a new life of a word that no other CPU may access at this moment.
-    ///
-    /// Natively a relaxed store. It states more than a store: every access of the word's last
-    /// life happens before this one, and every access of the next life happens after. A model
-    /// checker verifies exactly that, which is how a missing release on the way from a node's
-    /// initialisation to its first foreign access is found.
-    #[inline]
-    fn begin(&self, value: u32) {
-        self.store(value, Ordering::Relaxed);
-    }
-}
-
-/// An atomic that holds the address of a lock, or 0.
-pub trait AtomicAddress: Sized {
-    /// An address word, shared with nobody yet.
-    fn new(address: usize) -> Self;
-    /// Atomic load.
-    fn load(&self, order: Ordering) -> usize;
-    /// Atomic store.
-    fn store(&self, address: usize, order: Ordering);
-    /// Replaces `current` by `new`; `success` orders a success, nothing orders a failure.
-    ///
-    /// # Errors
-    /// The address found, where it was not `current`. Never fails spuriously.
-    fn compare_exchange(
-        &self,
-        current: usize,
-        new: usize,
-        success: Ordering,
-    ) -> Result<usize, usize>;
-}
-
-impl AtomicAddress for AtomicUsize {
-    #[inline]
-    fn new(address: usize) -> Self {
-        AtomicUsize::new(address)
-    }
-    #[inline]
-    fn load(&self, order: Ordering) -> usize {
-        self.load(order)
-    }
-    #[inline]
-    fn store(&self, address: usize, order: Ordering) {
-        self.store(address, order);
-    }
-    #[inline]
-    fn compare_exchange(
-        &self,
-        current: usize,
-        new: usize,
-        success: Ordering,
-    ) -> Result<usize, usize> {
-        self.compare_exchange(current, new, success, Ordering::Relaxed)
-    }
-}
-
-/// A word that can stand in a `static`: natively, where constructors are `const`.
-///
-/// Kept apart from [`AtomicWord`], because a model checker's words are made at run time.
-pub trait ConstWord: AtomicWord {
-    /// A word that holds zero.
-    // The constant is a template: every use makes a new word, and none is ever shared.
-    #[allow(clippy::declare_interior_mutable_const)]
-    const ZERO: Self;
-}
-
-impl AtomicWord for AtomicU32 {
-    #[inline]
-    fn new(value: u32) -> Self {
-        AtomicU32::new(value)
-    }
-    #[inline]
-    fn load(&self, order: Ordering) -> u32 {
-        self.load(order)
-    }
-    #[inline]
-    fn store(&self, value: u32, order: Ordering) {
-        self.store(value, order);
-    }
-    #[inline]
-    fn swap(&self, value: u32, order: Ordering) -> u32 {
-        self.swap(value, order)
-    }
-    #[inline]
-    fn compare_exchange(&self, current: u32, new: u32, success: Ordering) -> Result<u32, u32> {
-        self.compare_exchange(current, new, success, Ordering::Relaxed)
-    }
-    #[inline]
-    fn fetch_add(&self, value: u32, order: Ordering) -> u32 {
-        self.fetch_add(value, order)
-    }
-    #[inline]
-    fn fetch_or(&self, value: u32, order: Ordering) -> u32 {
-        self.fetch_or(value, order)
-    }
-    #[inline]
-    fn fetch_and(&self, value: u32, order: Ordering) -> u32 {
-        self.fetch_and(value, order)
-    }
-}
-
-impl ConstWord for AtomicU32 {
-    #[allow(clippy::declare_interior_mutable_const)]
-    const ZERO: Self = AtomicU32::new(0);
-}
-
-/// The number of a CPU: dense, from 0, below [`CpuId::LIMIT`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct CpuId(pub(crate) u16);
-
-impl CpuId {
-    /// CPUs that a tail of 14 bits can name, the value 0 being "no tail".
-    pub const LIMIT: u32 = (1 << 14) - 1;
-
-    /// The CPU of this number, `None` if a tail cannot name it.
-    #[inline]
-    #[must_use]
-    pub const fn new(number: u32) -> Option<Self> {
-        if number < Self::LIMIT { Some(Self(number as u16)) } else { None }
-    }
-
-    /// The number, from 0.
-    #[inline]
-    #[must_use]
-    pub const fn number(self) -> u32 {
-        self.0 as u32
-    }
-}
+use crate::waiting::bucket::Bucket;
 
 /// What a waiter waits for: `word & mask` to be, or no longer to be, `value`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -278,13 +109,41 @@ pub trait Platform {
 
     /// Watches `word` until `until` holds or `budget` is spent; returns the last value seen,
     /// loaded with `order`.
-    fn wait_until(&self, word: &Self::Word, until: Until, budget: Budget, order: Ordering) -> u32;
+    ///
+    /// Here a look, a pause instruction, and again. A platform that can do better overrides it.
+    #[inline]
+    fn wait_until(&self, word: &Self::Word, until: Until, budget: Budget, order: Ordering) -> u32 {
+        let mut looks = 0;
+        loop {
+            let seen = word.load(order);
+            if until.met_by(seen) {
+                return seen;
+            }
+            if let Budget::Looks(limit) = budget {
+                looks += 1;
+                if looks >= limit {
+                    return seen;
+                }
+            }
+            core::hint::spin_loop();
+        }
+    }
 
     /// A blind delay of `pauses` pause instructions that watches nothing.
-    fn relax(&self, pauses: u32);
+    #[inline]
+    fn relax(&self, pauses: u32) {
+        for _ in 0..pauses {
+            core::hint::spin_loop();
+        }
+    }
 
     /// Memory fence; `Relaxed` is no fence at all.
-    fn fence(&self, order: Ordering);
+    #[inline]
+    fn fence(&self, order: Ordering) {
+        if order != Ordering::Relaxed {
+            core::sync::atomic::fence(order);
+        }
+    }
 
     /// The ordering to use at a named site. A checker weakens one site at a time here; every
     /// other platform returns `order` and the call folds away.

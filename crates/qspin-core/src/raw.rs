@@ -186,11 +186,11 @@ mod tests {
 
     use super::*;
     use crate::events::NoEvents;
+    use crate::locks::queued_rw::QueuedRwLock;
+    use crate::locks::yielding::YieldLock;
     use crate::node::{Node, NodeId};
     use crate::platform::{Budget, CpuId, Platform, Until};
-    use crate::rwlock::QueuedRwLock;
     use crate::site::Site;
-    use crate::yielding::YieldLock;
 
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     enum Step {

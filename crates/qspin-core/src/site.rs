@@ -170,17 +170,17 @@ sites! {
     /// Sleepers: it sees that it is.
     SleepWoken = "sleep.woken",
     /// Default reader-writer lock: a reader comes in.
-    RwTakeShared = "default-rw.take-shared",
+    RwTakeShared = "rwlock.take-shared",
     /// Default reader-writer lock: a writer takes it.
-    RwTakeExclusive = "default-rw.take-exclusive",
+    RwTakeExclusive = "rwlock.take-exclusive",
     /// Default reader-writer lock: whoever has the gate takes it.
-    RwGateTake = "default-rw.gate-take",
+    RwGateTake = "rwlock.gate-take",
     /// Default reader-writer lock: whoever reads upgradably becomes the writer.
-    RwUpgrade = "default-rw.upgrade",
+    RwUpgrade = "rwlock.upgrade",
     /// Default reader-writer lock: a reader leaves.
-    RwLeaveShared = "default-rw.leave-shared",
+    RwLeaveShared = "rwlock.leave-shared",
     /// Default reader-writer lock: a writer releases it.
-    RwLeaveExclusive = "default-rw.leave-exclusive",
+    RwLeaveExclusive = "rwlock.leave-exclusive",
     /// Once: a look whether it was done.
     OnceLook = "once.look",
     /// Once: somebody begins to do it.

@@ -29,8 +29,10 @@
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use crate::admission::Admission;
-use crate::events::{self, Event};
-use crate::node::{NodeId, with_node};
+use crate::counting;
+use crate::events::Event;
+use crate::nesting::with_node;
+use crate::node::NodeId;
 use crate::order::Order;
 use crate::platform::{AtomicWord, Budget, Platform, Until};
 use crate::site::Site;
@@ -47,8 +49,8 @@ where
     O: Order,
     A: Admission,
 {
-    events::count(p, Event::LockSlowpath);
-    if A::newcomer::<P, H>(p, word, seen) {
+    counting::count(p, Event::LockSlowpath);
+    if A::newcomer(p, word, seen, H::pending_budget::<P>) {
         return;
     }
     if with_node(p, |me| queue::<P, H, O, A>(p, word, me)).is_none() {

@@ -88,14 +88,24 @@ pub enum Part {
     Simple,
     /// The yielding lock.
     Yield,
+    /// Waiting in a queue before a halt.
+    QueueSpin,
     /// Waiting in a queue that halts.
     Halt,
+    /// Waiting as the pending waiter of a lock whose waiters halt.
+    HaltPending,
+    /// Whether a kick is left to the release.
+    Defer,
+    /// Waiters that look whether the one they wait for runs.
+    RunStatus,
     /// Order by place.
     Numa,
     /// Admission past the queue.
     Stealing,
     /// Admission that culls the waiters.
     Culled,
+    /// Turns past others that wait.
+    Turns,
     /// The default locks.
     Mutex,
     /// The default reader-writer lock.
@@ -173,25 +183,25 @@ tunables! {
     /// Looks at a taken yielding lock before its waiter yields.
     Yield yield_looks: u32 = YIELD_LOOKS, LOOKS;
     /// Halt: looks of a waiter in the queue before it halts. Linux: 32768.
-    Halt queue_looks: u32 = QUEUE_LOOKS, 1..=1 << 24;
+    QueueSpin queue_looks: u32 = QUEUE_LOOKS, 1..=1 << 24;
     /// Halt: looks of the head of the queue before it halts. Linux: 32768.
     Halt head_looks: u32 = HEAD_LOOKS, 1..=1 << 24;
     /// Halt: whether a newcomer may wait as the pending waiter (patch 2 of the series).
-    Halt pending: bool = true, SWITCH;
+    HaltPending pending: bool = true, SWITCH;
     /// Halt: looks of the pending waiter before it gives up and queues (patch 2). The series: a
     /// 32nd of the threshold in the queue.
-    Halt pending_wait_looks: u32 = PENDING_WAIT_LOOKS, 1..=1 << 24;
+    HaltPending pending_wait_looks: u32 = PENDING_WAIT_LOOKS, 1..=1 << 24;
     /// Halt: whether a release kicks the halted head whatever its state (patch 1).
     Halt kick_unconditionally: bool = true, SWITCH;
     /// Halt: halted waiters behind the head that a release kicks as well (patch 4).
     Halt kick_ahead: u32 = 0, 0..=KICK_AHEAD_MOST as u32;
     /// Halt: when the kick of a new head is left to the release (patch 5).
-    Halt defer: Defer = Defer::Always, CHOICE;
+    Defer defer: Defer = Defer::Always, CHOICE;
     /// Halt: whether a waiter halts earlier if the one before it is halted (patch 6).
     Halt adaptive: Adaptive = Adaptive::Off, CHOICE;
     /// Halt: whether a waiter halts earlier if the one before it is known not to be running.
     /// Simple: whether a waiter yields at once if the owner is.
-    Halt heed_preempted: bool = false, SWITCH;
+    RunStatus heed_preempted: bool = false, SWITCH;
     /// Halt: times that a waiter in the queue yields to the one before it before it halts.
     Halt queue_yields: u32 = 0, 0..=1024;
     /// Halt: the threshold of a waiter that halts early is `queue_looks` divided by this.
@@ -222,14 +232,14 @@ tunables! {
     Culled patience_looks: u32 = PATIENCE_LOOKS, LOOKS;
     /// Culled: turns of a CPU past others that wait (locks stolen past a queue, releases past a
     /// sleeping head) before it wakes the head, to queue itself when that one has come.
-    Culled rotate_turns: u32 = ROTATE_TURNS, 1..=1 << 24;
+    Turns rotate_turns: u32 = ROTATE_TURNS, 1..=1 << 24;
     /// Culled: the same in microseconds since the first of these turns.
-    Culled rotate_us: u32 = ROTATE_US, 1..=1 << 24;
+    Turns rotate_us: u32 = ROTATE_US, 1..=1 << 24;
     /// Culled: the same where the process has less CPU time than CPUs, by a quota.
-    Culled rationed_rotate_us: u32 = RATIONED_ROTATE_US, 1..=1 << 24;
+    Turns rationed_rotate_us: u32 = RATIONED_ROTATE_US, 1..=1 << 24;
     /// Culled: a CPU whose turns are over and whom nobody has relieved yields once in so many
     /// turns. 0: never.
-    Culled yield_turns: u32 = YIELD_TURNS, 0..=1 << 24;
+    Turns yield_turns: u32 = YIELD_TURNS, 0..=1 << 24;
     /// Mutex: looks of a waiter at a taken lock, with pauses between them, before it yields.
     Mutex mutex_looks: u32 = MUTEX_LOOKS, LOOKS;
     /// Mutex: pause instructions before the second look; before each further one twice as many.

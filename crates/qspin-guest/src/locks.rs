@@ -8,19 +8,19 @@ use core::cell::UnsafeCell;
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
 
-use qspin_core::backoff::{BackoffLock, TasLock};
 use qspin_core::events::NoEvents;
 use qspin_core::lock::{RawLock, RawSharedLock};
-use qspin_core::mcs::McsLock;
-use qspin_core::paravirt_ticket::ParavirtTicketLock;
-use qspin_core::platform::Platform;
-use qspin_core::queued::{
+use qspin_core::locks::backoff::{BackoffLock, TasLock};
+use qspin_core::locks::mcs::McsLock;
+use qspin_core::locks::paravirt_ticket::ParavirtTicketLock;
+use qspin_core::locks::queued::{
     CnaLock, CnaParavirtLock, NativeLock, ParavirtLock, ParavirtQueuedLock, ParavirtStealingLock,
 };
-use qspin_core::rwlock::QueuedRwLock;
-use qspin_core::simple::SimpleLock;
-use qspin_core::ticket::TicketLock;
-use qspin_core::yielding::YieldLock;
+use qspin_core::locks::queued_rw::QueuedRwLock;
+use qspin_core::locks::simple::SimpleLock;
+use qspin_core::locks::ticket::TicketLock;
+use qspin_core::locks::yielding::YieldLock;
+use qspin_core::platform::Platform;
 
 use crate::bench;
 use crate::hardware::cpu::{self, HOLDS};

@@ -235,7 +235,7 @@ fn a_disturbed_grid_arranges_its_disturbances_or_says_why_not() {
 
 #[test]
 fn a_grid_of_reader_writer_locks_has_their_mixes() {
-    let locks = ["--grid", "rwlock", "--locks", "default-rw,std-rw"];
+    let locks = ["--grid", "rwlock", "--locks", "rwlock,std-rw"];
     let found = rows_of("0.005", &[&locks[..], &ONE_CELL[..6]].concat());
     let mixes: Vec<_> = found[1..]
         .iter()
@@ -280,7 +280,7 @@ fn kernel_lock_bench_prints_the_published_grid() {
 #[test]
 fn readers_and_writers_have_locks_and_waits_of_their_own() {
     let rows = rows(&["--workload", "rw", "--ratio", "3:1", "--threads", "2"]);
-    let all = ["default-rw", "queued-rw", "std-rw", "parking_lot-rw", "pthread-rw"];
+    let all = ["rwlock", "queued-rw", "std-rw", "parking_lot-rw", "pthread-rw"];
     assert_eq!(locks_at(&rows, 2), all);
     for row in &rows[1..] {
         assert_eq!((&row["params"]["readers"], &row["params"]["writers"]), (&3.into(), &1.into()));

@@ -7,7 +7,7 @@
 //! * **C1** The choice changes before the first lock operation of the process only: in the library's
 //!   constructor, which the dynamic linker runs before all others.
 //! * **C2** `LOCKED` is the whole word of the default mutex whose owner says nothing of where it is, or of a lock of
-//!   the queued family, that is held and that nobody waits for, and 0 that of a free one (`qspin_core::mutex`, W1 of
+//!   the queued family, that is held and that nobody waits for, and 0 that of a free one (`qspin_core::locks::mutex`, W1 of
 //!   `qspin_core::word`). With one thread, a plain load and a plain store are the step from one to the other.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};

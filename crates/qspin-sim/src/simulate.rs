@@ -2,17 +2,17 @@
 
 use std::rc::Rc;
 
-use qspin_core::backoff::{BackoffLock, TasLock};
 use qspin_core::lock::RawLock;
-use qspin_core::mcs::McsLock;
-use qspin_core::paravirt_ticket::ParavirtTicketLock;
-use qspin_core::platform::CpuId;
-use qspin_core::queued::{
+use qspin_core::locks::backoff::{BackoffLock, TasLock};
+use qspin_core::locks::mcs::McsLock;
+use qspin_core::locks::paravirt_ticket::ParavirtTicketLock;
+use qspin_core::locks::queued::{
     CnaLock, CnaParavirtLock, NativeLock, ParavirtLock, ParavirtQueuedLock, ParavirtStealingLock,
 };
-use qspin_core::simple::SimpleLock;
-use qspin_core::ticket::TicketLock;
-use qspin_core::yielding::YieldLock;
+use qspin_core::locks::simple::SimpleLock;
+use qspin_core::locks::ticket::TicketLock;
+use qspin_core::locks::yielding::YieldLock;
+use qspin_core::platform::CpuId;
 
 use crate::engine::World;
 use crate::failure::Failure;

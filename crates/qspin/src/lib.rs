@@ -109,210 +109,54 @@
 //! let guard = { let lock = qspin::Mutex::new(0); lock.lock() }; // it would outlive the lock
 //! drop(guard);
 //! ```
+//!
+//! The word of [`simple`] names the thread that locked, so its guard stays there; those of the others may be sent:
+//!
+//! ```
+//! let lock = qspin::native::Mutex::new(0);
+//! let guard = lock.lock();
+//! std::thread::scope(|scope| {
+//!     scope.spawn(move || drop(guard));
+//! });
+//! assert!(!lock.is_locked());
+//! ```
+//!
+//! ```compile_fail,E0277
+//! let lock = qspin::simple::Mutex::new(0);
+//! let guard = lock.lock();
+//! std::thread::scope(|scope| {
+//!     scope.spawn(move || drop(guard));
+//! });
+//! ```
 
 #![warn(missing_docs)]
 
 pub mod condvar;
 pub mod events;
 mod excerpt;
-#[macro_use]
-mod typed;
 pub mod once;
 pub mod platform;
 pub mod select;
 pub mod tuning;
+mod typed;
 
-typed_mutex! {
-    /// The default mutex, [`crate::Mutex`]: for loads that nobody knows beforehand.
-    ///
-    /// Its release is a plain store; waiters look for some microseconds, yield, and sleep. See
-    /// [`qspin_core::mutex`]. With times:
-    ///
-    /// ```
-    /// use std::time::{Duration, Instant};
-    ///
-    /// let lock = qspin::Mutex::new(0);
-    /// let guard = lock.lock();
-    /// assert!(lock.try_lock_for(Duration::ZERO).is_none());
-    /// assert!(lock.try_lock_until(Instant::now() + Duration::from_millis(1)).is_none());
-    /// drop(guard);
-    /// assert_eq!(*lock.try_lock_for(Duration::MAX).unwrap(), 0);
-    /// ```
-    mutex: qspin_core::mutex::DefaultLock
-}
-
-typed_rwlock! {
-    /// The default reader-writer lock, [`crate::RwLock`].
-    ///
-    /// Readers share it; a writer closes it to further ones, so neither starves. See
-    /// [`qspin_core::rwlock_default`]. A thread that reads already and reads again may wait for a writer that
-    /// waits for it: do not.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    ///
-    /// use qspin::RwLock;
-    /// use qspin::rwlock::{RwLockUpgradableReadGuard, RwLockWriteGuard};
-    ///
-    /// static NAMES: RwLock<Vec<String>> = RwLock::new(Vec::new());
-    ///
-    /// NAMES.write().push("one".to_owned());
-    /// let (one, other) = (NAMES.read(), NAMES.read());
-    /// assert_eq!(one.len() + other.len(), 2);
-    /// assert!(NAMES.try_write_for(Duration::from_millis(1)).is_none());
-    /// drop((one, other));
-    ///
-    /// // One may read with the right to write later, beside other readers.
-    /// let looks = NAMES.upgradable_read();
-    /// assert!(NAMES.try_read().is_some() && NAMES.try_upgradable_read().is_none());
-    /// let mut writes = RwLockUpgradableReadGuard::upgrade(looks);
-    /// writes.push("two".to_owned());
-    /// assert_eq!(RwLockWriteGuard::downgrade(writes).len(), 2);
-    /// ```
-    ///
-    /// What is not to be shared is not shared by readers:
-    ///
-    /// ```compile_fail,E0277
-    /// fn shared<T: Sync>(_: T) {}
-    /// shared(qspin::RwLock::new(std::cell::Cell::new(0)));
-    /// ```
-    rwlock: qspin_core::rwlock_default::DefaultRwLock
-}
+qspin_core::for_each_lock!(typed::modules);
 
 pub use condvar::Condvar;
 pub use lock_api::WaitTimeoutResult;
 #[cfg(feature = "arc_lock")]
 pub use mutex::ArcMutexGuard;
-pub use mutex::{MappedMutexGuard, Mutex, MutexGuard, RawLock as RawMutex};
+#[doc = include_str!("mutex.md")]
+pub use mutex::Mutex;
+pub use mutex::{MappedMutexGuard, MutexGuard, RawLock as RawMutex};
 pub use once::Once;
+#[doc = include_str!("rwlock.md")]
+pub use rwlock::RwLock;
 #[cfg(feature = "arc_lock")]
 pub use rwlock::{ArcRwLockReadGuard, ArcRwLockUpgradableReadGuard, ArcRwLockWriteGuard};
 pub use rwlock::{
-    MappedRwLockReadGuard, MappedRwLockWriteGuard, RawRwLock, RwLock, RwLockReadGuard,
+    MappedRwLockReadGuard, MappedRwLockWriteGuard, RawRwLock, RwLockReadGuard,
     RwLockUpgradableReadGuard, RwLockWriteGuard,
-};
-
-typed_mutex! {
-    /// The queued spinlock of Linux: fair, four bytes, each waiter on a cache line of its own.
-    ///
-    /// The best of the spinlocks while every thread runs; collapses when threads outnumber
-    /// CPUs. See [`qspin_core::queued`].
-    native: qspin_core::queued::NativeLock
-}
-
-typed_mutex! {
-    /// The paravirt queued spinlock with culling: waiters halt, one or two of them stay awake.
-    ///
-    /// For programs whose threads may outnumber their CPUs. See [`qspin_core::waiting::Halt`] and
-    /// [`qspin_core::admission::Culled`].
-    paravirt: qspin_core::queued::ParavirtLock
-}
-
-typed_mutex! {
-    /// The paravirt queued spinlock that newcomers may steal: Linux's of today.
-    /// See [`qspin_core::admission::Stealing`].
-    paravirt_stealing: qspin_core::queued::ParavirtStealingLock
-}
-
-typed_mutex! {
-    /// The paravirt queued spinlock, strictly first come, first served: document 000.
-    /// See [`qspin_core::waiting::Halt`].
-    paravirt_queued: qspin_core::queued::ParavirtQueuedLock
-}
-
-typed_mutex! {
-    /// The compact NUMA-aware lock: waiters near the holder first, within bounds.
-    ///
-    /// For machines whose cores are far apart, while every thread runs.
-    /// See [`qspin_core::order::Numa`] and [`platform::topology`].
-    cna: qspin_core::queued::CnaLock
-}
-
-typed_mutex! {
-    /// The compact NUMA-aware lock whose waiters halt, one or two of them awake.
-    ///
-    /// For machines whose cores are far apart, with threads that do not always run.
-    cna_paravirt: qspin_core::queued::CnaParavirtLock
-}
-
-typed_mutex! {
-    /// Test-and-set with bounded binary exponential backoff. See [`qspin_core::backoff`].
-    backoff: qspin_core::backoff::BackoffLock
-}
-
-typed_mutex! {
-    /// Plain test-and-set, with one pause after a miss. See [`qspin_core::backoff`].
-    tas: qspin_core::backoff::TasLock
-}
-
-typed_mutex! {
-    /// Test-and-set that yields the CPU after a bounded spin. See [`qspin_core::yielding`].
-    yielding: qspin_core::yielding::YieldLock
-}
-
-typed_mutex! {
-    /// The ticket lock: strictly fair. See [`qspin_core::ticket`].
-    ticket: qspin_core::ticket::TicketLock
-}
-
-typed_mutex! {
-    /// The paravirt ticket lock: strictly fair, and its waiters halt.
-    /// See [`qspin_core::paravirt_ticket`].
-    paravirt_ticket: qspin_core::paravirt_ticket::ParavirtTicketLock
-}
-
-typed_mutex! {
-    /// The MCS lock: strictly fair, eight bytes. See [`qspin_core::mcs`].
-    mcs: qspin_core::mcs::McsLock
-}
-
-typed_mutex! {
-    /// The simple spinlock: the owner in the word. See [`qspin_core::simple`].
-    ///
-    /// A guard stays with the thread that locked, since the word names that thread:
-    ///
-    /// ```compile_fail,E0277
-    /// let lock = qspin::simple::Mutex::new(0);
-    /// let guard = lock.lock();
-    /// std::thread::scope(|scope| {
-    ///     scope.spawn(move || drop(guard));
-    /// });
-    /// ```
-    ///
-    /// Guards of the other locks may be sent:
-    ///
-    /// ```
-    /// let lock = qspin::native::Mutex::new(0);
-    /// let guard = lock.lock();
-    /// std::thread::scope(|scope| {
-    ///     scope.spawn(move || drop(guard));
-    /// });
-    /// assert!(!lock.is_locked());
-    /// ```
-    simple: qspin_core::simple::SimpleLock
-}
-
-typed_rwlock! {
-    /// The queued reader-writer lock: readers and writers alike wait their turn.
-    /// See [`qspin_core::rwlock`].
-    queued_rw: qspin_core::rwlock::QueuedRwLock
-}
-
-const _: () = {
-    assert!(size_of::<Mutex<()>>() == 4);
-    assert!(size_of::<RwLock<()>>() == 8);
-    assert!(size_of::<Condvar>() <= 16);
-    assert!(size_of::<Once>() == 4);
-    assert!(size_of::<native::RawLock>() == 4);
-    assert!(size_of::<backoff::RawLock>() == 4);
-    assert!(size_of::<tas::RawLock>() == 4);
-    assert!(size_of::<yielding::RawLock>() == 4);
-    assert!(size_of::<ticket::RawLock>() == 4);
-    assert!(size_of::<paravirt_ticket::RawLock>() == 4);
-    assert!(size_of::<simple::RawLock>() == 4);
-    assert!(size_of::<select::RawLock>() == 4);
-    assert!(size_of::<mcs::RawLock>() == 8);
-    assert!(size_of::<queued_rw::RawRwLock>() <= 8);
 };
 
 /// Makes the acquisition just before it a full barrier: `smp_mb__after_spinlock` of the kernel.

@@ -66,7 +66,7 @@ pub use process::allowed_cpus;
 pub use quota::{Quota, quota};
 pub use rules::{RULES, Rule, Verdict};
 
-typed_mutex! {
+crate::typed::typed_mutex! {
     /// The types of the chosen lock, which stand in [`select`](super), too.
     typed: super::SelectedLock
 }

@@ -1,4 +1,40 @@
-//! The face that every lock has: a module with its typed and its raw forms.
+//! The face that every lock of the register has: a module with its typed and its raw forms.
+
+/// The modules of all locks, for `qspin_core::for_each_lock!`.
+macro_rules! modules {
+    (()
+        sleeping { $($a:tt)* }
+        spinning { $($b:tt)* }
+        shared_sleeping { $($c:tt)* }
+        shared_spinning { $($d:tt)* }
+    ) => {
+        crate::typed::mutexes! { $($a)* $($b)* }
+        crate::typed::rwlocks! { $($c)* $($d)* }
+    };
+}
+pub(crate) use modules;
+
+/// A module a lock that excludes.
+macro_rules! mutexes {
+    ($($id:ident: $module:ident = $lock:path, $about:expr;)*) => {
+        $(crate::typed::typed_mutex! { #[doc = $about] $module: $lock })*
+        const _: () = {
+            $(assert!(size_of::<$module::RawLock>() == qspin_core::locks::Id::$id.lock().bytes());)*
+        };
+    };
+}
+pub(crate) use mutexes;
+
+/// A module a lock that readers share.
+macro_rules! rwlocks {
+    ($($id:ident: $module:ident = $lock:path, $about:expr;)*) => {
+        $(crate::typed::typed_rwlock! { #[doc = $about] $module: $lock })*
+        const _: () = {
+            $(assert!(size_of::<$module::RawRwLock>() == qspin_core::locks::Id::$id.lock().bytes());)*
+        };
+    };
+}
+pub(crate) use rwlocks;
 
 /// A module for a lock that excludes.
 macro_rules! typed_mutex {
@@ -43,6 +79,7 @@ macro_rules! typed_mutex {
         }
     };
 }
+pub(crate) use typed_mutex;
 
 /// A module for a lock that admits many readers.
 macro_rules! typed_rwlock {
@@ -104,3 +141,4 @@ macro_rules! typed_rwlock {
         }
     };
 }
+pub(crate) use typed_rwlock;

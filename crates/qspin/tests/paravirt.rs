@@ -11,10 +11,10 @@ use qspin::events::{self, Counted, Event};
 use qspin::platform::Threads;
 use qspin::tuning::{self, Tuning};
 use qspin_core::lock::RawLock;
+use qspin_core::locks::queued::ParavirtQueuedLock;
+use qspin_core::locks::ticket::TicketLock;
 use qspin_core::node::{Node, NodeId};
 use qspin_core::platform::{Budget, CpuId, Platform, Until};
-use qspin_core::queued::ParavirtQueuedLock;
-use qspin_core::ticket::TicketLock;
 use qspin_core::waiting::{Bucket, Halt};
 
 use halting::{Alone, count, halting, halts, set};

@@ -14,9 +14,9 @@ use qspin_core::platform::{Budget, CpuId, Platform, StaticPlatform, Until};
 use qspin_core::raw::Raw;
 use qspin_core::waiting::Bucket;
 
-/// A mutex of your kernel: the paravirt lock, four bytes. With [`qspin_core::queued::NativeLock`] it spins.
+/// A mutex of your kernel: the paravirt lock, four bytes. With [`qspin_core::locks::queued::NativeLock`] it spins.
 pub type Mutex<M, T> =
-    lock_api::Mutex<Raw<qspin_core::queued::ParavirtLock<AtomicU32>, Kernel<M>>, T>;
+    lock_api::Mutex<Raw<qspin_core::locks::queued::ParavirtLock<AtomicU32>, Kernel<M>>, T>;
 
 /// What your kernel already has.
 pub trait Machine: 'static {

@@ -31,17 +31,17 @@ const THREADS: usize = 3;
 const THREADS: usize = 2;
 
 #[cfg(lock = "backoff")]
-type Lock = qspin_core::backoff::BackoffLock<AtomicU32>;
+type Lock = qspin_core::locks::backoff::BackoffLock<AtomicU32>;
 #[cfg(lock = "ticket")]
-type Lock = qspin_core::ticket::TicketLock<AtomicU32>;
+type Lock = qspin_core::locks::ticket::TicketLock<AtomicU32>;
 #[cfg(lock = "mcs")]
-type Lock = qspin_core::mcs::McsLock<AtomicU32>;
+type Lock = qspin_core::locks::mcs::McsLock<AtomicU32>;
 #[cfg(lock = "simple")]
-type Lock = qspin_core::simple::SimpleLock<AtomicU32>;
+type Lock = qspin_core::locks::simple::SimpleLock<AtomicU32>;
 #[cfg(lock = "yield")]
-type Lock = qspin_core::yielding::YieldLock<AtomicU32>;
+type Lock = qspin_core::locks::yielding::YieldLock<AtomicU32>;
 #[cfg(lock = "queued-rw")]
-type Lock = qspin_core::rwlock::QueuedRwLock<AtomicU32>;
+type Lock = qspin_core::locks::queued_rw::QueuedRwLock<AtomicU32>;
 #[cfg(not(any(
     lock = "backoff",
     lock = "ticket",
@@ -50,7 +50,7 @@ type Lock = qspin_core::rwlock::QueuedRwLock<AtomicU32>;
     lock = "yield",
     lock = "queued-rw"
 )))]
-type Lock = qspin_core::queued::NativeLock<AtomicU32>;
+type Lock = qspin_core::locks::queued::NativeLock<AtomicU32>;
 
 unsafe extern "C" {
     fn __VERIFIER_thread_create(

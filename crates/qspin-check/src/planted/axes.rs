@@ -82,7 +82,12 @@ pub struct Barging;
 impl Admission for Barging {
     const OCCUPIED: u32 = LOCKED_MASK | PENDING;
 
-    fn newcomer<P: Platform, W: Waiting>(_: &P, word: &P::Word, _: u32) -> bool {
+    fn newcomer<P: Platform>(
+        _: &P,
+        word: &P::Word,
+        _: u32,
+        _: impl FnOnce(&P) -> Option<Budget>,
+    ) -> bool {
         let seen = word.load(Relaxed);
         seen & Self::OCCUPIED == 0 && word.compare_exchange(seen, seen | LOCKED, Acquire).is_ok()
     }
@@ -95,7 +100,12 @@ pub struct SharedPending;
 impl Admission for SharedPending {
     const OCCUPIED: u32 = LOCKED_MASK | PENDING;
 
-    fn newcomer<P: Platform, W: Waiting>(p: &P, word: &P::Word, _: u32) -> bool {
+    fn newcomer<P: Platform>(
+        p: &P,
+        word: &P::Word,
+        _: u32,
+        _: impl FnOnce(&P) -> Option<Budget>,
+    ) -> bool {
         let seen = word.fetch_or(PENDING, Relaxed);
         if seen & !(LOCKED_MASK | PENDING) != 0 {
             return false;

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use qspin_core::lock::{RawLock, RawSharedLock};
-use qspin_core::mutex::DefaultLock;
+use qspin_core::locks::mutex::DefaultLock;
 use qspin_core::platform::AtomicWord;
 use qspin_core::sleepers::{self, End, NEVER, SleepPlatform};
 

@@ -12,8 +12,8 @@ pub mod rw;
 
 use std::sync::atomic::Ordering::{self, AcqRel, Relaxed};
 
+use qspin_core::locks::queued::QueuedLock;
 use qspin_core::order::Fifo;
-use qspin_core::queued::QueuedLock;
 use qspin_core::site::Site;
 use qspin_core::waiting::{Halt, Spin};
 
@@ -376,8 +376,8 @@ pub fn all() -> Vec<Planted> {
         // list of weakenings that survive.)
         missing("mutex-sleepy", Site::SleepLight, AcqRel, "two-twice", Kind::LostWakeup),
         // What only a gate without a fence of its own shows, and only an upgrade.
-        missing("default-rw-plain-gate", Site::RwGateTake, Relaxed, "queue", Kind::DataRace),
-        missing("default-rw-upgraded", Site::RwUpgrade, Relaxed, "write-read", Kind::DataRace),
+        missing("rwlock-plain-gate", Site::RwGateTake, Relaxed, "queue", Kind::DataRace),
+        missing("rwlock-upgraded", Site::RwUpgrade, Relaxed, "write-read", Kind::DataRace),
         bug(Of::<StaleRehalt>::VALUE, &[(Loom("vain"), Kind::Hash)]),
         bug(
             Of::<MarksFirst>::VALUE,

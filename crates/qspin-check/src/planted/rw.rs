@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use qspin_core::lock::{RawLock, RawSharedLock};
+use qspin_core::locks::queued::NativeLock;
 use qspin_core::platform::{AtomicWord, Budget, Platform, Until};
-use qspin_core::queued::NativeLock;
 
 /// None: the lock is right, and the checkers must say so.
 pub const NO_FLAW: u8 = 0;

@@ -12,10 +12,10 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use qspin_core::condvar::Condition;
 use qspin_core::lock::{RawFairLock, RawLock, RawSharedLock, RawTimedLock, RawUpgradableLock};
-use qspin_core::mutex::DefaultLock;
+use qspin_core::locks::mutex::DefaultLock;
+use qspin_core::locks::rwlock::DefaultRwLock;
 use qspin_core::once::OnceWord;
 use qspin_core::platform::{AtomicWord, Budget, Platform, Until};
-use qspin_core::rwlock_default::DefaultRwLock;
 use qspin_core::sleepers::{NEVER, SleepPlatform};
 
 /// Whom a monitor tells.

@@ -1,23 +1,23 @@
 //! Every lock that is checked: those of the crate, and variants that open more of their paths.
 
 use qspin_core::admission::Admission;
-use qspin_core::backoff::{BackoffLock, TasLock};
-use qspin_core::mcs::McsLock;
-use qspin_core::mutex::DefaultLock;
-use qspin_core::order::{Fifo, Numa};
-use qspin_core::paravirt_ticket::ParavirtTicketLock;
-use qspin_core::platform::Platform;
-use qspin_core::queued::{
+use qspin_core::locks::backoff::{BackoffLock, TasLock};
+use qspin_core::locks::mcs::McsLock;
+use qspin_core::locks::mutex::DefaultLock;
+use qspin_core::locks::paravirt_ticket::ParavirtTicketLock;
+use qspin_core::locks::queued::{
     CnaLock, CnaParavirtLock, NativeLock, ParavirtLock, ParavirtQueuedLock, ParavirtStealingLock,
     QueuedLock,
 };
-use qspin_core::rwlock::QueuedRwLock;
-use qspin_core::rwlock_default::DefaultRwLock;
-use qspin_core::simple::SimpleLock;
-use qspin_core::ticket::TicketLock;
-use qspin_core::waiting::{Halt, Spin, Waiting};
+use qspin_core::locks::queued_rw::QueuedRwLock;
+use qspin_core::locks::rwlock::DefaultRwLock;
+use qspin_core::locks::simple::SimpleLock;
+use qspin_core::locks::ticket::TicketLock;
+use qspin_core::locks::yielding::YieldLock;
+use qspin_core::order::{Fifo, Numa};
+use qspin_core::platform::{Budget, Platform};
+use qspin_core::waiting::{Halt, Spin};
 use qspin_core::word::{LOCKED_MASK, PENDING};
-use qspin_core::yielding::YieldLock;
 
 use super::beside::{ALL, Fair, Monitor, ONE, PlainGate, Undone, Upgraded};
 use super::{
@@ -165,26 +165,21 @@ macro_rules! beside {
     };
 }
 
+beside!(DefaultRw = "rwlock", BESIDE_READERS_INTERRUPTED, Shared<DefaultRwLock<Word<M>>>, MUTEX);
 beside!(
-    DefaultRw = "default-rw",
-    BESIDE_READERS_INTERRUPTED,
-    Shared<DefaultRwLock<Word<M>>>,
-    MUTEX
-);
-beside!(
-    DefaultRwSleepy = "default-rw-sleepy",
+    DefaultRwSleepy = "rwlock-sleepy",
     BESIDE_READERS_INTERRUPTED,
     Shared<DefaultRwLock<Word<M>>>,
     MUTEX_SLEEPY
 );
 beside!(
-    DefaultRwUpgraded = "default-rw-upgraded",
+    DefaultRwUpgraded = "rwlock-upgraded",
     BESIDE_UPGRADED,
     Shared<Upgraded<Word<M>>>,
     MUTEX_SLEEPY
 );
 beside!(
-    DefaultRwPlainGate = "default-rw-plain-gate",
+    DefaultRwPlainGate = "rwlock-plain-gate",
     BESIDE_READERS,
     Shared<DefaultRwLock<Word<M>, PlainGate<Word<M>>>>,
     MUTEX_SLEEPY
@@ -239,7 +234,12 @@ pub struct NoPending;
 impl Admission for NoPending {
     const OCCUPIED: u32 = LOCKED_MASK | PENDING;
 
-    fn newcomer<P: Platform, W: Waiting>(_: &P, _: &P::Word, _: u32) -> bool {
+    fn newcomer<P: Platform>(
+        _: &P,
+        _: &P::Word,
+        _: u32,
+        _: impl FnOnce(&P) -> Option<Budget>,
+    ) -> bool {
         false
     }
 }

@@ -37,11 +37,11 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use super::stealing::steal;
 use super::{Admission, await_lone_owner};
-use crate::events::{self, Event};
-use crate::node::{Node, NodeId};
+use crate::counting;
+use crate::events::Event;
 use crate::platform::{AtomicWord, Budget, Platform, Until};
 use crate::site::Site;
-use crate::waiting::Waiting;
+use crate::turns::Turns;
 use crate::word::{LOCKED, NO_STEAL, PENDING, SLEEPER, TAIL_MASK};
 
 /// One awake waiter beside the owner.
@@ -54,7 +54,12 @@ impl Admission for Culled {
     const ALWAYS_DEFERS: bool = true;
     const HEAD_CLEARS: u32 = NO_STEAL;
 
-    fn newcomer<P: Platform, W: Waiting>(p: &P, word: &P::Word, seen: u32) -> bool {
+    fn newcomer<P: Platform>(
+        p: &P,
+        word: &P::Word,
+        seen: u32,
+        _: impl FnOnce(&P) -> Option<Budget>,
+    ) -> bool {
         let turns = Turns::of(p);
         if seen & TAIL_MASK == 0 {
             // Nobody waits in the queue.
@@ -83,7 +88,7 @@ impl Admission for Culled {
     fn leaves_asleep<P: Platform>(p: &P) -> bool {
         // U2. A CPU without a number has no turns.
         let turns = Turns::of(p);
-        turns.first.is_some() && !turns.count()
+        turns.are_counted() && !turns.count()
     }
 
     fn released<P: Platform>(p: &P, seen: u32, kicked: bool) {
@@ -151,7 +156,7 @@ fn compete<P: Platform>(p: &P, word: &P::Word) -> bool {
             // ORDERING: Acquire pairs with the owner's Release (`QueueRelease`).
             let order = p.ordering(Site::CulledTake, Acquire);
             if word.compare_exchange(seen, seen & !(PENDING | raised) | LOCKED, order).is_ok() {
-                events::count(p, Event::PendingLockCount);
+                counting::count(p, Event::PendingLockCount);
                 return true;
             }
         }
@@ -166,7 +171,7 @@ fn compete<P: Platform>(p: &P, word: &P::Word) -> bool {
             && !lost
             && word.compare_exchange(seen, seen & !(PENDING | raised), Relaxed).is_ok()
         {
-            events::count(p, Event::PendingFailCount);
+            counting::count(p, Event::PendingFailCount);
             return false;
         }
         looks = looks.max(1);
@@ -174,118 +179,6 @@ fn compete<P: Platform>(p: &P, word: &P::Word) -> bool {
             word.fetch_or(NO_STEAL, Relaxed);
             raised = NO_STEAL;
         }
-    }
-}
-
-/// The turns that this CPU has had past others that wait, since it last waited itself: locks
-/// stolen past a queue, and releases past a sleeping head.
-///
-/// They stand in the CPU's first node and are its own: no other CPU looks at them. An interrupt
-/// between a load and a store loses a few of its turns.
-pub(crate) struct Turns<'a, P: Platform> {
-    p: &'a P,
-    first: Option<&'a Node<P::Word>>,
-}
-
-impl<'a, P: Platform> Turns<'a, P> {
-    /// Turns between two looks at the clock, which costs as much as ten pauses.
-    const A_LOOK_AT_THE_CLOCK: u32 = 8;
-
-    #[inline]
-    pub(crate) fn of(p: &'a P) -> Self {
-        let first = p.cpu().and_then(|cpu| NodeId::new(cpu, 0));
-        Self { p, first: first.map(|first| p.node(first)) }
-    }
-
-    /// How long they may last.
-    fn length_us(&self) -> u32 {
-        let tuning = self.p.tuning();
-        if self.p.is_rationed() { tuning.rationed_rotate_us } else { tuning.rotate_us }
-    }
-
-    #[inline]
-    pub(crate) fn are_over(&self) -> bool {
-        self.first.is_some_and(|node| node.turns.load(Relaxed) >= self.p.tuning().rotate_turns)
-    }
-
-    /// How many there were, while they are not over.
-    pub(crate) fn number(&self) -> u32 {
-        self.first.map_or(0, |node| node.turns.load(Relaxed))
-    }
-
-    /// How long a turn took in the mean, if there were so many, in nanoseconds.
-    pub(crate) fn mean_ns(&self, number: u32) -> u64 {
-        let Some(node) = self.first else { return 0 };
-        let elapsed = self.clock().wrapping_sub(node.since.load(Relaxed));
-        (u64::from(elapsed) << Self::CLOCK_SHIFT) / u64::from(number.max(1))
-    }
-
-    /// Nanoseconds are shifted by so many bits to what the clock shows: nearly microseconds.
-    const CLOCK_SHIFT: u32 = 10;
-
-    /// Low bits of nearly microseconds: all that is asked is how long ago something was.
-    fn clock(&self) -> u32 {
-        (self.p.now_ns() >> Self::CLOCK_SHIFT) as u32
-    }
-
-    /// Relieved, whatever the word says.
-    const RELIEVED: u32 = u32::MAX;
-
-    pub(crate) fn is_relieved(&self) -> bool {
-        self.first.is_some_and(|node| node.turns.load(Relaxed) == Self::RELIEVED)
-    }
-
-    pub(crate) fn relieve(&self) {
-        if let Some(node) = self.first {
-            node.turns.store(Self::RELIEVED, Relaxed);
-        }
-    }
-
-    /// One more release since the turns are over: yields, once in so many. Returns how many there
-    /// were before.
-    pub(crate) fn give_way(&self) -> u32 {
-        let Some(node) = self.first else { return 0 };
-        let tuning = self.p.tuning();
-        let turns = node.turns.load(Relaxed);
-        let before = turns.saturating_sub(tuning.rotate_turns);
-        if turns < Self::RELIEVED - 1 {
-            node.turns.store(turns + 1, Relaxed);
-        }
-        // A context that has interrupted a wait keeps nobody waiting any longer.
-        let interrupts = node.nesting.load(Relaxed) != 0 || self.p.in_interrupt();
-        if before.checked_rem(tuning.yield_turns) == Some(0) && !interrupts {
-            self.p.yield_cpu();
-        }
-        before
-    }
-
-    pub(crate) fn begin_anew(&self) {
-        if let Some(node) = self.first {
-            node.turns.store(0, Relaxed);
-        }
-    }
-
-    /// Counts one more; returns whether they are over now.
-    #[inline]
-    pub(crate) fn count(&self) -> bool {
-        let Some(node) = self.first else { return false };
-        let tuning = self.p.tuning();
-        let mut turns = node.turns.load(Relaxed);
-        if turns >= tuning.rotate_turns {
-            return true;
-        }
-        let looks = turns % Self::A_LOOK_AT_THE_CLOCK == 0;
-        turns = turns.saturating_add(1);
-        if looks {
-            let now = self.clock();
-            if turns == 1 {
-                node.since.store(now, Relaxed);
-            } else if now.wrapping_sub(node.since.load(Relaxed)) >= self.length_us() {
-                turns = turns.max(tuning.rotate_turns);
-            }
-        }
-        node.turns.store(turns, Relaxed);
-        turns >= tuning.rotate_turns
     }
 }
 

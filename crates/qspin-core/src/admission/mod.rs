@@ -5,14 +5,12 @@ mod queued;
 mod stealing;
 
 pub use culled::Culled;
-pub(crate) use culled::Turns;
 pub use queued::Queued;
 pub use stealing::Stealing;
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use crate::platform::{AtomicWord, Platform};
-use crate::waiting::Waiting;
+use crate::platform::{AtomicWord, Budget, Platform};
 use crate::word::LOCKED;
 
 /// Decides whether a newcomer may have the lock without queueing, and what keeps the head of
@@ -28,8 +26,14 @@ pub trait Admission {
     /// Whether the owner that hands the head over always leaves its kick to the release.
     const ALWAYS_DEFERS: bool = false;
 
-    /// A newcomer found `seen` in the word. Returns whether it has the lock now; else it queues.
-    fn newcomer<P: Platform, W: Waiting>(p: &P, word: &P::Word, seen: u32) -> bool;
+    /// A newcomer found `seen` in the word. Returns whether it has the lock now; else it queues. `pending_budget` says how
+    /// long a pending waiter may watch the word; `None` if there is to be none.
+    fn newcomer<P: Platform>(
+        p: &P,
+        word: &P::Word,
+        seen: u32,
+        pending_budget: impl FnOnce(&P) -> Option<Budget>,
+    ) -> bool;
 
     /// The marks that the head clears when it takes the lock.
     const HEAD_CLEARS: u32 = 0;

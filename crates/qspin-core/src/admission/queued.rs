@@ -7,10 +7,10 @@
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use super::{Admission, await_lone_owner};
-use crate::events::{self, Event};
+use crate::counting;
+use crate::events::Event;
 use crate::platform::{AtomicWord, Budget, Platform, Until};
 use crate::site::Site;
-use crate::waiting::Waiting;
 use crate::word::{LOCKED, LOCKED_MASK, PENDING};
 
 /// The pending bit, then the queue: Linux's native admission.
@@ -21,8 +21,13 @@ impl Admission for Queued {
     const OCCUPIED: u32 = LOCKED_MASK | PENDING;
 
     #[inline]
-    fn newcomer<P: Platform, W: Waiting>(p: &P, word: &P::Word, seen: u32) -> bool {
-        let Some(budget) = W::pending_budget(p) else { return false };
+    fn newcomer<P: Platform>(
+        p: &P,
+        word: &P::Word,
+        seen: u32,
+        pending_budget: impl FnOnce(&P) -> Option<Budget>,
+    ) -> bool {
+        let Some(budget) = pending_budget(p) else { return false };
         let mut seen = seen;
         if seen == LOCKED {
             seen = await_lone_owner(p, word);
@@ -57,13 +62,13 @@ impl Admission for Queued {
         if !free.met_by(seen) && !free.met_by(p.wait_until(word, free, budget, Relaxed)) {
             // Waited long enough: queue like everybody.
             word.fetch_and(!PENDING, Relaxed);
-            events::count(p, Event::PendingFailCount);
+            counting::count(p, Event::PendingFailCount);
             return false;
         }
         // W4: this CPU owns pending, so nobody else may set locked.
         // ORDERING: Acquire pairs with the owner's Release (`QueueRelease`).
         word.fetch_add(LOCKED.wrapping_sub(PENDING), p.ordering(Site::QueuePendingTake, Acquire));
-        events::count(p, Event::PendingLockCount);
+        counting::count(p, Event::PendingLockCount);
         true
     }
 }

@@ -16,10 +16,10 @@
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use super::Admission;
-use crate::events::{self, Event};
-use crate::platform::{AtomicWord, Platform};
+use crate::counting;
+use crate::events::Event;
+use crate::platform::{AtomicWord, Budget, Platform};
 use crate::site::Site;
-use crate::waiting::Waiting;
 use crate::word::{LOCKED, NO_STEAL, TAIL_MASK};
 
 /// Newcomers may steal, until an awake head forbids it.
@@ -36,7 +36,7 @@ pub(super) fn steal<P: Platform>(p: &P, word: &P::Word, seen: u32) -> Result<(),
     let order = p.ordering(Site::StealTake, Acquire);
     word.compare_exchange(seen, seen | LOCKED, order)?;
     if seen & TAIL_MASK != 0 {
-        events::count(p, Event::PvLockStealing);
+        counting::count(p, Event::PvLockStealing);
     }
     Ok(())
 }
@@ -46,7 +46,12 @@ impl Admission for Stealing {
     const STEALS: bool = true;
     const HEAD_CLEARS: u32 = NO_STEAL;
 
-    fn newcomer<P: Platform, W: Waiting>(p: &P, word: &P::Word, seen: u32) -> bool {
+    fn newcomer<P: Platform>(
+        p: &P,
+        word: &P::Word,
+        seen: u32,
+        _: impl FnOnce(&P) -> Option<Budget>,
+    ) -> bool {
         let mut seen = seen;
         for _ in 0..p.tuning().steal_looks {
             if steal(p, word, seen).is_ok() {

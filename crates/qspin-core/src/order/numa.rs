@@ -70,7 +70,8 @@
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use super::{Arranged, Order};
-use crate::events::{self, Event, Events};
+use crate::counting;
+use crate::events::{Event, Events};
 use crate::node::{Node, NodeId};
 use crate::platform::{AtomicWord, Platform};
 use crate::site::Site;
@@ -111,7 +112,7 @@ impl Order for Numa {
                 return false;
             }
         } else if skips(p, node) {
-            events::count(p, Event::CnaShuffleSkip);
+            counting::count(p, Event::CnaShuffleSkip);
             return false;
         }
         true
@@ -135,7 +136,7 @@ impl Order for Numa {
         node.second_head.store(0, Relaxed);
         node.second_tail.store(0, Relaxed);
         if node.second_since.load(Relaxed) == FLUSH {
-            events::count(p, Event::CnaFlush);
+            counting::count(p, Event::CnaFlush);
         } else {
             let nearest = nearest(p, node, first);
             while arrange_within(p, me, nearest) == Arranged::Moved {}
@@ -159,7 +160,7 @@ impl Order for Numa {
         }
         // Q3: the longest waiting first, then those of the main queue. Q6: none is kicked, none is
         // forgotten.
-        events::count(p, Event::CnaFlush);
+        counting::count(p, Event::CnaFlush);
         p.node(last).next.store(next.number().into(), Relaxed);
         node.second_head.store(0, Relaxed);
         hand_on(p, node, first, false);
@@ -189,11 +190,11 @@ fn hand_on<P: Platform>(p: &P, node: &Node<P::Word>, next: NodeId, keeps_place: 
 fn count_hand_over<P: Platform>(p: &P, from: &Node<P::Word>, to: &Node<P::Word>) {
     let there = to.place.load(Relaxed);
     if there & URGENT != 0 {
-        events::count(p, Event::CnaPrioritised);
+        counting::count(p, Event::CnaPrioritised);
     }
     let here = from.place.load(Relaxed) & !URGENT;
     let local = p.distance(here, there & !URGENT) == 0;
-    events::count(p, if local { Event::CnaLocalHandoff } else { Event::CnaRemoteHandoff });
+    counting::count(p, if local { Event::CnaLocalHandoff } else { Event::CnaRemoteHandoff });
 }
 
 /// Moves the waiter behind the head to the secondary queue if it is farther than `most`.
@@ -228,7 +229,7 @@ fn arrange_within<P: Platform>(p: &P, me: NodeId, most: u32) -> Arranged {
         }
     }
     node.second_tail.store(number, Relaxed);
-    events::count(p, Event::CnaSplice);
+    counting::count(p, Event::CnaSplice);
     Arranged::Moved
 }
 

@@ -7,7 +7,7 @@ use core::time::Duration;
 
 use super::Raw;
 use crate::condvar::Condition;
-use crate::mutex::DefaultLock;
+use crate::locks::mutex::DefaultLock;
 use crate::platform::{TimedPlatform, deadline_after};
 use crate::sleepers::{NEVER, SleepPlatform};
 

@@ -65,11 +65,13 @@ pub use requeue::requeue;
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
-use crate::events::{self, Event};
-use crate::node::{LEVELS, NodeId, with_node};
+use crate::counting;
+use crate::events::Event;
+use crate::kick::{halt, kick};
+use crate::nesting::with_node;
+use crate::node::{LEVELS, NodeId};
 use crate::platform::{AtomicAddress, AtomicWord, CpuId, Platform, Until};
 use crate::site::Site;
-use crate::waiting::kick::{halt, kick};
 
 use bucket::Held;
 
@@ -264,13 +266,13 @@ pub fn enqueue<P: SleepPlatform>(p: &P, me: NodeId, on: usize, tag: u32, end: En
             hint.store(now, Relaxed);
         }
     }
-    events::count(p, Event::SleepCount);
+    counting::count(p, Event::SleepCount);
     if now & SETTLED != 0 {
         // ORDERING: pairs with the fence of `anybody`.
         p.fence(p.ordering(Site::SleepFence, SeqCst));
         return true;
     }
-    events::count(p, Event::SleepBarrier);
+    counting::count(p, Event::SleepBarrier);
     // ORDERING: pairs with the light barrier of `stored`, and with the fence of `anybody`.
     p.heavy_barrier(p.ordering(Site::SleepHeavy, SeqCst));
     // P2: fails if another has settled it, or the epoch is over. ORDERING: Release pairs with the Acquire

@@ -4,7 +4,8 @@ use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use super::bucket::Held;
 use super::{Choice, EPOCH, End, QUEUED, QUIET, SETTLED, SleepPlatform, Taken, hint, place};
-use crate::events::{self, Event};
+use crate::counting;
+use crate::events::Event;
 use crate::node::NodeId;
 use crate::platform::{AtomicAddress, AtomicWord};
 use crate::site::Site;
@@ -64,7 +65,7 @@ pub fn requeue<P: SleepPlatform>(
     drop(upper);
     drop(lower);
     if count > 0 {
-        events::add(p, Event::SleepRequeue, count.into());
+        counting::add(p, Event::SleepRequeue, count.into());
         // P2 for those who were moved: they have looked their last at another address.
         p.heavy_barrier(p.ordering(Site::SleepHeavy, SeqCst));
     }

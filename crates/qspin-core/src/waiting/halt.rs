@@ -39,10 +39,11 @@
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
-use super::kick::{halt, kick};
 use super::{Headship, Waiting, hash};
 use crate::admission::Admission;
-use crate::events::{self, Event};
+use crate::counting;
+use crate::events::Event;
+use crate::kick::{halt, kick};
 use crate::node::{CLAIMED, HALTED, HASHED, Node, NodeId, RUNNING, TURN};
 use crate::order::{Arranged, Order};
 use crate::platform::{AtomicWord, Budget, Platform, Until};
@@ -71,7 +72,7 @@ impl Waiting for Halt {
                 // V1. ORDERING: pairs with the fence of `hand_over`.
                 p.fence(p.ordering(Site::HaltWaiterFence, SeqCst));
                 if node.locked.load(Relaxed) != TURN {
-                    events::count(p, Event::WaitNodeCount);
+                    counting::count(p, Event::WaitNodeCount);
                     halt(p, me);
                 }
                 // Fails if the predecessor has handed over, or somebody has kicked ahead.
@@ -81,7 +82,7 @@ impl Waiting for Halt {
             if node.locked.load(p.ordering(Site::QueueTurn, Acquire)) == TURN {
                 return;
             }
-            events::count(p, Event::SpuriousWakeup);
+            counting::count(p, Event::SpuriousWakeup);
         }
     }
 
@@ -331,9 +332,9 @@ fn sleep<P: Platform>(
 /// The head is about to halt.
 fn count_halt<P: Platform>(p: &P, node: &Node<P::Word>, headship: &mut Headship) {
     remember(p, node, p.tuning().history_increment);
-    events::count(p, Event::WaitHeadCount);
+    counting::count(p, Event::WaitHeadCount);
     if headship.halted {
-        events::count(p, Event::PvWaitAgain);
+        counting::count(p, Event::PvWaitAgain);
     }
     headship.halted = true;
 }
@@ -386,7 +387,7 @@ fn watch<P: Platform>(p: &P, me: NodeId, prev: NodeId) -> bool {
         }
     }
     if early {
-        events::count(p, Event::WaitEarlyCount);
+        counting::count(p, Event::WaitEarlyCount);
     }
     remember(p, node, if early { 1 } else { tuning.history_increment });
     false

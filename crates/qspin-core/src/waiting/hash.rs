@@ -28,68 +28,15 @@
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use crate::events::{self, Event};
+use super::bucket::{ENTRIES, Entry};
+use crate::counting;
+use crate::events::Event;
 use crate::node::NodeId;
-use crate::platform::{AtomicAddress, AtomicWord, ConstWord, Platform};
+use crate::platform::{AtomicAddress, AtomicWord, Platform};
 use crate::site::Site;
-
-/// One lock whose head is halted.
-#[derive(Debug)]
-#[repr(C)]
-pub(crate) struct Entry<W, A> {
-    /// Address of the lock; 0 in a free entry.
-    lock: A,
-    /// Number of the waiter's node; above it, in a ticket lock, its ticket.
-    node: W,
-}
 
 /// An entry of the platform `P`.
 pub(crate) type EntryOf<P> = Entry<<P as Platform>::Word, <P as Platform>::Address>;
-
-/// A cache line of entries: most searches touch one.
-#[derive(Debug)]
-#[repr(C, align(64))]
-pub struct Bucket<W, A> {
-    entries: [Entry<W, A>; ENTRIES],
-}
-
-const ENTRIES: usize = 4;
-
-impl<W, A> Bucket<W, A> {
-    /// Entries in a bucket.
-    pub const ENTRIES: usize = ENTRIES;
-}
-
-impl<W: AtomicWord, A: AtomicAddress> Bucket<W, A> {
-    /// An empty bucket.
-    #[must_use]
-    pub fn new() -> Self {
-        Self { entries: core::array::from_fn(|_| Entry { lock: A::new(0), node: W::new(0) }) }
-    }
-
-    /// Forgets whoever is recorded here. For a platform on which all of them have vanished, as in
-    /// the child of a `fork`.
-    pub fn forget(&self) {
-        for entry in self.entries.iter().filter(|entry| entry.lock.load(Relaxed) != 0) {
-            entry.lock.store(0, Relaxed);
-        }
-    }
-}
-
-impl<W: AtomicWord, A: AtomicAddress> Default for Bucket<W, A> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl<W: ConstWord> Bucket<W, core::sync::atomic::AtomicUsize> {
-    /// An empty bucket: the template for a static table.
-    #[allow(clippy::declare_interior_mutable_const)]
-    pub const EMPTY: Self = Self {
-        entries: [const { Entry { lock: core::sync::atomic::AtomicUsize::new(0), node: W::ZERO } };
-            ENTRIES],
-    };
-}
 
 /// The first bucket for `lock`. Fibonacci hashing; the upper half of the product is the
 /// well-mixed one.
@@ -133,8 +80,8 @@ where
             // Published with the mark in the word (`HaltSleeper`, `TicketHaltAsleep`), or read by
             // this very CPU.
             entry.node.store(number, Relaxed);
-            events::count(p, Event::HashCount);
-            events::add(p, Event::HashHopsCount, hops);
+            counting::count(p, Event::HashCount);
+            counting::add(p, Event::HashHopsCount, hops);
             return Some(entry);
         }
     }

@@ -1,12 +1,12 @@
 //! How does a waiter wait?
 
+pub(crate) mod bucket;
 mod halt;
 pub(crate) mod hash;
-pub(crate) mod kick;
 mod spin;
 
+pub use bucket::Bucket;
 pub use halt::Halt;
-pub use hash::Bucket;
 pub use spin::Spin;
 
 use crate::admission::Admission;

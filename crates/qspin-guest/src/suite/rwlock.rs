@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 use qspin_core::lock::RawSharedLock;
-use qspin_core::rwlock::QueuedRwLock;
+use qspin_core::locks::queued_rw::QueuedRwLock;
 
 use super::{Outcome, Random, SHARED, Suite, count, counted, takes_part};
 use crate::hardware::apic::{self, Message};

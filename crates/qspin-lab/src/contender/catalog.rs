@@ -1,6 +1,7 @@
 //! The list of everything that can be measured, with what people ask about a lock.
 
-use qspin::tuning::{Part, Tunable};
+use qspin::tuning::Tunable;
+use qspin_core::locks::Id;
 
 use crate::bench::engine::{MutexEngine, RwEngine};
 
@@ -47,6 +48,8 @@ pub struct Lock {
     pub purpose: &'static str,
     /// How it is measured.
     pub engine: Engine,
+    /// Which of the register it is, if it is of this project.
+    pub ours: Option<Id>,
 }
 
 impl Lock {
@@ -68,31 +71,13 @@ impl Lock {
     /// Whether it reads the tunable.
     #[must_use]
     pub fn heeds(&self, tunable: &Tunable) -> bool {
-        let (name, part) = (tunable.name, tunable.part);
-        // Other admissions than that of the strict queue have no use for the pending waiter.
-        let halt = part == Part::Halt && !name.starts_with("pending");
-        match self.name {
-            // Its turns are those of the culled queue.
-            "mutex" => part == Part::Mutex || name.starts_with("rotate_"),
-            // So is its gate.
-            "default-rw" => {
-                matches!(part, Part::Mutex | Part::Rwlock) || name.starts_with("rotate_")
-            }
-            // The queue of the reader-writer lock is a native lock.
-            "native" | "queued-rw" => matches!(part, Part::Owner | Part::Pending),
-            "cna" => matches!(part, Part::Owner | Part::Pending | Part::Numa),
-            "paravirt-queued" => matches!(part, Part::Owner | Part::Pending | Part::Halt),
-            "paravirt-stealing" => halt || part == Part::Stealing,
-            // Culling leaves every kick to the release.
-            "paravirt" | "cna-paravirt" => {
-                let order = part == Part::Numa && self.numa_aware;
-                matches!(part, Part::Owner | Part::Culled) || halt && name != "defer" || order
-            }
-            "paravirt-ticket" => name == "queue_looks",
-            "simple" => part == Part::Simple || name == "heed_preempted",
-            "yield" => part == Part::Yield,
-            _ => false,
-        }
+        self.ours.is_some_and(|id| id.lock().reads.contains(&tunable.part))
+    }
+
+    /// Whether it is known by this name: those of the register have several, the others one.
+    #[must_use]
+    pub fn is_called(&self, name: &str) -> bool {
+        self.name == name || self.ours.is_some_and(|id| id.lock().is_called(name))
     }
 
     /// Whether it is a reader-writer lock.
@@ -107,7 +92,6 @@ pub const FLOOR: &str = "floor";
 /// The name of no lock at all.
 pub const EMPTY: &str = "empty";
 
-const FIFO: &str = "first come, first served";
 const UNFAIR: &str = "none";
 
 macro_rules! lock {
@@ -122,25 +106,49 @@ macro_rules! lock {
             numa_aware: false,
             purpose: $purpose,
             engine: $engine,
+            ours: None,
         }
     };
 }
 
+/// The locks of the register.
 macro_rules! ours {
-    ($name:literal, $module:ident, $fairness:expr, $waits:literal, $purpose:literal) => {
-        lock!(
-            Ours,
-            $name,
-            size_of::<qspin::$module::RawLock>(),
-            Engine::Mutex(
-                MutexEngine::of::<Raw<qspin::$module::RawLock>>()
-                    .counting::<Raw<qspin::$module::CountedRawLock>>()
+    (()
+        sleeping { $($sleeping:tt)* }
+        spinning { $($spinning:tt)* }
+        shared_sleeping { $($shared_sleeping:tt)* }
+        shared_spinning { $($shared_spinning:tt)* }
+    ) => {{
+        let mut locks = Vec::new();
+        ours!(locks, RawLock, CountedRawLock, Mutex(MutexEngine, Raw), $($sleeping)* $($spinning)*);
+        ours!(locks, RawRwLock, CountedRawRwLock, Rw(RwEngine, RawRw), $($shared_sleeping)* $($shared_spinning)*);
+        locks
+    }};
+    ($locks:ident, $raw:ident, $counted:ident, $kind:ident($engine:ident, $contender:ident),
+     $($id:ident: $module:ident = $lock:path, $about:expr;)*) => {
+        $($locks.push(of_the_register(
+            Id::$id,
+            Engine::$kind(
+                $engine::of::<$contender<qspin::$module::$raw>>()
+                    .counting::<$contender<qspin::$module::$counted>>(),
             ),
-            $fairness,
-            $waits,
-            $purpose
-        )
+        ));)*
     };
+}
+
+fn of_the_register(id: Id, engine: Engine) -> Lock {
+    let lock = id.lock();
+    Lock {
+        name: lock.name,
+        origin: Origin::Ours,
+        bytes: lock.bytes(),
+        fairness: lock.fairness,
+        waits: lock.waiting,
+        numa_aware: lock.near_first,
+        purpose: lock.purpose,
+        engine,
+        ours: Some(id),
+    }
 }
 
 macro_rules! peer {
@@ -175,138 +183,12 @@ macro_rules! peer_rw {
 /// Every lock of this build, ours first.
 #[must_use]
 pub fn locks() -> Vec<Lock> {
-    let mut locks = ours();
+    let mut locks = qspin_core::for_each_lock!(ours);
     locks.extend(peers());
     #[cfg(feature = "peers-c")]
     locks.extend(super::c_peers::locks());
     locks.extend(baselines());
     locks
-}
-
-fn ours() -> Vec<Lock> {
-    vec![
-        ours!(
-            "mutex",
-            mutex,
-            "nobody is forgotten; newcomers may pass",
-            "one looks and yields, the rest sleep",
-            "nobody knows the load: the default"
-        ),
-        ours!(
-            "native",
-            native,
-            FIFO,
-            "spins on its own cache line",
-            "every thread has a CPU; strict order, many threads"
-        ),
-        ours!(
-            "backoff",
-            backoff,
-            UNFAIR,
-            "pauses, ever longer",
-            "short sections; a virtual machine without a paravirtual lock"
-        ),
-        ours!("tas", tas, UNFAIR, "spins on the lock", "to compare: backoff with a cap of 1"),
-        ours!(
-            "yield",
-            yielding,
-            UNFAIR,
-            "spins, then yields its CPU",
-            "more threads than CPUs, without sleeping"
-        ),
-        ours!(
-            "ticket",
-            ticket,
-            FIFO,
-            "spins on the lock",
-            "few threads that each have a CPU; strict order"
-        ),
-        ours!(
-            "mcs",
-            mcs,
-            FIFO,
-            "spins on its own cache line",
-            "to compare: the queue without the four-byte word"
-        ),
-        ours!(
-            "simple",
-            simple,
-            UNFAIR,
-            "spins, yields to the holder",
-            "where the holder should be known"
-        ),
-        ours!(
-            "paravirt",
-            paravirt,
-            "by turns; newcomers may pass",
-            "one or two spin, the rest sleep",
-            "more threads than CPUs, or nobody knows how many"
-        ),
-        ours!(
-            "paravirt-stealing",
-            paravirt_stealing,
-            "queue, newcomers may pass",
-            "spins briefly, then sleeps in a queue",
-            "to compare: what Linux has today"
-        ),
-        ours!(
-            "paravirt-queued",
-            paravirt_queued,
-            FIFO,
-            "spins briefly, then sleeps in a queue",
-            "more threads than CPUs, in strict order"
-        ),
-        ours!(
-            "paravirt-ticket",
-            paravirt_ticket,
-            FIFO,
-            "spins briefly on the lock, then sleeps",
-            "to compare: the ticket lock, halting"
-        ),
-        near_first(ours!(
-            "cna",
-            cna,
-            "near waiters first, within bounds",
-            "spins on its own cache line",
-            "every thread has a CPU, on several NUMA nodes"
-        )),
-        near_first(ours!(
-            "cna-paravirt",
-            cna_paravirt,
-            "near first; newcomers may pass",
-            "one or two spin, the rest sleep",
-            "several NUMA nodes, and more threads than CPUs"
-        )),
-        lock!(
-            Ours,
-            "default-rw",
-            size_of::<qspin::rwlock::RawRwLock>(),
-            Engine::Rw(
-                RwEngine::of::<RawRw<qspin::rwlock::RawRwLock>>()
-                    .counting::<RawRw<qspin::rwlock::CountedRawRwLock>>()
-            ),
-            "nobody is forgotten; newcomers may pass",
-            "one looks and yields, the rest sleep",
-            "nobody knows the load: the default"
-        ),
-        lock!(
-            Ours,
-            "queued-rw",
-            size_of::<qspin::queued_rw::RawRwLock>(),
-            Engine::Rw(
-                RwEngine::of::<RawRw<qspin::queued_rw::RawRwLock>>()
-                    .counting::<RawRw<qspin::queued_rw::CountedRawRwLock>>()
-            ),
-            "readers and writers in one queue",
-            "spins",
-            "many readers, and writers that must not starve"
-        ),
-    ]
-}
-
-/// A lock that knows about NUMA nodes.
-fn near_first(lock: Lock) -> Lock {
-    Lock { numa_aware: true, ..lock }
 }
 
 fn peers() -> Vec<Lock> {
@@ -438,7 +320,7 @@ pub const PEERS_C: [&str; 6] = ["tbb_spin", "tbb_mutex", "absl", "nsync", "ck_fa
 
 #[cfg(test)]
 mod tests {
-    use qspin::tuning::Tuning;
+    use qspin::tuning::{Part, Tuning};
 
     use super::*;
 
@@ -450,7 +332,8 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), locks.len());
         for lock in &locks {
-            assert_eq!(lock.is_rw(), lock.name.ends_with("-rw"), "{}", lock.name);
+            let says_so = lock.name.ends_with("-rw") || lock.name == "rwlock";
+            assert_eq!(lock.is_rw(), says_so, "{}", lock.name);
         }
     }
 

@@ -33,7 +33,7 @@ impl Family {
             | "spin-rw" => Self::Spin,
             "yield" | "simple" | "tbb_spin" => Self::Yield,
             "paravirt" | "paravirt-stealing" | "paravirt-queued" | "paravirt-ticket"
-            | "cna-paravirt" | "mutex" | "default-rw" | "std" | "parking_lot" | "pthread"
+            | "cna-paravirt" | "mutex" | "rwlock" | "std" | "parking_lot" | "pthread"
             | "pthread_adaptive" | "usync" | "tbb_mutex" | "absl" | "nsync" | "std-rw"
             | "parking_lot-rw" | "pthread-rw" | "usync-rw" => Self::Sleep,
             _ => Self::Other,
@@ -85,7 +85,7 @@ pub fn is_own(lock: &str) -> bool {
             | "cna-paravirt"
             | "mutex"
             | "queued-rw"
-            | "default-rw"
+            | "rwlock"
     )
 }
 

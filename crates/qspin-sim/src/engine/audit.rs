@@ -74,7 +74,7 @@ pub(crate) fn planted(bug: Bug) -> bool {
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
-    use qspin_core::queued::NativeLock;
+    use qspin_core::locks::queued::NativeLock;
 
     use super::*;
     use crate::platform::SimWord;

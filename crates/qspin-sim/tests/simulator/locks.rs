@@ -2,8 +2,8 @@
 
 use crate::fixtures;
 
-use qspin_core::queued::{NativeLock, ParavirtLock};
-use qspin_core::ticket::TicketLock;
+use qspin_core::locks::queued::{NativeLock, ParavirtLock};
+use qspin_core::locks::ticket::TicketLock;
 use qspin_sim::platform::SimWord;
 use qspin_sim::workload::{Sections, Workload};
 use qspin_sim::{Lock, Pinning, Scenario, simulate, simulate_audited};

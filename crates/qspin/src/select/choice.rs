@@ -24,10 +24,10 @@ use core::fmt;
 use core::mem::ManuallyDrop;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use qspin_core::backoff::BackoffLock;
 use qspin_core::lock::{ConstLock, RawLock};
+use qspin_core::locks::backoff::BackoffLock;
+use qspin_core::locks::queued::{CnaLock, CnaParavirtLock, NativeLock, ParavirtLock};
 use qspin_core::platform::{AtomicWord, ConstWord, Platform};
-use qspin_core::queued::{CnaLock, CnaParavirtLock, NativeLock, ParavirtLock};
 use qspin_core::site::Site;
 use qspin_core::word::LOCKED;
 

@@ -7,9 +7,9 @@ use qspin::events::NoEvents;
 use qspin::platform::Threads;
 use qspin::platform::clock::{Clock, Monotonic};
 use qspin::platform::holder::Unhinted;
-use qspin_core::mutex::DefaultLock;
+use qspin_core::locks::mutex::DefaultLock;
+use qspin_core::locks::rwlock::DefaultRwLock;
 use qspin_core::raw::Raw;
-use qspin_core::rwlock_default::DefaultRwLock;
 use std::sync::atomic::AtomicU32;
 
 use super::counts_are_exact;

@@ -8,7 +8,7 @@ use lock_api::RawMutex as _;
 use qspin::events::NoEvents;
 use qspin::platform::Threads;
 use qspin::tuning::Tuning;
-use qspin_core::mutex::DefaultLock;
+use qspin_core::locks::mutex::DefaultLock;
 use qspin_core::node::{Node, NodeId};
 use qspin_core::platform::{Budget, CpuId, Platform, StaticPlatform, Until};
 use qspin_core::raw::Raw;

@@ -9,7 +9,7 @@ use qspin::events::NoEvents;
 use qspin::platform::Threads;
 use qspin::tuning::Tuning;
 use qspin_core::lock::{ConstLock as _, RawLock as _, RawTimedLock as _};
-use qspin_core::mutex::DefaultLock;
+use qspin_core::locks::mutex::DefaultLock;
 use qspin_core::node::{Node, NodeId};
 use qspin_core::platform::{Budget, CpuId, Platform, Until};
 use qspin_core::sleepers::{Patience, SleepBucket, SleepPlatform, Sleeper};

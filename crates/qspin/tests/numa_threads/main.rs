@@ -17,8 +17,8 @@ use std::process::Command;
 use std::sync::atomic::AtomicU32;
 
 use qspin::platform::topology;
+use qspin_core::locks::queued::{CnaLock, CnaParavirtLock};
 use qspin_core::platform::CpuId;
-use qspin_core::queued::{CnaLock, CnaParavirtLock};
 
 use stage::{Comes, Outcome, Play, play};
 

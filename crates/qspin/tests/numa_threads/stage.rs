@@ -18,9 +18,9 @@ use qspin::platform::holder::Unhinted;
 use qspin::platform::interrupt::Interrupt;
 use qspin::platform::{Threads, cpu, topology};
 use qspin_core::lock::RawLock;
+use qspin_core::locks::queued::CnaParavirtLock;
 use qspin_core::node::{HALTED, HASHED, NodeId};
 use qspin_core::platform::Platform;
-use qspin_core::queued::CnaParavirtLock;
 use qspin_core::word::{self, PENDING, SLEEPER};
 
 use super::Counts;

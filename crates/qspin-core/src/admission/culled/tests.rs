@@ -3,9 +3,10 @@ use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use super::*;
 use crate::events::NoEvents;
+use crate::node::{Node, NodeId};
 use crate::platform::CpuId;
 use crate::tuning::Tuning;
-use crate::waiting::Halt;
+use crate::waiting::{Halt, Waiting};
 use crate::word::SLOW;
 
 /// A CPU whose turns are over after two, and that then yields at every third release.
@@ -70,7 +71,7 @@ impl Cpu {
 
     /// Whether a newcomer that finds the lock free, beside `others`, has it; else it queues.
     fn acquires(&self, others: u32) -> bool {
-        Culled::newcomer::<_, Halt>(self, &AtomicU32::new(others), others)
+        Culled::newcomer(self, &AtomicU32::new(others), others, Halt::pending_budget)
     }
 
     fn releases(&self, seen: u32, kicked: bool) {

@@ -87,7 +87,7 @@ impl Grid {
     /// The lock that is judged.
     #[must_use]
     pub fn subject(self) -> &'static str {
-        if self == Self::Rwlock { "default-rw" } else { "mutex" }
+        if self == Self::Rwlock { "rwlock" } else { "mutex" }
     }
 
     /// What people would use instead.

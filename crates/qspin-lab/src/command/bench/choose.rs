@@ -91,7 +91,7 @@ pub(super) fn locks(args: &Args) -> Result<Vec<Lock>, Failure> {
                 .filter(|lock| in_default(lock, args.peers))
                 .copied()
                 .collect(),
-            _ => match fitting.iter().find(|lock| lock.name == name) {
+            _ => match fitting.iter().find(|lock| lock.is_called(name)) {
                 Some(lock) => vec![*lock],
                 None => return Err(unknown(args, name, &fitting)),
             },
@@ -138,7 +138,7 @@ fn unknown(args: &Args, name: &str, fitting: &[Lock]) -> Failure {
             )),
         };
     }
-    if catalog::locks().iter().any(|lock| lock.name == name) {
+    if catalog::locks().iter().any(|lock| lock.is_called(name)) {
         let other = if args.grid.is_some() { "take --grid rwlock" } else { "add --workload rw" };
         return Failure::usage(if args.of_rw() {
             format!("`{name}` is no reader-writer lock: choose from {names}")

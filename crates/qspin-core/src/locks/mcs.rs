@@ -38,7 +38,8 @@
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use crate::lock::{ConstLock, RawLock};
-use crate::node::{NodeId, TURN, with_node};
+use crate::nesting::with_node;
+use crate::node::{NodeId, TURN};
 use crate::platform::{AtomicWord, Budget, ConstWord, Platform, Until};
 use crate::site::Site;
 

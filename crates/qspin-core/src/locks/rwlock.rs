@@ -1,12 +1,12 @@
 //! The default reader-writer lock: readers share it, and who does not get in at once sleeps.
 //!
 //! # Problem
-//! The queued reader-writer lock ([`crate::rwlock`]) is fair, and collapses where threads outnumber CPUs:
+//! The queued reader-writer lock ([`crate::locks::queued_rw`]) is fair, and collapses where threads outnumber CPUs:
 //! its queue spins. Locks that let readers in whenever readers are inside starve writers.
 //!
 //! # Source
 //! The shape is that of Linux' `qrwlock`: a word with a count of readers, and a gate through which those
-//! go one at a time who do not get in at once. The gate is the default mutex ([`crate::mutex`]), which
+//! go one at a time who do not get in at once. The gate is the default mutex ([`crate::locks::mutex`]), which
 //! knows how to wait; so of all waiters one alone waits for the word, and it needs no queue.
 //!
 //! # States of the word
@@ -65,7 +65,7 @@ mod upgradable;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::lock::{ConstLock, RawSharedLock, RawTimedLock, RawTimedSharedLock};
-use crate::mutex::DefaultLock;
+use crate::locks::mutex::DefaultLock;
 use crate::platform::{AtomicWord, ConstWord};
 use crate::site::Site;
 use crate::sleepers::{self, Choice, NEVER, Patience, SleepPlatform};

@@ -38,8 +38,8 @@
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::lock::{ConstLock, RawLock, RawSharedLock};
+use crate::locks::queued::NativeLock;
 use crate::platform::{AtomicWord, Budget, ConstWord, Platform, Until};
-use crate::queued::NativeLock;
 use crate::site::Site;
 
 const WRITER: u32 = 0xff;

@@ -57,13 +57,14 @@ mod word;
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use crate::admission::Turns;
-use crate::events::{self, Event};
+use crate::counting;
+use crate::events::Event;
 use crate::lock::{ConstLock, RawLock, RawTimedLock};
 use crate::node::NodeId;
 use crate::platform::{AtomicWord, ConstWord};
 use crate::site::Site;
 use crate::sleepers::{self, Choice, End, NEVER, Patience, SleepPlatform, Taken};
+use crate::turns::Turns;
 
 use word::{
     HEIR, LOCKED, PLACE, are_enough, generation, locked_here, marks, marks_in, may_be_patient,
@@ -134,7 +135,7 @@ impl<W: AtomicWord> DefaultLock<W> {
     #[cold]
     #[inline(never)]
     fn acquire_notified_slow<P: SleepPlatform<Word = W>>(&self, p: &P) {
-        events::count(p, Event::MutexSlowpath);
+        counting::count(p, Event::MutexSlowpath);
         let mut wait = Wait::new(self, p, NEVER);
         wait.patience = Patience::of_notified(p);
         // Without a deadline it does not give up.
@@ -148,7 +149,7 @@ impl<W: AtomicWord> DefaultLock<W> {
         if seen & LOCKED == 0 && marks(p, seen) & HEIR == 0 && self.take(p, seen, false) {
             return true;
         }
-        events::count(p, Event::MutexSlowpath);
+        counting::count(p, Event::MutexSlowpath);
         Wait::new(self, p, deadline).acquire(seen)
     }
 
@@ -393,7 +394,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
         let is_due = self.marked && marks & HEIR == 0 && self.has_waited_too_long();
         // Others may have taken the mark of this one away (M2).
         let to = if is_due {
-            events::count(self.p, Event::MutexHeir);
+            counting::count(self.p, Event::MutexHeir);
             if marks == 0 { one_more(0, HEIR) } else { marks | HEIR }
         } else if marks == 0 || !self.marked && may_be_patient(marks) {
             one_more(marks, 0)

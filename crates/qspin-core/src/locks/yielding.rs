@@ -13,7 +13,7 @@
 //!
 //! # Limits
 //! Unfair. A yield gives the CPU to anybody, not to the holder; where nobody else can run it
-//! costs a system call and changes nothing. [`crate::simple`] knows the holder.
+//! costs a system call and changes nothing. [`crate::locks::simple`] knows the holder.
 
 use core::sync::atomic::Ordering::Relaxed;
 

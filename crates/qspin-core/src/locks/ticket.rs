@@ -38,7 +38,8 @@ use core::marker::PhantomData;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::lock::{ConstLock, RawLock};
-use crate::node::{NodeId, with_node};
+use crate::nesting::with_node;
+use crate::node::NodeId;
 use crate::platform::{AtomicWord, Budget, ConstWord, CpuId, Platform, Until};
 use crate::site::Site;
 use crate::waiting::Spin;

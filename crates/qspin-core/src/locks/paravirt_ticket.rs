@@ -1,4 +1,4 @@
-//! The paravirt ticket lock: the ticket lock of [`crate::ticket`], whose waiters halt.
+//! The paravirt ticket lock: the ticket lock of [`crate::locks::ticket`], whose waiters halt.
 //!
 //! # Problem
 //! A ticket lock has one next owner and no other. If that one is not running, everybody spins for
@@ -42,12 +42,13 @@
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use crate::events::{self, Event};
+use crate::counting;
+use crate::events::Event;
+use crate::kick::{halt, kick};
+use crate::locks::ticket::{ASLEEP, TicketLock, TicketWaiting, after, next, serving, turn_of};
 use crate::node::NodeId;
 use crate::platform::{AtomicWord, Budget, Platform, Until};
 use crate::site::Site;
-use crate::ticket::{ASLEEP, TicketLock, TicketWaiting, after, next, serving, turn_of};
-use crate::waiting::kick::{halt, kick};
 use crate::waiting::{Halt, hash};
 
 /// The ticket lock whose waiters halt.
@@ -71,7 +72,7 @@ impl TicketWaiting for Halt {
             let seen = word.fetch_or(ASLEEP, p.ordering(Site::TicketHaltAsleep, Release));
             let halts = !turn.met_by(seen);
             if halts {
-                events::count(p, Event::WaitNodeCount);
+                counting::count(p, Event::WaitNodeCount);
                 halt(p, me);
             }
             // K4.
@@ -80,7 +81,7 @@ impl TicketWaiting for Halt {
                 return;
             }
             if halts {
-                events::count(p, Event::SpuriousWakeup);
+                counting::count(p, Event::SpuriousWakeup);
             }
         }
     }

@@ -2,7 +2,8 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use crate::events::{self, Event, Events};
+use crate::counting;
+use crate::events::{Event, Events};
 use crate::node::NodeId;
 use crate::platform::{AtomicWord, Platform};
 
@@ -16,15 +17,15 @@ pub(crate) fn halt<P: Platform>(p: &P, me: NodeId) {
     p.halt(me);
     let kicked = time.load(Relaxed);
     if kicked != 0 {
-        events::count(p, Event::KickTimeCount);
+        counting::count(p, Event::KickTimeCount);
         let latency = (p.now_ns() as u32).wrapping_sub(kicked);
-        events::add(p, Event::WakeLatencies, latency.into());
+        counting::add(p, Event::WakeLatencies, latency.into());
     }
 }
 
 /// Kicks `node` and counts that, and the time that it takes.
 pub(crate) fn kick<P: Platform>(p: &P, node: NodeId, event: Event) {
-    events::count(p, event);
+    counting::count(p, event);
     let start = if P::Events::ENABLED { p.now_ns() } else { 0 };
     if start == 0 {
         return p.kick(node);
@@ -32,5 +33,5 @@ pub(crate) fn kick<P: Platform>(p: &P, node: NodeId, event: Event) {
     // The latencies are below 4 s; 0 would mean "not kicked".
     p.node(node).kick_time.store((start as u32).max(1), Relaxed);
     p.kick(node);
-    events::add(p, Event::KickLatencies, p.now_ns().saturating_sub(start));
+    counting::add(p, Event::KickLatencies, p.now_ns().saturating_sub(start));
 }
