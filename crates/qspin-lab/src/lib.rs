@@ -12,7 +12,6 @@ pub mod output;
 pub mod quantity;
 pub mod report;
 pub mod row;
-pub mod shard;
 pub mod this_machine;
 pub mod tune;
 pub mod verdict;

@@ -6,10 +6,9 @@
 
 use std::collections::BTreeMap;
 
+use qspin_reproduce::shard::Shard;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-use crate::shard::Shard;
 
 /// The version of the row format that this program writes.
 pub const SCHEMA: u32 = 1;

@@ -15,8 +15,7 @@
 //! * [`workload`]: what the CPUs do.
 //! * [`plan`]: what a scenario file asks for, [`change`]: what it varies; [`catalog`]: machines by name;
 //! * [`batch`]: many at once;
-//! * [`timeline`]: what everybody did when;
-//! * [`published`]: the documents' tables, to judge it by; [`reproduce`]: how it does.
+//! * [`timeline`]: what everybody did when.
 
 pub mod batch;
 pub mod catalog;
@@ -28,8 +27,6 @@ pub mod machine;
 pub mod outcome;
 pub mod plan;
 pub mod platform;
-pub mod published;
-pub mod reproduce;
 pub mod scenario;
 mod simulate;
 pub mod timeline;

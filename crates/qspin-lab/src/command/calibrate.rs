@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 use indicatif::{ProgressBar, ProgressStyle};
-use qspin_sim::reproduce::{Constants, STUDIES, Study, calibrate};
+use qspin_reproduce::{Constants, STUDIES, Study, calibrate};
 
 use crate::bench::interrupt::Interrupt;
 use crate::failure::Failure;
@@ -91,16 +91,8 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         }
     }
     let text = constants.to_toml().map_err(|why| anyhow!(why))?;
-    write(out, &text)?;
+    super::write(out, &text)?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn write(out: Option<Output>, text: &str) -> Result<(), Failure> {
-    let Some(out) = out else { return super::say(text) };
-    let path = out.path().to_owned();
-    out.finish(text)?;
-    super::tell(&format!("wrote {}", path.display()));
-    Ok(())
 }
 
 /// Measures this machine, and describes it.
@@ -110,6 +102,6 @@ fn measure(out: Option<Output>) -> Result<ExitCode, Failure> {
         super::tell(pair);
     }
     let text = toml::to_string(&measured.machine).map_err(|why| anyhow!(why))?;
-    write(out, &text)?;
+    super::write(out, &text)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -23,6 +23,7 @@ use anyhow::Context;
 use clap::Subcommand;
 
 use crate::failure::Failure;
+use crate::output::Output;
 
 /// What `qspin` can be asked to do.
 #[derive(Debug, Subcommand)]
@@ -80,6 +81,15 @@ fn say(text: &str) -> Result<(), Failure> {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         other => Ok(other.context("cannot write to standard output")?),
     }
+}
+
+/// Writes `text` into `out`, and says so; prints it where there is no such file.
+fn write(out: Option<Output>, text: &str) -> Result<(), Failure> {
+    let Some(out) = out else { return say(text) };
+    let path = out.path().to_owned();
+    out.finish(text)?;
+    tell(&format!("wrote {}", path.display()));
+    Ok(())
 }
 
 /// Says `line` to the user. Where nobody can be told, work goes on.

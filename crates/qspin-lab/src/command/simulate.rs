@@ -7,8 +7,9 @@ mod table;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::anyhow;
+use anyhow::{Context, anyhow};
 use indicatif::{ProgressBar, ProgressStyle};
+use qspin_reproduce::shard::{Part, Shard};
 use qspin_sim::batch::{self, Job};
 use qspin_sim::plan::Cell;
 use qspin_sim::{Failure as Failed, Lock, Outcome, Plan, Scenario, simulate_traced};
@@ -19,7 +20,6 @@ use crate::machine as host;
 use crate::output::Output;
 use crate::quantity::parse_seed;
 use crate::row::{self, Machine, Row};
-use crate::shard::{Part, Shard};
 
 pub(in crate::command) use choice::machine;
 
@@ -125,7 +125,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         let named = cells.iter().map(|it| {
             (format!("{:?} {:?}", it.variant, it.load), std::slice::from_ref(&it.scenario))
         });
-        machine.shard = Some(Shard::new(part, named, args.seeds)?);
+        machine.shard = Some(Shard::new(part, named, args.seeds).context("a scenario is no JSON")?);
         cells = part.of(cells);
     }
     let interrupt = Interrupt::on_signals()?;

@@ -1,7 +1,7 @@
 //! Reproduced tables as a page.
 
 use maud::{DOCTYPE, Markup, html};
-use qspin_sim::reproduce::{Cell, Constants, Summary, Verdict};
+use qspin_reproduce::{Cell, Constants, Summary, Verdict};
 
 use super::show::{error_of, published_of};
 use super::{fitted, percent};

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use anyhow::anyhow;
 use comfy_table::CellAlignment;
-use qspin_sim::published;
-use qspin_sim::reproduce::{
+use qspin_reproduce::published;
+use qspin_reproduce::{
     Cell, Constants, Role, Summary, TABLES, Verdict, cells as planned, study_of,
 };
 

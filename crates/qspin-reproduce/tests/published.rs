@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use qspin_sim::published::{self, Ratio, Row, Table};
+use qspin_reproduce::published::{self, Ratio, Row, Table};
 
 fn directory() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/published"))

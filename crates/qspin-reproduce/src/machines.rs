@@ -2,13 +2,13 @@
 
 use super::studies::start;
 use super::{CellPlan, Constants, Role, Value, throughput};
-use crate::catalog::Named;
-use crate::hypervisor::{Hypervisor, Pinning};
-use crate::machine::Machine;
-use crate::outcome::Outcome;
 use crate::published::Table;
-use crate::scenario::{Lock, Placement, Scenario};
-use crate::workload::{
+use qspin_sim::catalog::Named;
+use qspin_sim::hypervisor::{Hypervisor, Pinning};
+use qspin_sim::machine::Machine;
+use qspin_sim::outcome::Outcome;
+use qspin_sim::scenario::{Lock, Placement, Scenario};
+use qspin_sim::workload::{
     FutexMutex, KernelLockBench, Locktorture, LongDelays, Step, SystemCalls, Workload,
 };
 

@@ -1,10 +1,8 @@
 //! The rules of the reproduction: what is fitted is not predicted, and the same seed finds the same.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
-use qspin_sim::reproduce::{Constants, Role, STUDIES, TABLES, calibrate, cells, study_of};
-use qspin_sim::{Plan, published};
+use qspin_reproduce::{Constants, Role, STUDIES, TABLES, calibrate, cells, published, study_of};
 
 fn constants() -> Constants {
     Constants::frozen().unwrap_or_else(|wrong| panic!("{wrong}"))
@@ -78,22 +76,4 @@ fn a_search_that_is_stopped_ends() {
     };
     calibrate(study, &constants(), 50, 1, &stop).unwrap();
     assert_eq!(seen.into_inner(), 2);
-}
-
-#[test]
-fn every_scenario_of_the_project_is_possible() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
-    let mut files = 0;
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            // The experiments: the laboratory's tests know what they are.
-            continue;
-        }
-        let text = std::fs::read_to_string(&path).unwrap();
-        let plan = Plan::from_toml(&text).unwrap_or_else(|why| panic!("{}: {why}", path.display()));
-        assert!(!plan.about.is_empty(), "{} says what it is", path.display());
-        files += 1;
-    }
-    assert!(files >= 9, "{files}");
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 /// The file that comes with the program.
-const FROZEN: &str = include_str!("../../../../data/calibrated/constants.toml");
+const FROZEN: &str = include_str!("../../../data/calibrated/constants.toml");
 
 /// Constants of one study.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]

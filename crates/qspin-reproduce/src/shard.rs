@@ -8,11 +8,8 @@
 
 use std::fmt::{Display, Write};
 
-use anyhow::Context;
 use qspin_sim::Scenario;
 use serde::{Deserialize, Serialize};
-
-use crate::failure::Failure;
 
 /// Parts at most.
 pub const MOST: u32 = 100_000;
@@ -80,12 +77,12 @@ impl Shard {
         part: Part,
         cells: impl IntoIterator<Item = (impl Display, &'a [Scenario])>,
         seeds: u32,
-    ) -> Result<Self, Failure> {
+    ) -> serde_json::Result<Self> {
         let (mut text, mut count) = (format!("{seeds} runs of"), 0);
         for (name, scenarios) in cells {
             let _ = write!(text, "\n{name}");
             for scenario in scenarios {
-                let scenario = serde_json::to_string(scenario).context("a scenario is no JSON")?;
+                let scenario = serde_json::to_string(scenario)?;
                 let _ = write!(text, " {scenario}");
             }
             count += 1;

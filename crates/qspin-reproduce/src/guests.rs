@@ -5,13 +5,13 @@ use qspin_core::tuning::kick_ahead_level;
 use super::machines::scenario;
 use super::studies::start;
 use super::{CellPlan, Constants, Role, Value, seconds};
-use crate::catalog::Named;
-use crate::hypervisor::{Hypervisor, Pinning};
-use crate::machine::Machine;
-use crate::outcome::Outcome;
 use crate::published::Table;
-use crate::scenario::{Lock, Placement, Scenario};
-use crate::workload::{KernelBuild, Sections, Step, SystemCalls, Workload};
+use qspin_sim::catalog::Named;
+use qspin_sim::hypervisor::{Hypervisor, Pinning};
+use qspin_sim::machine::Machine;
+use qspin_sim::outcome::Outcome;
+use qspin_sim::scenario::{Lock, Placement, Scenario};
+use qspin_sim::workload::{KernelBuild, Sections, Step, SystemCalls, Workload};
 
 /// A kernel build, as a study has found it, whose CPUs sleep for that long at a time.
 fn build(constants: &Constants, study: &str, pieces: u64, idle_ns: f64) -> Workload {

@@ -12,12 +12,18 @@ mod constants;
 mod guests;
 mod judge;
 mod machines;
+pub mod merge;
+pub mod parts;
+pub mod published;
+pub mod run;
+pub mod shard;
 mod studies;
 
-use crate::failure::Failure;
-use crate::outcome::Outcome;
+use qspin_sim::failure::Failure;
+use qspin_sim::outcome::Outcome;
+use qspin_sim::scenario::Scenario;
+
 use crate::published::Table;
-use crate::scenario::Scenario;
 
 pub use calibrate::{Progress, calibrate};
 pub use constants::{Calibrated, Constants};

@@ -6,13 +6,13 @@
 
 use super::machines::scenario;
 use super::{CellPlan, Claim, Constants, Role, Value};
-use crate::catalog::Named;
-use crate::hypervisor::{Hypervisor, Pinning};
-use crate::machine::Machine;
-use crate::outcome::Outcome;
 use crate::published::Table;
-use crate::scenario::{Lock, Placement, Scenario};
-use crate::workload::{Step, SystemCalls, Workload};
+use qspin_sim::catalog::Named;
+use qspin_sim::hypervisor::{Hypervisor, Pinning};
+use qspin_sim::machine::Machine;
+use qspin_sim::outcome::Outcome;
+use qspin_sim::scenario::{Lock, Placement, Scenario};
+use qspin_sim::workload::{Step, SystemCalls, Workload};
 
 /// Within so much of 1 there is no difference: what the documents' own runs vary by.
 const ALIKE: f64 = 0.03;

@@ -10,9 +10,9 @@
 use std::collections::BTreeMap;
 
 use super::{Calibrated, CellPlan, Constants, Role, Study, cells, value_of};
-use crate::batch::{self, Job};
-use crate::engine::Random;
 use crate::published;
+use qspin_sim::batch::{self, Job};
+use qspin_sim::engine::Random;
 
 /// After an evaluation: how many there were, and the best error so far.
 pub type Progress<'a> = &'a (dyn Fn(u32, f64) -> bool + Sync);
