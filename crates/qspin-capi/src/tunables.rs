@@ -12,7 +12,7 @@ use qspin::tuning::{self, Tunable, Tuning};
 use crate::edge::guarded;
 use crate::text::{padded, passed, returned};
 
-const TUNABLES: usize = Tuning::ALL.len();
+const TUNABLES: usize = Tuning::SUPPORTED.len();
 const LONGEST_NAME: usize = 32;
 const LONGEST_ABOUT: usize = 320;
 const MOST_VALUE_NAMES: usize = 4;
@@ -21,7 +21,7 @@ static NAMES: [[u8; LONGEST_NAME]; TUNABLES] = {
     let mut names = [[0; LONGEST_NAME]; TUNABLES];
     let mut at = 0;
     while at < TUNABLES {
-        names[at] = padded(Tuning::ALL[at].name);
+        names[at] = padded(Tuning::SUPPORTED[at].name);
         at += 1;
     }
     names
@@ -31,7 +31,7 @@ static ABOUTS: [[u8; LONGEST_ABOUT]; TUNABLES] = {
     let mut abouts = [[0; LONGEST_ABOUT]; TUNABLES];
     let mut at = 0;
     while at < TUNABLES {
-        abouts[at] = padded(Tuning::ALL[at].about.trim_ascii());
+        abouts[at] = padded(Tuning::SUPPORTED[at].about.trim_ascii());
         at += 1;
     }
     abouts
@@ -42,8 +42,8 @@ static VALUE_NAMES: [[[u8; LONGEST_NAME]; MOST_VALUE_NAMES]; TUNABLES] = {
     let mut at = 0;
     while at < TUNABLES {
         let mut value = 0;
-        while value < Tuning::ALL[at].names.len() {
-            names[at][value] = padded(Tuning::ALL[at].names[value]);
+        while value < Tuning::SUPPORTED[at].names.len() {
+            names[at][value] = padded(Tuning::SUPPORTED[at].names[value]);
             value += 1;
         }
         at += 1;
@@ -65,7 +65,7 @@ unsafe fn find(name: *const c_char) -> Result<usize, c_int> {
     }
     // SAFETY: X4.
     let name = unsafe { passed(name) };
-    Tuning::ALL.iter().position(|tunable| name == Some(tunable.name)).ok_or(libc::ENOENT)
+    Tuning::SUPPORTED.iter().position(|tunable| name == Some(tunable.name)).ok_or(libc::ENOENT)
 }
 
 /// Puts in force what `change` makes of the tunables in force.
@@ -157,7 +157,7 @@ pub unsafe extern "C" fn qspin_tunables_range(
 ) -> c_int {
     // SAFETY: the caller's.
     let tunable: &Tunable = match unsafe { find(name) } {
-        Ok(at) => &Tuning::ALL[at],
+        Ok(at) => &Tuning::SUPPORTED[at],
         Err(error) => return error,
     };
     let standard_value = (tunable.get)(&Tuning::DEFAULT);
@@ -186,7 +186,7 @@ pub unsafe extern "C" fn qspin_tunables_get(name: *const c_char, value: *mut u32
     // SAFETY: the caller's.
     match unsafe { find(name) } {
         // SAFETY: the caller's.
-        Ok(at) => unsafe { value.write((Tuning::ALL[at].get)(tuning::get())) },
+        Ok(at) => unsafe { value.write((Tuning::SUPPORTED[at].get)(tuning::get())) },
         Err(error) => return error,
     }
     0
@@ -208,7 +208,7 @@ pub unsafe extern "C" fn qspin_tunables_get(name: *const c_char, value: *mut u32
 pub unsafe extern "C" fn qspin_tunables_set(name: *const c_char, value: u32) -> c_int {
     // SAFETY: the caller's.
     let tunable: &Tunable = match unsafe { find(name) } {
-        Ok(at) => &Tuning::ALL[at],
+        Ok(at) => &Tuning::SUPPORTED[at],
         Err(error) => return error,
     };
     if !(tunable.least..=tunable.most).contains(&value) {

@@ -13,6 +13,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use crate::atomic::AtomicWord;
 use crate::node::{Node, NodeId};
 use crate::platform::Platform;
+use crate::tuning::RATIONED_ROTATE_US;
 
 /// The turns that this CPU has had past others that wait, since it last waited itself: locks
 /// stolen past a queue, and releases past a sleeping head.
@@ -43,8 +44,7 @@ impl<'a, P: Platform> Turns<'a, P> {
 
     /// How long they may last.
     fn length_us(&self) -> u32 {
-        let tuning = self.p.tuning();
-        if self.p.is_rationed() { tuning.rationed_rotate_us } else { tuning.rotate_us }
+        if self.p.is_rationed() { RATIONED_ROTATE_US } else { self.p.tuning().rotate_us }
     }
 
     #[inline]

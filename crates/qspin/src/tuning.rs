@@ -7,8 +7,7 @@ use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
 pub use qspin_core::tuning::{
-    Adaptive, Defer, KICK_AHEAD_MOST, Part, Setting, Tunable, Tuning, kick_ahead_level,
-    kick_ahead_level_by_4,
+    Adaptive, Defer, Group, KICK_AHEAD_MOST, Part, Setting, Tunable, Tuning, kick_ahead_level,
 };
 
 static IN_FORCE: AtomicPtr<Tuning> =
