@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Calibrated, CellPlan, Constants, Role, Study, cells, value_of};
+use super::{Calibrated, CellPlan, Constants, Role, Study, cells};
 use crate::published;
 use qspin_sim::batch::{self, Job};
 use qspin_sim::engine::Random;
@@ -30,7 +30,7 @@ pub fn calibrate(
     progress: Progress<'_>,
 ) -> Result<Option<Calibrated>, String> {
     let mut random = Random::new(seed);
-    let knobs = study.knobs;
+    let knobs = &study.knobs;
     let mut best: Option<(f64, Vec<f64>, Calibrated)> = None;
     // Without a constant there is only the scale to find.
     let evaluations = if knobs.is_empty() { 1 } else { evaluations.max(1) };
@@ -48,7 +48,7 @@ pub fn calibrate(
         let values: BTreeMap<String, f64> = knobs
             .iter()
             .zip(&point)
-            .map(|(knob, &at)| (knob.name.to_owned(), rounded(knob.at(at))))
+            .map(|(knob, &at)| (knob.name.clone(), rounded(knob.at(at))))
             .collect();
         let mut found = Calibrated { values, seed, scale: 1.0, ..Calibrated::default() };
         let error = evaluate(study, constants, &mut found)?;
@@ -77,9 +77,9 @@ fn rounded(value: f64) -> f64 {
 /// The error of these constants; fills in what follows from them.
 fn evaluate(study: &Study, constants: &Constants, found: &mut Calibrated) -> Result<f64, String> {
     let mut with = constants.clone();
-    with.0.insert(study.name.to_owned(), found.clone());
+    with.0.insert(study.name.clone(), found.clone());
     let mut plans: Vec<(CellPlan, f64, String)> = Vec::new();
-    for name in study.tables {
+    for name in &study.tables {
         let table = published::table(name).map_err(|error| error.to_string())?;
         for plan in cells(&table, &with)?.into_iter().filter(|it| it.role == Role::Calibrated) {
             let row = &table.rows[plan.row];
@@ -97,7 +97,7 @@ fn evaluate(study: &Study, constants: &Constants, found: &mut Calibrated) -> Res
     let mut logs = Vec::new();
     for (plan, figure, cell) in &plans {
         let of_cell = results.by_ref().take(plan.scenarios.len()).flatten().collect();
-        let value = value_of(plan, of_cell).map_err(|failure| format!("{cell}: {failure}"))?;
+        let value = plan.value(of_cell).map_err(|failure| format!("{cell}: {failure}"))?;
         let log = value.filter(|value| *value > 0.0).map_or(5.0, |value| (value / figure).ln());
         logs.push((log, plan.scaled));
     }

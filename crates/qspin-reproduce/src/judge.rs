@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-use super::{CellPlan, Role};
+use super::{CellPlan, Claim, Role};
 use crate::published::{Ratio, Table};
 
 /// A published figure beside the simulated one.
@@ -113,13 +113,15 @@ pub fn judge(table: &Table, plans: &[CellPlan], simulated: &[Option<f64>]) -> Ve
                 values.push((as_ratio(figure), as_ratio(here), fitted(row, column)));
             }
             let role = if fitted(row, column) { Role::Calibrated } else { Role::Predicted };
-            let agrees = claim.zip(here).map(|(claim, here)| (claim.holds)(here));
+            let agrees = claim
+                .zip(here)
+                .map(|(Claim { holds: [least, most], .. }, here)| (least..=most).contains(&&here));
             claims.0 += usize::from(agrees.is_some());
             claims.1 += usize::from(agrees == Some(true));
-            let name = claim.map_or(&table.columns[column], |claim| &claim.column);
+            let stated = claim.and_then(|claim| claim.column.as_ref());
             cells.push(Cell {
                 row: table.row_name(published),
-                column: name.clone(),
+                column: stated.unwrap_or(&table.columns[column]).clone(),
                 published: figure,
                 claim: claim.map(|claim| claim.words.clone()),
                 simulated: here,

@@ -1,5 +1,11 @@
 //! The published tables, simulated: what is fitted to which rows, what is predicted, and how far off.
 //!
+//! * [`published`]: the documents' tables;
+//! * [`studies`]: what is fitted, and what is simulated for each of their cells: the files of `studies/`;
+//! * [`Constants`]: what was fitted; [`calibrate`]: the search for it;
+//! * [`run`]: plans, simulates and judges; [`judge`]: how far off a table is; [`show`]: for people;
+//! * [`shard`], [`parts`], [`merge`]: parts of a sweep or of the tables, and how they become one again.
+//!
 //! # Rules
 //! * A cell is *calibrated* or *predicted*, never both: a constant is fitted to calibrated cells only,
 //!   and `tests/reproduce.rs` checks that the search never sees another.
@@ -7,28 +13,23 @@
 //! * Every table stands beside the *null model*: no difference anywhere, each ratio is 1.
 
 mod calibrate;
-mod claims;
 mod constants;
-mod guests;
 mod judge;
-mod machines;
 pub mod merge;
 pub mod parts;
 pub mod published;
 pub mod run;
 pub mod shard;
+pub mod show;
 mod studies;
 
-use qspin_sim::failure::Failure;
-use qspin_sim::outcome::Outcome;
-use qspin_sim::scenario::Scenario;
-
-use crate::published::Table;
+use qspin_sim::{Failure, Outcome, Scenario};
+use serde::Deserialize;
 
 pub use calibrate::{Progress, calibrate};
 pub use constants::{Calibrated, Constants};
 pub use judge::{Cell, Summary, Verdict, judge};
-pub use studies::{Knob, STUDIES, Study, study_of};
+pub use studies::{Knob, Study, cells, studies, study_of};
 
 /// What a cell is to the calibration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,26 +51,57 @@ impl Role {
     }
 }
 
-/// How the figure of a cell follows from its simulations; `None` where it does not.
-pub type Value = Box<dyn Fn(&[Outcome]) -> Option<f64> + Send + Sync>;
+/// How the figure of a cell follows from its simulations.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Value {
+    /// So many times the throughput.
+    Throughput(f64),
+    /// How long it takes, in seconds.
+    Seconds,
+    /// A figure of the first of two simulations over that of the second.
+    Ratio(Compared),
+    /// By how much the throughput of the first of two is more than that of the second, in percent.
+    Gain,
+    /// Sections of the busiest CPU over those of the least busy.
+    Unfairness,
+    /// What a kick takes, in microseconds.
+    Kick,
+    /// From a kick to the return of the halt, in microseconds.
+    WakeUp,
+    /// One of the locks' counts.
+    Count(String),
+}
+
+/// What is compared of two simulations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Compared {
+    /// Operations.
+    Throughput,
+    /// The longest wait.
+    LongestWait,
+}
 
 /// What a document states without a number.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Claim {
     /// What is stated of it, where that is not the column of a number.
-    pub column: String,
+    pub column: Option<String>,
     /// In words.
     pub words: String,
     /// What that is as a number, where it is one: no difference is a ratio of 1.
     pub figure: Option<f64>,
-    /// Whether it is true of the simulated figure.
-    pub holds: fn(f64) -> bool,
+    /// The least and the most that a simulated figure may be for it to be true.
+    pub holds: [f64; 2],
 }
 
 /// One cell of a table, to be simulated.
 pub struct CellPlan {
     /// Row and column of the table.
     pub row: usize,
-    /// Index into [`Table::columns`].
+    /// Index into [`published::Table::columns`].
     pub column: usize,
     /// What it is to the calibration.
     pub role: Role,
@@ -83,72 +115,41 @@ pub struct CellPlan {
     pub claim: Option<Claim>,
 }
 
-/// The tables that can be reproduced, in the order of the documents; then their nulls, which state that
-/// there is no difference, or hardly one.
-pub const TABLES: [&str; 23] = [
-    "000-haswell",
-    "000-westmere",
-    "000-pending",
-    "000-statistics",
-    "000-latencies",
-    "001-A",
-    "001-B",
-    "001-C",
-    "002-locktorture",
-    "002-open1",
-    "002-lock2",
-    "002-leveldb",
-    "002-fsmark-nosync",
-    "002-fsmark-fsync",
-    "002-aim7",
-    "003-1",
-    "003-32",
-    "003-128",
-    "004-openclose",
-    "004-dbench",
-    "002-tpcc",
-    "003-gcc",
-    "004-single",
-];
+/// What states that there is no difference, or hardly one.
+const NULLS: [&str; 3] = ["002-tpcc", "003-gcc", "004-single"];
 
-/// The cells of a table that are simulated.
-///
-/// # Errors
-/// A table that is not known; constants that make a scenario impossible.
-pub fn cells(table: &Table, constants: &Constants) -> Result<Vec<CellPlan>, String> {
-    match table.name.as_str() {
-        "002-tpcc" | "003-gcc" | "004-single" => return claims::of_one_cell(table, constants),
-        "004-dbench" => return claims::dbench(table, constants),
-        _ => {}
+/// The tables that can be reproduced, in the order of the documents; then their nulls.
+pub fn tables() -> impl Iterator<Item = &'static str> {
+    let known = published::names().filter(|name| study_of(name).is_some());
+    known.filter(|name| !NULLS.contains(name)).chain(NULLS)
+}
+
+impl CellPlan {
+    /// The figure of the cell from its simulations; `None` where they have none.
+    ///
+    /// # Errors
+    /// How a lock failed.
+    pub fn value(&self, runs: Vec<Result<Outcome, Failure>>) -> Result<Option<f64>, Failure> {
+        Ok(self.figure(&runs.into_iter().collect::<Result<Vec<_>, _>>()?))
     }
-    match table.name.split_once('-').map(|(document, _)| document) {
-        Some("000") => guests::document_000(table, constants),
-        Some("001") => guests::document_001(table, constants),
-        Some("002") => machines::document_002(table, constants),
-        Some("003") => machines::document_003(table, constants),
-        Some("004") => machines::document_004(table, constants),
-        _ => Err(format!("{} is no table that can be reproduced", table.name)),
+
+    fn figure(&self, runs: &[Outcome]) -> Option<f64> {
+        let first = runs.first()?;
+        let ratio = |of: fn(&Outcome) -> f64| Some(of(first) / of(runs.get(1)?));
+        match &self.value {
+            Value::Throughput(times) => Some(first.throughput * times),
+            Value::Seconds => Some(first.elapsed_ns / 1e9),
+            Value::Ratio(Compared::Throughput) => ratio(|run| run.throughput),
+            Value::Ratio(Compared::LongestWait) => ratio(|run| run.longest_wait_ns),
+            Value::Gain => Some(100.0 * (ratio(|run| run.throughput)? - 1.0)),
+            Value::Unfairness => first.max_min,
+            Value::Kick => {
+                Some(self.scenarios[0].hypervisor.as_ref().map_or(0.0, |it| it.kick) / 1e3)
+            }
+            Value::WakeUp => Some(first.mean_wake_ns? / 1e3),
+            Value::Count(name) => {
+                Some(first.events.get(name.as_str()).copied().unwrap_or(0) as f64)
+            }
+        }
     }
-}
-
-/// Throughput of the first simulation.
-fn throughput(times: f64) -> Value {
-    Box::new(move |outcomes| Some(outcomes.first()?.throughput * times))
-}
-
-/// Time that the first simulation takes, in seconds.
-fn seconds() -> Value {
-    Box::new(|outcomes| Some(outcomes.first()?.elapsed_ns / 1e9))
-}
-
-/// A job's result for the value of a cell.
-///
-/// # Errors
-/// How its lock failed.
-pub fn value_of(
-    plan: &CellPlan,
-    results: Vec<Result<Outcome, Failure>>,
-) -> Result<Option<f64>, Failure> {
-    let outcomes = results.into_iter().collect::<Result<Vec<_>, _>>()?;
-    Ok((plan.value)(&outcomes))
 }

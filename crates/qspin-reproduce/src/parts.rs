@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::run::{Figure, OfTable, Planned, Report, SCHEMA, cells_of, planned, verdicts};
 use crate::shard::{Part, Shard};
-use crate::{Constants, TABLES};
+use crate::{Constants, study_of};
 
 /// What the rows of a part are called.
 const KIND: &str = "reproduce";
@@ -111,7 +111,7 @@ pub(crate) fn whole(head: &Head, of_parts: &Shard, lines: &[String]) -> Result<S
             .to_owned()
     };
     let names: Vec<&str> = head.tables.iter().map(String::as_str).collect();
-    if names.iter().any(|name| !TABLES.contains(name)) {
+    if names.iter().any(|name| study_of(name).is_none()) {
         return Err(other());
     }
     let tables = planned(&names, &head.constants)?;

@@ -5,7 +5,7 @@ use serde::Serialize;
 use qspin_sim::batch::{self, Job};
 
 use crate::published::{self, Table};
-use crate::{CellPlan, Constants, Verdict, cells, judge, study_of, value_of};
+use crate::{CellPlan, Constants, Verdict, cells, judge, study_of};
 
 /// The version of the JSON that is written here.
 pub(crate) const SCHEMA: u32 = 1;
@@ -28,7 +28,7 @@ pub fn planned(names: &[&str], constants: &Constants) -> Result<Vec<Planned>, St
     let plan = |name: &&str| {
         let table = published::table(name).map_err(|error| error.to_string())?;
         let cells = cells(&table, constants).map_err(|why| format!("{name}: {why}"))?;
-        let scale = study_of(name).map_or(1.0, |study| constants.scale(study.name));
+        let scale = study_of(name).map_or(1.0, |study| constants.scale(&study.name));
         Ok(Planned { table, cells, scale })
     };
     names.iter().map(plan).collect()
@@ -63,13 +63,12 @@ pub fn simulate(
     let (mut results, mut failed) = (results.into_iter(), Vec::new());
     let mut figure = |&(Planned { table, scale, .. }, cell): &OfTable<'_>| {
         let runs: Vec<_> = results.by_ref().take(cell.scenarios.len()).collect();
-        let value =
-            value_of(cell, runs.into_iter().collect::<Option<_>>()?).unwrap_or_else(|why| {
-                let (row, why) = (table.row_name(&table.rows[cell.row]), why.to_string());
-                let why = why.lines().next().unwrap_or_default();
-                failed.push(format!("SIMULATED {}, {row}: {why}", table.name));
-                None
-            });
+        let value = cell.value(runs.into_iter().collect::<Option<_>>()?).unwrap_or_else(|why| {
+            let (row, why) = (table.row_name(&table.rows[cell.row]), why.to_string());
+            let why = why.lines().next().unwrap_or_default();
+            failed.push(format!("SIMULATED {}, {row}: {why}", table.name));
+            None
+        });
         let value = value.map(|value| if cell.scaled { value * scale } else { value });
         // A part could not say it.
         Some(Figure(value.filter(|value| value.is_finite())))

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use qspin_reproduce::{Constants, Role, STUDIES, TABLES, calibrate, cells, published, study_of};
+use qspin_reproduce::{Constants, Role, calibrate, cells, published, studies, study_of, tables};
+use qspin_sim::Machine;
+use qspin_sim::catalog::Named;
 
 fn constants() -> Constants {
     Constants::frozen().unwrap_or_else(|wrong| panic!("{wrong}"))
@@ -10,7 +12,8 @@ fn constants() -> Constants {
 
 #[test]
 fn every_table_has_a_study_and_cells_that_are_possible() {
-    for name in TABLES {
+    assert_eq!(tables().count(), 23);
+    for name in tables() {
         assert!(study_of(name).is_some(), "{name}");
         let table = published::table(name).unwrap();
         let mut seen = BTreeSet::new();
@@ -27,10 +30,10 @@ fn every_table_has_a_study_and_cells_that_are_possible() {
 #[test]
 fn the_frozen_constants_were_fitted_to_calibrated_cells_and_nothing_else() {
     let constants = constants();
-    for study in STUDIES {
+    for study in studies() {
         let of_role = |role| {
             let mut names = BTreeSet::new();
-            for name in study.tables {
+            for name in &study.tables {
                 let table = published::table(name).unwrap();
                 for plan in cells(&table, &constants).unwrap() {
                     let row = &table.rows[plan.row];
@@ -45,19 +48,33 @@ fn the_frozen_constants_were_fitted_to_calibrated_cells_and_nothing_else() {
         let (fitted, predicted) = (of_role(Role::Calibrated), of_role(Role::Predicted));
         assert!(!predicted.is_empty(), "{}: nothing is predicted", study.name);
         assert!(fitted.is_disjoint(&predicted), "{}", study.name);
-        if let Some(found) = constants.0.get(study.name) {
+        if let Some(found) = constants.0.get(&study.name) {
             let cells: BTreeSet<String> = found.cells.iter().cloned().collect();
             assert_eq!(cells, fitted, "{}", study.name);
-            let knobs: BTreeSet<&str> = study.knobs.iter().map(|knob| knob.name).collect();
+            let knobs: BTreeSet<&str> = study.knobs.iter().map(|knob| knob.name.as_str()).collect();
             let values: BTreeSet<&str> = found.values.keys().map(String::as_str).collect();
             assert_eq!(values, knobs, "{}", study.name);
         }
     }
 }
 
+/// Two costs are written down beside the machines' files, to grow with a constant that is fitted.
+#[test]
+fn without_constants_machines_are_those_of_the_catalog() {
+    for (table, machine) in [
+        ("002-open1", "oracle-x5-4"),
+        ("002-aim7", "oracle-x5-8"),
+        ("003-1", "xeon-8380l"),
+        ("004-openclose", "power9-16"),
+    ] {
+        let plans = cells(&published::table(table).unwrap(), &Constants::default()).unwrap();
+        assert_eq!(plans[0].scenarios[0].machine, Machine::named(machine).unwrap());
+    }
+}
+
 #[test]
 fn the_same_seed_finds_the_same_constants() {
-    let study = STUDIES.iter().find(|study| study.name == "open1").unwrap();
+    let study = studies().find(|study| study.name == "open1").unwrap();
     let search = |seed| calibrate(study, &constants(), 3, seed, &|_, _| true).unwrap().unwrap();
     let (one, again, other) = (search(1), search(1), search(2));
     assert_eq!(one, again);
@@ -68,7 +85,7 @@ fn the_same_seed_finds_the_same_constants() {
 
 #[test]
 fn a_search_that_is_stopped_ends() {
-    let study = STUDIES.iter().find(|study| study.name == "open1").unwrap();
+    let study = studies().find(|study| study.name == "open1").unwrap();
     let seen = std::sync::atomic::AtomicU32::new(0);
     let stop = |number, _| {
         seen.store(number, std::sync::atomic::Ordering::Relaxed);

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 use indicatif::{ProgressBar, ProgressStyle};
-use qspin_reproduce::{Constants, STUDIES, Study, calibrate};
+use qspin_reproduce::{Constants, Study, calibrate, studies};
 
 use crate::bench::interrupt::Interrupt;
 use crate::failure::Failure;
@@ -42,8 +42,8 @@ pub struct Args {
 }
 
 fn parse_study(text: &str) -> Result<&'static Study, String> {
-    let known = || STUDIES.iter().map(|it| it.name).collect::<Vec<_>>().join(", ");
-    let found = STUDIES.iter().find(|it| it.name == text);
+    let known = || studies().map(|it| it.name.as_str()).collect::<Vec<_>>().join(", ");
+    let found = studies().find(|it| it.name == text);
     found.ok_or_else(|| format!("no study is called `{text}`: choose from {}", known()))
 }
 
@@ -67,7 +67,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let asked = |study: &&Study| {
         args.studies.is_empty() || args.studies.iter().any(|it| it.name == study.name)
     };
-    for study in STUDIES.iter().filter(asked) {
+    for study in studies().filter(asked) {
         let bar = ProgressBar::new(evaluations.into());
         if let Ok(style) = ProgressStyle::with_template("{bar:20} {pos}/{len} {msg} {eta}") {
             bar.set_style(style);
@@ -87,7 +87,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         if let Some(found) = found {
             let (error, cells) = (100.0 * found.error, found.cells.len());
             super::tell(&format!("{}: mean error {error:.1} % on its {cells} cells", study.name));
-            constants.0.insert(study.name.to_owned(), found);
+            constants.0.insert(study.name.clone(), found);
         }
     }
     let text = constants.to_toml().map_err(|why| anyhow!(why))?;

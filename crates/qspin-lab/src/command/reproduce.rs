@@ -1,8 +1,5 @@
 //! `qspin reproduce`: simulates the published tables, and says how far off that is.
 
-mod page;
-mod show;
-
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,7 +8,7 @@ use anyhow::anyhow;
 use indicatif::{ProgressBar, ProgressStyle};
 use qspin_reproduce::run::{Figure, OfTable, Report, cells_of, planned, simulate, verdicts};
 use qspin_reproduce::shard::Part;
-use qspin_reproduce::{Constants, TABLES, parts, study_of};
+use qspin_reproduce::{Constants, parts, show, tables};
 
 use crate::bench::interrupt::Interrupt;
 use crate::failure::Failure;
@@ -51,14 +48,10 @@ pub struct Args {
 }
 
 fn parse_table(text: &str) -> Result<&'static str, String> {
-    let found = TABLES.iter().find(|&&name| name == text);
-    let unknown = || {
-        format!(
-            "no table that can be reproduced is called `{text}`: choose from {}",
-            TABLES.join(", ")
-        )
-    };
-    found.copied().ok_or_else(unknown)
+    let known = || tables().collect::<Vec<_>>().join(", ");
+    let unknown =
+        || format!("no table that can be reproduced is called `{text}`: choose from {}", known());
+    tables().find(|&name| name == text).ok_or_else(unknown)
 }
 
 /// The exit code of an interrupted run, as shells have it for SIGINT.
@@ -72,21 +65,20 @@ const INTERRUPTED: u8 = 130;
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     if args.tables.is_empty() && !args.all {
         if args.json || args.report.is_some() || args.shard.is_some() {
-            return Err(Failure::usage(format!(
-                "which tables? Give --all, or some of {}",
-                TABLES.join(", ")
-            )));
+            let known = tables().collect::<Vec<_>>().join(", ");
+            return Err(Failure::usage(format!("which tables? Give --all, or some of {known}")));
         }
-        super::say(&show::list(&constants(args)?)?)?;
+        let list = show::list(&constants(args)?).map_err(|why| anyhow!(why))?;
+        super::say(&list)?;
         return Ok(ExitCode::SUCCESS);
     }
     let constants = constants(args)?;
     let page = args.report.as_deref().map(Output::prepare).transpose()?;
     let out = args.out.as_deref().map(Output::prepare).transpose()?;
-    let chosen = TABLES.into_iter().filter(|name| args.all || args.tables.contains(name));
+    let chosen = tables().filter(|name| args.all || args.tables.contains(name));
     let chosen: Vec<_> = chosen.collect();
-    let tables = planned(&chosen, &constants).map_err(|why| anyhow!(why))?;
-    let mut cells: Vec<_> = cells_of(&tables).collect();
+    let planned = planned(&chosen, &constants).map_err(|why| anyhow!(why))?;
+    let mut cells: Vec<_> = cells_of(&planned).collect();
     let interrupt = Interrupt::on_signals()?;
     if let Some(part) = args.shard {
         cells = part.of(cells);
@@ -97,12 +89,12 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
             return Ok(ExitCode::from(INTERRUPTED));
         };
         let cells: Vec<_> = cells.into_iter().zip(figures).collect();
-        let text = parts::text(part, &tables, (constants, args.seed), &cells);
+        let text = parts::text(part, &planned, (constants, args.seed), &cells);
         super::write(out, &text.map_err(|error| anyhow!(error))?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let verdicts = verdicts(&tables, simulated(&cells, args.seed, &interrupt));
-    let partial = verdicts.len() < tables.len();
+    let verdicts = verdicts(&planned, simulated(&cells, args.seed, &interrupt));
+    let partial = verdicts.len() < planned.len();
     let report = Report::new(args.seed, verdicts);
     if partial {
         super::tell(
@@ -110,12 +102,12 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         );
     }
     if page.is_some() && !partial {
-        super::write(page, &page::page(&report.tables, &constants, args.seed))?;
+        super::write(page, &show::page(&report.tables, &constants, args.seed))?;
     }
     if args.json {
         super::say(&report.to_json().map_err(|error| anyhow!(error))?)?;
     } else {
-        super::say(&show::tables(&report.tables, &constants, args.seed))?;
+        super::say(&show::text(&report.tables, &constants, args.seed))?;
     }
     Ok(if partial { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
@@ -143,32 +135,4 @@ fn simulated(cells: &[OfTable<'_>], seed: u64, interrupt: &Interrupt) -> Vec<Opt
     // These cells have no figure; the others have.
     failed.iter().for_each(|line| super::tell(line));
     figures
-}
-
-/// A fraction in percent.
-fn percent(fraction: Option<f64>) -> String {
-    fraction.map_or_else(|| "–".to_owned(), |it| format!("{:.1} %", 100.0 * it))
-}
-
-/// What was fitted to what, for one table, in a sentence.
-fn fitted(table: &str, constants: &Constants) -> String {
-    let Some(study) = study_of(table) else { return String::new() };
-    let Some(found) = constants.0.get(study.name) else {
-        return format!("study {}: not calibrated; constants where the search begins", study.name);
-    };
-    let mut values: Vec<String> =
-        found.values.iter().map(|(name, value)| format!("{name} = {value}")).collect();
-    if study.scaled {
-        values.push(format!("scale = {}", found.scale));
-    }
-    format!(
-        "study {} ({}): {}; fitted to {} cells ({}), seed {}, mean error there {}",
-        study.name,
-        study.about,
-        values.join(", "),
-        found.cells.len(),
-        found.cells.join("; "),
-        found.seed,
-        percent(Some(found.error))
-    )
 }

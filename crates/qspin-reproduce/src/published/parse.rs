@@ -1,6 +1,6 @@
 //! From text to a table: the format of `data/published/`, and everything that can be wrong with it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::btree_map::{BTreeMap, Entry};
 use std::path::Path;
 
 use super::{BadTable, DEVIATION, Quotient, Ratio, Row, Table};
@@ -25,219 +25,168 @@ const REQUIRED: usize = 10;
 /// The one key that may come more than once.
 const REPEATED: &str = "note";
 
-/// A table on its way from text.
-struct Parser<'a> {
-    file: &'a str,
-    /// Each key of the head with the line it stands on and what it says.
-    head: BTreeMap<&'a str, (usize, String)>,
-    /// How many lines the head has: lines of the CSV are counted from behind it.
-    head_lines: usize,
-}
+/// What is wrong, and on which line.
+type Wrong = (usize, String);
 
 /// The table in a text; `file` is what errors call it.
 pub(super) fn table(file: &str, text: &str) -> Result<Table, BadTable> {
-    Parser { file, head: BTreeMap::new(), head_lines: 0 }.table(text)
+    let name = Path::new(file).file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    read(name, text).map_err(|(line, message)| BadTable { file: file.to_owned(), line, message })
 }
 
-impl<'a> Parser<'a> {
-    fn error(&self, line: usize, message: impl Into<String>) -> BadTable {
-        BadTable { file: self.file.to_string(), line, message: message.into() }
+fn read(name: String, text: &str) -> Result<Table, Wrong> {
+    let head_lines = text.lines().take_while(|line| line.starts_with('#')).count();
+    let head = head(text.lines().take(head_lines), head_lines + 1)?;
+    let no_row = |line: &str| line.trim().is_empty() || line.starts_with('#');
+    if let Some(at) = text.lines().skip(head_lines).position(no_row) {
+        return Err((
+            head_lines + at + 1,
+            "an empty line, or a late comment; remove it".to_owned(),
+        ));
     }
+    let mut reader = csv::ReaderBuilder::new();
+    let reader = reader.has_headers(false).flexible(true).comment(Some(b'#'));
+    let mut records = reader.from_reader(text.as_bytes()).into_records().map(|record| {
+        let line = |at: Option<&csv::Position>| at.map_or(0, |at| at.line() as usize);
+        let record =
+            record.map_err(|error| (line(error.position()), format!("no CSV: {error}")))?;
+        Ok((line(record.position()), record))
+    });
+    let header_line = head_lines + 1;
+    let (_, header) = records.next().unwrap_or_else(|| {
+        Err((header_line, "no header row: name the columns behind the comments".to_owned()))
+    })?;
+    let header: Vec<String> = header.iter().map(str::to_owned).collect();
+    if let Some(name) = first_twin(&header) {
+        return Err((header_line, format!("two columns are called '{name}'")));
+    }
+    // Lines and values of keys that every head has.
+    let key = |key: &str| (head[key].0, head[key].1.split(", ").map(str::to_owned).collect());
+    let (line, labels): (_, Vec<String>) = key("labels");
+    let Some(columns) = header.strip_prefix(&labels[..]) else {
+        let message = format!("the header must begin with the labels '{}'", labels.join(","));
+        return Err((line, message));
+    };
+    let (line, values): (_, Vec<String>) = key("values");
+    if let Some(name) = first_twin(&values) {
+        return Err((line, format!("column '{name}' is named twice")));
+    }
+    let values = values.iter().map(|name| index(line, columns, name)).collect::<Result<_, _>>()?;
+    let ratio = ratio(&head["ratio"], columns)?;
+    let is_lost = |column: &&String| {
+        column.strip_suffix(DEVIATION).is_some_and(|of| !columns.iter().any(|it| it == of))
+    };
+    if let Some(column) = columns.iter().find(is_lost) {
+        let message =
+            format!("column '{column}' is the deviation of no column: there is none of that name");
+        return Err((header_line, message));
+    }
+    let rows = records.map(|record| row(record?, &header, labels.len()));
+    let rows: Vec<Row> = rows.collect::<Result<_, _>>()?;
+    if rows.is_empty() {
+        return Err((header_line, "no rows".to_owned()));
+    }
+    let mut seen = BTreeMap::new();
+    for row in &rows {
+        if let Some(before) = seen.insert(&row.labels, row.line) {
+            return Err((row.line, format!("the labels of line {before} again")));
+        }
+    }
+    let columns = columns.to_vec();
+    let comments = head.into_iter().map(|(key, (_, said))| (key.to_owned(), said)).collect();
+    Ok(Table { name, comments, labels, columns, values, ratio, rows })
+}
 
-    fn table(mut self, text: &'a str) -> Result<Table, BadTable> {
-        let body = self.read_head(text)?;
-        if let Some(empty) = body.lines().position(|line| line.trim().is_empty()) {
-            return Err(self.error(self.head_lines + empty + 1, "an empty line; remove it"));
+/// Each key of the head with the line it stands on and what it says; `behind` is the line after the head.
+fn head<'a>(
+    lines: impl Iterator<Item = &'a str>,
+    behind: usize,
+) -> Result<BTreeMap<&'a str, (usize, String)>, Wrong> {
+    let mut head = BTreeMap::new();
+    for (number, line) in (1..).zip(lines) {
+        let pair = line.strip_prefix("# ").and_then(|line| line.split_once(": "));
+        let (key, said) =
+            pair.ok_or_else(|| (number, "a comment must be '# key: value'".to_owned()))?;
+        if !KEYS.contains(&key) {
+            let keys = KEYS.join(", ");
+            return Err((number, format!("unknown key '{key}'; known are: {keys}")));
         }
-        let mut records = csv::ReaderBuilder::new()
-            .has_headers(false)
-            .flexible(true)
-            .from_reader(body.as_bytes())
-            .into_records()
-            .map(|record| match record {
-                Ok(record) => {
-                    let line = record.position().map_or(1, csv::Position::line);
-                    Ok((self.head_lines + usize::try_from(line).unwrap_or(0), record))
-                }
-                Err(error) => {
-                    let line = error.position().map_or(1, csv::Position::line);
-                    let line = self.head_lines + usize::try_from(line).unwrap_or(0);
-                    Err(self.error(line, format!("no CSV: {error}")))
-                }
-            });
-        let (header_line, header) = records.next().unwrap_or_else(|| {
-            Err(self
-                .error(self.head_lines + 1, "no header row: name the columns behind the comments"))
-        })?;
-        let header: Vec<String> = header.iter().map(str::to_string).collect();
-        if let Some(name) = first_twin(&header) {
-            return Err(self.error(header_line, format!("two columns are called '{name}'")));
+        match head.entry(key) {
+            Entry::Vacant(place) => {
+                place.insert((number, said.trim().to_owned()));
+            }
+            Entry::Occupied(mut before) if key == REPEATED => {
+                before.get_mut().1 += &format!("\n{}", said.trim());
+            }
+            Entry::Occupied(before) => {
+                let before = before.get().0;
+                return Err((number, format!("key '{key}' again; it is on line {before} already")));
+            }
         }
-        let (labels, columns) = self.split(&header)?;
-        let values = self.values(&columns)?;
-        let ratio = self.ratio(&columns)?;
-        let deviated = |column: &&String| {
-            column.strip_suffix(DEVIATION).is_some_and(|of| !columns.iter().any(|c| c == of))
+    }
+    match KEYS[..REQUIRED].iter().find(|&key| !head.contains_key(key)) {
+        Some(key) => Err((behind, format!("the head lacks '# {key}: …'"))),
+        None => Ok(head),
+    }
+}
+
+/// The index of a column of numbers that a key of the head names.
+fn index(line: usize, columns: &[String], name: &str) -> Result<usize, Wrong> {
+    columns.iter().position(|column| column == name).ok_or_else(|| {
+        let there = columns.join(", ");
+        (line, format!("there is no column '{name}' of numbers; there are: {there}"))
+    })
+}
+
+fn ratio((line, ratio): &(usize, String), columns: &[String]) -> Result<Ratio, Wrong> {
+    if ratio == "none" {
+        return Ok(Ratio::None);
+    }
+    // What the cells compare is said for people: neither has a column.
+    for (form, kind) in [("cells: ", Ratio::Cells), ("cells in %: ", Ratio::Percent)] {
+        if ratio.strip_prefix(form).is_some_and(|said| said.split(" / ").count() == 2) {
+            return Ok(kind);
+        }
+    }
+    let index = |name: &str| index(*line, columns, name);
+    let quotient = |said: &str| {
+        let (quotient, printed) = match said.split_once(", printed in ") {
+            Some((quotient, printed)) => (quotient, Some(printed)),
+            None => (said, None),
         };
-        if let Some(column) = columns.iter().find(deviated) {
-            return Err(self.error(
-                header_line,
-                format!(
-                    "column '{column}' is the deviation of no column: there is none of that name"
-                ),
-            ));
-        }
-        let mut rows: Vec<Row> = Vec::new();
-        for record in records {
-            let (line, record) = record?;
-            rows.push(self.row(line, &record, &header, labels.len())?);
-        }
-        if rows.is_empty() {
-            return Err(self.error(header_line, "no rows"));
-        }
-        let mut seen = BTreeMap::new();
-        for row in &rows {
-            if let Some(before) = seen.insert(&row.labels, row.line) {
-                return Err(self.error(row.line, format!("the labels of line {before} again")));
-            }
-        }
-        let name =
-            Path::new(self.file).file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let comments = self.head.iter().map(|(key, (_, said))| (key.to_string(), said.clone()));
-        Ok(Table { name, comments: comments.collect(), labels, columns, values, ratio, rows })
-    }
-
-    /// Reads the comments; what follows them is returned.
-    fn read_head(&mut self, text: &'a str) -> Result<&'a str, BadTable> {
-        let mut rest = text;
-        while rest.starts_with('#') {
-            let (line, behind) = rest.split_once('\n').unwrap_or((rest, ""));
-            rest = behind;
-            self.head_lines += 1;
-            let number = self.head_lines;
-            let pair = line.strip_prefix("# ").and_then(|line| line.split_once(": "));
-            let Some((key, said)) = pair else {
-                return Err(self.error(number, "a comment must be '# key: value'"));
-            };
-            if !KEYS.contains(&key) {
-                let keys = KEYS.join(", ");
-                return Err(self.error(number, format!("unknown key '{key}'; known are: {keys}")));
-            }
-            match self.head.get_mut(key) {
-                None => {
-                    self.head.insert(key, (number, said.trim().to_string()));
-                }
-                Some((_, before)) if key == REPEATED => {
-                    before.push('\n');
-                    before.push_str(said.trim());
-                }
-                Some((before, _)) => {
-                    let message = format!("key '{key}' again; it is on line {before} already");
-                    return Err(self.error(number, message));
-                }
-            }
-        }
-        for key in &KEYS[..REQUIRED] {
-            if !self.head.contains_key(key) {
-                return Err(self.error(self.head_lines + 1, format!("the head lacks '# {key}: …'")));
-            }
-        }
-        Ok(rest)
-    }
-
-    /// Line and value of a key that every head has.
-    fn key(&self, key: &str) -> (usize, &str) {
-        let (line, said) = &self.head[key];
-        (*line, said)
-    }
-
-    /// The header, split into the columns of labels and those of numbers.
-    fn split(&self, header: &[String]) -> Result<(Vec<String>, Vec<String>), BadTable> {
-        let (line, labels) = self.key("labels");
-        let labels: Vec<String> = labels.split(", ").map(str::to_string).collect();
-        if !header.starts_with(&labels) {
-            let message = format!("the header must begin with the labels '{}'", labels.join(","));
-            return Err(self.error(line, message));
-        }
-        let columns = header[labels.len()..].to_vec();
-        Ok((labels, columns))
-    }
-
-    /// The index of a column of numbers that a key of the head names.
-    fn index(&self, line: usize, columns: &[String], name: &str) -> Result<usize, BadTable> {
-        columns.iter().position(|column| column == name).ok_or_else(|| {
-            let there = columns.join(", ");
-            self.error(line, format!("there is no column '{name}' of numbers; there are: {there}"))
-        })
-    }
-
-    fn values(&self, columns: &[String]) -> Result<Vec<usize>, BadTable> {
-        let (line, values) = self.key("values");
-        let values: Vec<String> = values.split(", ").map(str::to_string).collect();
-        if let Some(name) = first_twin(&values) {
-            return Err(self.error(line, format!("column '{name}' is named twice")));
-        }
-        values.iter().map(|name| self.index(line, columns, name)).collect()
-    }
-
-    fn ratio(&self, columns: &[String]) -> Result<Ratio, BadTable> {
-        let (line, ratio) = self.key("ratio");
-        if ratio == "none" {
-            return Ok(Ratio::None);
-        }
-        // What the cells compare is said for people: neither has a column.
-        for (form, kind) in [("cells: ", Ratio::Cells), ("cells in %: ", Ratio::Percent)] {
-            if ratio.strip_prefix(form).is_some_and(|said| said.split(" / ").count() == 2) {
-                return Ok(kind);
-            }
-        }
-        let quotient = |said: &str| {
-            let (quotient, printed) = match said.split_once(", printed in ") {
-                Some((quotient, printed)) => (quotient, Some(printed)),
-                None => (said, None),
-            };
-            let Some((new, old)) = quotient.split_once(" / ") else {
-                let message = format!(
-                    "'{said}' is no ratio: write 'none', 'cells: new / old', 'cells in %: new / old', \
-                     or columns as 'new / old' or 'new / old, printed in column'"
-                );
-                return Err(self.error(line, message));
-            };
-            Ok(Quotient {
-                new: self.index(line, columns, new)?,
-                old: self.index(line, columns, old)?,
-                printed: printed.map(|name| self.index(line, columns, name)).transpose()?,
-            })
+        let Some((new, old)) = quotient.split_once(" / ") else {
+            let message = format!(
+                "'{said}' is no ratio: write 'none', 'cells: new / old', 'cells in %: new / old', \
+                 or columns as 'new / old' or 'new / old, printed in column'"
+            );
+            return Err((*line, message));
         };
-        Ok(Ratio::Columns(ratio.split("; ").map(quotient).collect::<Result<_, _>>()?))
-    }
+        let printed = printed.map(index).transpose()?;
+        Ok(Quotient { new: index(new)?, old: index(old)?, printed })
+    };
+    Ok(Ratio::Columns(ratio.split("; ").map(quotient).collect::<Result<_, _>>()?))
+}
 
-    fn row(
-        &self,
-        line: usize,
-        record: &csv::StringRecord,
-        header: &[String],
-        labels: usize,
-    ) -> Result<Row, BadTable> {
-        if record.len() != header.len() {
-            let message = format!("{} fields, but the header names {}", record.len(), header.len());
-            return Err(self.error(line, message));
-        }
-        let mut fields = record.iter().zip(header);
-        let names = fields.by_ref().take(labels).map(|(field, _)| field.to_string()).collect();
-        let cells = fields.map(|(field, column)| {
-            cell(field).map_err(|message| {
-                self.error(line, format!("column '{column}': '{field}' {message}"))
-            })
-        });
-        Ok(Row { line, labels: names, cells: cells.collect::<Result<_, _>>()? })
+fn row(
+    (line, record): (usize, csv::StringRecord),
+    header: &[String],
+    labels: usize,
+) -> Result<Row, Wrong> {
+    if record.len() != header.len() {
+        let message = format!("{} fields, but the header names {}", record.len(), header.len());
+        return Err((line, message));
     }
+    let mut fields = record.iter().zip(header);
+    let names = fields.by_ref().take(labels).map(|(field, _)| field.to_owned()).collect();
+    let cells = fields.map(|(field, column)| {
+        cell(field).map_err(|why| (line, format!("column '{column}': '{field}' {why}")))
+    });
+    Ok(Row { line, labels: names, cells: cells.collect::<Result<_, _>>()? })
 }
 
 /// The first name that is there twice.
 fn first_twin(names: &[String]) -> Option<&String> {
-    let mut seen = BTreeSet::new();
-    names.iter().find(|name| !seen.insert(*name))
+    names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)).map(|(_, name)| name)
 }
 
 /// The number in a cell. `3m25.0s` is 205 seconds; nothing is no number.
