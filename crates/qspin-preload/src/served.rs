@@ -1,7 +1,7 @@
 //! The lock that serves: one of qspin's, chosen before the program's first instruction.
 //!
-//! Every lock here lies in the first eight bytes of a mutex, and begins as zeros. Adding one is a line in the
-//! list below; the first line is the default, which costs a comparison that always goes the same way.
+//! Every lock of the register that excludes can serve: it lies in the first eight bytes of a mutex, and begins as
+//! zeros. The first is the default, which costs a comparison that always goes the same way.
 //!
 //! # Invariants
 //! * **C1** The choice changes before the first lock operation of the process only: in the library's
@@ -15,6 +15,8 @@ use core::sync::atomic::{AtomicU8, AtomicU32};
 use core::time::Duration;
 
 use lock_api::{RawMutex, RawMutexTimed};
+use qspin_core::lock::Guard;
+use qspin_core::locks::{Family, Id, Lock};
 
 use crate::deadline::Deadline;
 use crate::{deadline, sleep, thread};
@@ -38,83 +40,71 @@ enum Form {
     Flag,
 }
 
+impl Form {
+    const fn of(family: Family) -> Self {
+        match family {
+            Family::Sleeping => Self::Marked,
+            Family::Queued => Self::Queued,
+            Family::Ticket | Family::Mcs => Self::Opaque,
+            Family::Flag => Self::Flag,
+        }
+    }
+}
+
+/// What is done with the lock that serves, for `qspin_core::for_each_lock!`: those that exclude can serve. Another
+/// thread than the owner may release each of them: where the word names the owner, that is advice to those who yield.
 macro_rules! served {
-    ($($variant:ident = $name:literal, $lock:ty, $form:ident;)+) => {
-        /// The locks that can serve.
+    (() sleeping { $($sleeping:tt)* } spinning { $($spinning:tt)* } $($shared:tt)*) => {
+        served! { $($sleeping)* $($spinning)* }
+    };
+    ($($id:ident: $module:ident = $lock:path, $about:expr;)*) => {
+        /// The locks that can serve, by their number in the register.
         #[derive(Clone, Copy, PartialEq, Eq)]
         #[repr(u8)]
-        pub(crate) enum Choice { $($variant,)+ }
+        pub(crate) enum Choice { $($id = Id::$id as u8,)* }
 
         impl Choice {
-            const ALL: &'static [(Self, &'static str)] = &[$((Self::$variant, $name),)+];
+            const ALL: &'static [Self] = &[$(Self::$id,)*];
+
+            /// What the register says of it.
+            const fn lock(self) -> &'static Lock {
+                match self { $(Self::$id => Id::$id.lock(),)* }
+            }
 
             const fn form(self) -> Form {
-                match self { $(Self::$variant => Form::$form,)+ }
+                match self { $(Self::$id => const { Form::of(Id::$id.lock().family) },)* }
             }
         }
 
-        const _: () = { $(assert!(size_of::<$lock>() <= size_of::<Words>());)+ };
+        const _: () = { $(assert!(size_of::<qspin::$module::RawLock>() <= size_of::<Words>());)* };
 
         #[inline(always)]
         fn lock_of(choice: Choice, words: &Words) {
-            match choice { $(Choice::$variant => drop_marker(of::<$lock>(words).lock()),)+ }
+            match choice { $(Choice::$id => { of::<qspin::$module::RawLock>(words).lock(); })* }
         }
 
         #[inline(always)]
         fn try_of(choice: Choice, words: &Words) -> bool {
-            match choice { $(Choice::$variant => of::<$lock>(words).try_lock().is_some(),)+ }
+            match choice { $(Choice::$id => of::<qspin::$module::RawLock>(words).try_lock().is_some(),)* }
         }
 
         #[inline(always)]
         fn unlock_of(choice: Choice, words: &Words) {
             match choice {
-                $(Choice::$variant => {
-                    let held = <$lock as RawMutex>::Guard::marker();
-                    // SAFETY: who calls has seen the lock held, and unlocks: it is the program's promise that
-                    // it is the holder. A broken one breaks this lock, and no other.
-                    unsafe { of::<$lock>(words).unlock(held) }
-                })+
+                // SAFETY: the caller has seen the lock held, and unlocks: it is the program's promise that it is the
+                // owner. A broken one breaks this lock, and no other.
+                $(Choice::$id => unsafe { of::<qspin::$module::RawLock>(words).unlock(Guard::marker()) },)*
             }
         }
 
         #[inline(always)]
         fn is_locked_of(choice: Choice, words: &Words) -> bool {
-            match choice { $(Choice::$variant => of::<$lock>(words).is_locked(),)+ }
+            match choice { $(Choice::$id => of::<qspin::$module::RawLock>(words).is_locked(),)* }
         }
     };
 }
 
-served! {
-    Mutex = "mutex", qspin::mutex::RawLock, Marked;
-    Paravirt = "paravirt", qspin::paravirt::RawLock, Queued;
-    ParavirtStealing = "paravirt-stealing", qspin::paravirt_stealing::RawLock, Queued;
-    ParavirtQueued = "paravirt-queued", qspin::paravirt_queued::RawLock, Queued;
-    CnaParavirt = "cna-paravirt", qspin::cna_paravirt::RawLock, Queued;
-    Native = "native", qspin::native::RawLock, Queued;
-    Cna = "cna", qspin::cna::RawLock, Queued;
-    Mcs = "mcs", qspin::mcs::RawLock, Opaque;
-    Ticket = "ticket", qspin::ticket::RawLock, Opaque;
-    ParavirtTicket = "paravirt-ticket", qspin::paravirt_ticket::RawLock, Opaque;
-    Backoff = "backoff", qspin::backoff::RawLock, Flag;
-    Tas = "tas", qspin::tas::RawLock, Flag;
-    Yielding = "yielding", qspin::yielding::RawLock, Flag;
-}
-
-/// What a lock hands out is a marker, which has no size and nothing to drop.
-#[inline(always)]
-fn drop_marker<M: Marker>(_: M) {}
-
-/// `lock_api`'s marker of the locks here, all of which another thread may release.
-trait Marker {
-    fn marker() -> Self;
-}
-
-impl Marker for lock_api::GuardSend {
-    #[inline(always)]
-    fn marker() -> Self {
-        Self::new()
-    }
-}
+qspin_core::for_each_lock!(served);
 
 /// The lock in these words.
 #[inline(always)]
@@ -129,12 +119,13 @@ static CHOICE: AtomicU8 = AtomicU8::new(0);
 #[inline(always)]
 fn chosen() -> Choice {
     let number = CHOICE.load(Relaxed);
-    if number == 0 { Choice::ALL[0].0 } else { Choice::ALL[number as usize].0 }
+    if number == 0 { Choice::ALL[0] } else { Choice::ALL[number as usize] }
 }
 
 /// Lets the lock of this name serve, if there is one. For the constructor (C1).
 pub(crate) fn choose(name: &[u8]) -> bool {
-    let place = Choice::ALL.iter().position(|(_, known)| known.as_bytes() == name);
+    let wanted = core::str::from_utf8(name).ok().and_then(Id::named);
+    let place = Choice::ALL.iter().position(|choice| Some(choice.lock().id) == wanted);
     if let Some(place) = place {
         CHOICE.store(place as u8, Relaxed);
         if place != 0 {
@@ -202,7 +193,7 @@ fn be_ordinary() {
     let _ = MODE.fetch_update(Relaxed, Relaxed, |mode| (mode < SPECIAL).then_some(mode | ORDINARY));
 }
 
-const DEFAULT: Choice = Choice::ALL[0].0;
+const DEFAULT: Choice = Choice::ALL[0];
 
 /// The first step of taking the lock, where the default serves; whether that was all.
 #[inline(always)]
@@ -288,12 +279,12 @@ fn be_ordinary_if_not() {
 
 /// The name of the lock that serves.
 pub(crate) fn name() -> &'static str {
-    Choice::ALL[CHOICE.load(Relaxed) as usize].1
+    Choice::ALL[CHOICE.load(Relaxed) as usize].lock().name
 }
 
 /// Whether the lock orders its waiters by where they run: then the crate `qspin` reads that when it is loaded.
 pub(crate) fn asks_where_cpus_are() -> bool {
-    name().starts_with("cna")
+    chosen().lock().near_first
 }
 
 /// Waits for the lock.
@@ -309,7 +300,9 @@ pub(crate) fn lock_slow(words: &Words) {
 pub(crate) fn lock_notified(words: &Words) {
     let choice = chosen();
     match choice.form() {
-        Form::Marked => drop_marker(of::<qspin::mutex::RawLock>(words).lock_notified()),
+        Form::Marked => {
+            of::<qspin::mutex::RawLock>(words).lock_notified();
+        }
         Form::Queued | Form::Opaque | Form::Flag => lock_of(choice, words),
     }
 }

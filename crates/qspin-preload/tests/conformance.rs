@@ -9,19 +9,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
+use qspin_core::locks::{LOCKS, Lock, Waits};
 use tempfile::TempDir;
 
-const LOCKS: &[&str] = &[
-    "mutex",
-    "paravirt",
-    "paravirt-stealing",
-    "paravirt-queued",
-    "cna-paravirt",
-    "paravirt-ticket",
-    "yielding",
-];
-/// Locks whose waiters spin: more threads than CPUs wait for time slices on them.
-const SPINNING: &[&str] = &["native", "cna", "mcs", "ticket", "backoff", "tas"];
+/// Every lock that can serve whose waiters spin, or do not: more threads than CPUs wait for time slices on the former.
+fn locks(spinning: bool) -> Vec<&'static str> {
+    let is_wanted = |lock: &&Lock| !lock.shared && (lock.waits == Waits::Spins) == spinning;
+    LOCKS.iter().filter(is_wanted).map(|lock| lock.name).collect()
+}
+
+const SOME: &[&str] = &["mutex", "paravirt"];
 
 /// The library, built in this profile.
 fn library() -> &'static Path {
@@ -119,24 +116,24 @@ fn compare(name: &str, arguments: &[&str], locks: &[&str]) {
 
 #[test]
 fn every_function_returns_what_the_c_library_returns() {
-    let all: Vec<_> = [LOCKS, SPINNING].concat();
+    let all = [locks(false), locks(true)].concat();
     compare("outcomes", &[], &all);
 }
 
 #[test]
 fn nothing_is_lost_when_many_threads_lock_wait_and_give_up() {
-    compare("storm", &[], LOCKS);
+    compare("storm", &[], &locks(false));
 }
 
 #[test]
 fn a_cancelled_wait_has_the_mutex_and_takes_no_signal() {
-    compare("cancel", &[], &LOCKS[..2]);
+    compare("cancel", &[], SOME);
 }
 
 #[test]
 fn what_was_released_or_has_signalled_is_not_touched() {
-    compare("released", &[], LOCKS);
-    compare("signals", &[], &LOCKS[..2]);
+    compare("released", &[], &locks(false));
+    compare("signals", &[], SOME);
 }
 
 #[test]
@@ -144,7 +141,7 @@ fn a_wait_that_is_refused_takes_no_signal() {
     let directory = tempfile::tempdir().unwrap();
     for compiler in compilers() {
         let program = compile(compiler, "signals", &directory, &[]);
-        let output = run(&program, &["refused"], &with_lock(LOCKS[0]));
+        let output = run(&program, &["refused"], &with_lock(SOME[0]));
         let said = String::from_utf8_lossy(&output.stdout);
         assert_eq!(said, "refused: 0 lost, 0 wrong, often\n", "{compiler}");
     }
@@ -157,7 +154,7 @@ fn real_time_threads_are_woken_by_priority() {
 
 #[test]
 fn what_is_destroyed_is_not_touched_by_those_who_leave_it() {
-    compare("leaving", &[], LOCKS);
+    compare("leaving", &[], &locks(false));
 }
 
 #[test]
@@ -165,7 +162,7 @@ fn children_that_no_handler_knows_of_can_use_what_others_waited_for() {
     let directory = tempfile::tempdir().unwrap();
     for compiler in compilers() {
         let program = compile(compiler, "forks", &directory, &[]);
-        for lock in LOCKS {
+        for lock in locks(false) {
             let output = run(&program, &[], &with_lock(lock));
             let said = String::from_utf8_lossy(&output.stdout);
             assert_eq!(said, "system call: 0\n_Fork: 0\nhandler: 0\n", "{compiler}, {lock}");
@@ -179,7 +176,7 @@ fn the_environment_forbids_barriers() {
     let Some(compiler) = compilers().pop() else { return };
     let directory = tempfile::tempdir().unwrap();
     let program = compile(compiler, "barrier", &directory, &[]);
-    let [preload, _] = with_lock(LOCKS[0]);
+    let [preload, _] = with_lock(SOME[0]);
     let said = |value| {
         let output = run(&program, &[], &[preload, ("QSPIN_MEMBARRIER", value)]);
         String::from_utf8_lossy(&output.stdout).into_owned()
@@ -317,7 +314,7 @@ fn constructors_plugins_dead_owners_and_signal_handlers() {
     let directory = tempfile::tempdir().unwrap();
     for compiler in compilers() {
         let plugin = compile(compiler, "plugin", &directory, &["-shared", "-fPIC"]);
-        compare("load", &[plugin.to_str().unwrap()], &[LOCKS, SPINNING].concat());
+        compare("load", &[plugin.to_str().unwrap()], &[locks(false), locks(true)].concat());
     }
 }
 
@@ -326,7 +323,7 @@ fn a_child_can_use_what_threads_of_its_parent_waited_for() {
     let directory = tempfile::tempdir().unwrap();
     for compiler in compilers() {
         let program = compile(compiler, "fork", &directory, &[]);
-        for lock in LOCKS {
+        for lock in locks(false) {
             let output = run(&program, &[], &with_lock(lock));
             let said = String::from_utf8_lossy(&output.stdout);
             assert_eq!(
@@ -403,7 +400,7 @@ fn programs_of_the_system_do_what_they_do_without() {
             continue;
         }
         let bare = run(program, arguments, &[]);
-        let interposed = run(program, arguments, &with_lock(LOCKS[0]));
+        let interposed = run(program, arguments, &with_lock(SOME[0]));
         must_be_the_same(&bare, &interposed, &program.display().to_string());
     }
 }

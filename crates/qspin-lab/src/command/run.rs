@@ -16,6 +16,8 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
+use qspin_core::locks::{Id, LOCKS};
+
 use crate::failure::Failure;
 use crate::tune::{self, Tune};
 
@@ -23,23 +25,6 @@ pub(super) use table::{live, why_not_live};
 
 /// Exit code where the library was not loaded.
 const NOT_LOADED: u8 = 3;
-
-/// The locks that can serve, the default first: those of `crates/qspin-preload`.
-const LOCKS: &[&str] = &[
-    "mutex",
-    "paravirt",
-    "paravirt-stealing",
-    "paravirt-queued",
-    "cna-paravirt",
-    "native",
-    "cna",
-    "mcs",
-    "ticket",
-    "paravirt-ticket",
-    "backoff",
-    "tas",
-    "yielding",
-];
 
 /// Run a program with these locks in the place of the C library's.
 ///
@@ -49,7 +34,7 @@ const LOCKS: &[&str] = &[
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The lock that serves the program's mutexes.
-    #[arg(long, value_name = "NAME", value_parser = parse_lock, default_value = LOCKS[0])]
+    #[arg(long, value_name = "NAME", value_parser = parse_lock, default_value = Id::Mutex.name())]
     lock: &'static str,
     /// A tunable of the locks, as queue_looks=64; may be given several times.
     #[arg(long, value_name = "NAME=VALUE", value_parser = tune::parse)]
@@ -70,11 +55,12 @@ pub struct Args {
     command: Vec<OsString>,
 }
 
+/// The locks of the register that exclude: each can serve in the place of a program's mutexes.
 fn parse_lock(text: &str) -> Result<&'static str, String> {
-    let wanted = text.trim().to_ascii_lowercase().replace('_', "-");
-    let found = LOCKS.iter().find(|name| **name == wanted);
-    found.copied().ok_or_else(|| {
-        format!("no lock called `{text}` can serve a program: choose from {}", LOCKS.join(", "))
+    let found = Id::named(text).map(Id::lock).filter(|lock| !lock.shared);
+    found.map(|lock| lock.name).ok_or_else(|| {
+        let names: Vec<_> = LOCKS.iter().filter(|lock| !lock.shared).map(|lock| lock.name).collect();
+        format!("no lock called `{text}` can serve a program: choose from {}", names.join(", "))
     })
 }
 
@@ -153,6 +139,11 @@ mod tests {
     fn locks_are_found_by_name_and_what_is_none_is_answered_with_all() {
         assert_eq!(parse_lock("paravirt_stealing"), Ok("paravirt-stealing"));
         assert_eq!(parse_lock(" CNA"), Ok("cna"));
+        for name in ["yield", "yielding"] {
+            assert_eq!(parse_lock(name), Ok("yield"));
+        }
+        assert_eq!(parse_lock("paravirt_queued"), Ok("paravirt-queued"));
+        assert!(parse_lock("rwlock").is_err(), "readers share it");
         let said = parse_lock("moon").unwrap_err();
         assert!(said.contains("`moon`") && said.contains("paravirt, "), "{said}");
         for wrong in ["0", "-1", "", "many", "1001"] {
