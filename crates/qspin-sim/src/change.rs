@@ -17,7 +17,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::hypervisor::{Hypervisor, Pinning};
-use crate::scenario::{Lock, Placement, Scenario};
+use crate::lock::Lock;
+use crate::scenario::{Placement, Scenario};
 
 /// What is other than in the plan; whatever is not named stays as it is.
 #[derive(Debug, Clone, PartialEq, Deserialize)]

@@ -12,8 +12,9 @@ use serde::Deserialize;
 use crate::catalog::Described;
 use crate::change::Change;
 use crate::hypervisor::{Hypervisor, Pinning};
+use crate::lock::Lock;
 use crate::machine::Machine;
-use crate::scenario::{Lock, Placement, Scenario};
+use crate::scenario::{Placement, Scenario};
 use crate::workload::Workload;
 
 /// Locks × CPUs.

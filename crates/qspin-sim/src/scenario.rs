@@ -7,67 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::{Time, from_ns};
 use crate::hypervisor::{Hypervisor, Pinning};
+use crate::lock::Lock;
 use crate::machine::Machine;
 use crate::workload::Workload;
 
 /// Processors of a simulated guest at most: what a tail can name.
 pub const MOST_CPUS: u32 = 1 << 13;
-
-macro_rules! locks {
-    ($($(#[$doc:meta])* $lock:ident = $name:literal, $halts:literal;)*) => {
-        /// The locks of the family, by the names that they have everywhere.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-        pub enum Lock {
-            $($(#[$doc])* #[serde(rename = $name)] $lock,)*
-        }
-
-        impl Lock {
-            /// All of them.
-            pub const ALL: &'static [Lock] = &[$(Lock::$lock,)*];
-
-            /// The name.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self { $(Lock::$lock => $name,)* }
-            }
-
-            /// Whether its waiters halt, or yield: it needs a [`Hypervisor`].
-            #[must_use]
-            pub const fn halts(self) -> bool {
-                match self { $(Lock::$lock => $halts,)* }
-            }
-        }
-    };
-}
-
-locks! {
-    /// The native queued spinlock.
-    Native = "native", false;
-    /// Test-and-set.
-    Tas = "tas", false;
-    /// Test-and-set with backoff.
-    Backoff = "backoff", false;
-    /// Tickets.
-    Ticket = "ticket", false;
-    /// K42's MCS lock.
-    Mcs = "mcs", false;
-    /// Compact NUMA-aware order.
-    Cna = "cna", false;
-    /// Halting, culled.
-    Paravirt = "paravirt", true;
-    /// Halting, with stealing.
-    ParavirtStealing = "paravirt-stealing", true;
-    /// Halting, strictly in order.
-    ParavirtQueued = "paravirt-queued", true;
-    /// Halting, with tickets.
-    ParavirtTicket = "paravirt-ticket", true;
-    /// Halting, culled, in NUMA-aware order.
-    CnaParavirt = "cna-paravirt", true;
-    /// Spins, then yields to anybody.
-    Yield = "yield", true;
-    /// Spins, then yields to the holder.
-    Simple = "simple", true;
-}
 
 /// Which processors the simulated CPUs get.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -328,6 +273,7 @@ mod tests {
         assert!(wrong("cpus = 4", "cpus = 9").contains("[hypervisor]"));
         assert!(wrong("lock = \"native\"", "lock = \"paravirt\"").contains("[hypervisor]"));
         assert!(wrong("lock = \"native\"", "lock = \"magic\"").contains("line 1, column"));
+        assert!(wrong("lock = \"native\"", "lock = \"rwlock\"").contains("not simulated yet"));
         assert!(wrong("load_hit = 1.5", "load_hit = -1").contains("load_hit"));
         assert!(wrong("sockets = 2", "sockets = 0").contains("sockets"));
         assert!(wrong("cpus = 4", "cpus = 4\ntuning = { nothing = 3 }").contains("nothing"));

@@ -2,24 +2,17 @@
 
 use std::rc::Rc;
 
+use qspin_core::for_each_lock;
 use qspin_core::lock::RawLock;
-use qspin_core::locks::backoff::{BackoffLock, TasLock};
-use qspin_core::locks::mcs::McsLock;
-use qspin_core::locks::paravirt_ticket::ParavirtTicketLock;
-use qspin_core::locks::queued::{
-    CnaLock, CnaParavirtLock, NativeLock, ParavirtLock, ParavirtQueuedLock, ParavirtStealingLock,
-};
-use qspin_core::locks::simple::SimpleLock;
-use qspin_core::locks::ticket::TicketLock;
-use qspin_core::locks::yielding::YieldLock;
 use qspin_core::platform::CpuId;
 
 use crate::engine::World;
 use crate::failure::Failure;
+use crate::lock::Lock;
 use crate::machine::Memory;
 use crate::outcome::Outcome;
 use crate::platform::{SimPlatform, SimWord};
-use crate::scenario::{Lock, Scenario};
+use crate::scenario::Scenario;
 use crate::timeline::Timeline;
 use crate::workload::{Sections, Station, Work, Workload};
 
@@ -28,7 +21,7 @@ use crate::workload::{Sections, Station, Work, Workload};
 /// # Errors
 /// What is wrong with the scenario; or how the lock failed.
 pub fn simulate(scenario: &Scenario, seed: u64) -> Result<Outcome, Failure> {
-    chosen(scenario, seed, Watching::Nothing).0
+    chosen(scenario.lock)(scenario, seed, Watching::Nothing).0
 }
 
 /// The same, with what everybody did when; also where the lock failed.
@@ -36,7 +29,7 @@ pub fn simulate(scenario: &Scenario, seed: u64) -> Result<Outcome, Failure> {
 /// # Errors
 /// As [`simulate`].
 pub fn simulate_traced(scenario: &Scenario, seed: u64) -> (Result<Outcome, Failure>, Timeline) {
-    chosen(scenario, seed, Watching::Steps)
+    chosen(scenario.lock)(scenario, seed, Watching::Steps)
 }
 
 /// What a run does beside running.
@@ -49,27 +42,24 @@ enum Watching {
     Invariants,
 }
 
-fn chosen(
-    scenario: &Scenario,
-    seed: u64,
-    watching: Watching,
-) -> (Result<Outcome, Failure>, Timeline) {
-    let with = match scenario.lock {
-        Lock::Native => run::<NativeLock<SimWord>>,
-        Lock::Tas => run::<TasLock<SimWord>>,
-        Lock::Backoff => run::<BackoffLock<SimWord>>,
-        Lock::Ticket => run::<TicketLock<SimWord>>,
-        Lock::Mcs => run::<McsLock<SimWord>>,
-        Lock::Cna => run::<CnaLock<SimWord>>,
-        Lock::Paravirt => run::<ParavirtLock<SimWord>>,
-        Lock::ParavirtStealing => run::<ParavirtStealingLock<SimWord>>,
-        Lock::ParavirtQueued => run::<ParavirtQueuedLock<SimWord>>,
-        Lock::ParavirtTicket => run::<ParavirtTicketLock<SimWord>>,
-        Lock::CnaParavirt => run::<CnaParavirtLock<SimWord>>,
-        Lock::Yield => run::<YieldLock<SimWord>>,
-        Lock::Simple => run::<SimpleLock<SimWord>>,
+type Run = fn(&Scenario, u64, Watching) -> (Result<Outcome, Failure>, Timeline);
+
+macro_rules! chosen {
+    (
+        ($chosen:ident) sleeping $sleeping:tt
+        spinning { $($id:ident: $module:ident = $lock:path, $about:literal;)* } $($shared:tt)*
+    ) => {
+        match $chosen {
+            $(Lock::$id => {
+                use $lock as Chosen;
+                run::<Chosen<SimWord>>
+            })*
+        }
     };
-    with(scenario, seed, watching)
+}
+
+fn chosen(lock: Lock) -> Run {
+    for_each_lock!(chosen, lock)
 }
 
 /// Simulates `scenario` with any lock, whatever the scenario says.

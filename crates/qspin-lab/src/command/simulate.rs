@@ -31,7 +31,7 @@ pub struct Args {
     scenario: PathBuf,
     /// Locks, instead of the scenario's.
     #[arg(long, value_name = "LOCK,…", allow_hyphen_values = true, value_delimiter = ',',
-          value_parser = parse_lock)]
+          value_parser = Lock::named)]
     locks: Vec<Lock>,
     /// Numbers of simulated CPUs, instead of the scenario's.
     #[arg(long, visible_alias = "cpus", value_name = "N,…", allow_hyphen_values = true,
@@ -73,12 +73,6 @@ pub struct Args {
     #[arg(long, value_name = "I/N", allow_hyphen_values = true, value_parser = Part::parse,
           requires = "out")]
     shard: Option<Part>,
-}
-
-fn parse_lock(text: &str) -> Result<Lock, String> {
-    let known = || Lock::ALL.iter().map(|lock| lock.name()).collect::<Vec<_>>().join(", ");
-    let found = Lock::ALL.iter().find(|lock| lock.name() == text);
-    found.copied().ok_or_else(|| format!("no lock is called `{text}`: choose from {}", known()))
 }
 
 fn parse_cpus(text: &str) -> Result<u32, String> {

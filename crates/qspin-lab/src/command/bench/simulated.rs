@@ -52,7 +52,7 @@ impl Simulator {
                 "--compare-simulated simulates at most {MOST_LINES} lines"
             )));
         }
-        if !entrants.iter().any(|entrant| simulated(entrant.lock.name).is_some()) {
+        if !entrants.iter().any(|entrant| Lock::named(entrant.lock.name).is_ok()) {
             let known: Vec<&str> = Lock::ALL.iter().map(|lock| lock.name()).collect();
             return Err(Failure::usage(format!(
                 "--compare-simulated knows none of these locks: add one of {}",
@@ -134,7 +134,7 @@ impl Simulator {
 
     /// The cell as a scenario; `None` where the simulator does not have the lock.
     fn scenario(&self, cell: &Cell, row: &Row) -> Option<Scenario> {
-        let lock = simulated(&row.lock)?;
+        let lock = Lock::named(&row.lock).ok()?;
         let (outside_ns, inside_ns) = (row.outside_ns, row.critical_ns);
         let step = Step { outside_ns, inside_ns, lock: 0, reads: 0, writes: row.lines, beside: 0 };
         let processors = self.machine.shape.processors();
@@ -186,9 +186,4 @@ fn flush(text: &mut String, table: &mut comfy_table::Table, begun: bool) {
         "95 % interval",
         "SIMULATED /\nmeasured",
     ]);
-}
-
-/// The lock of that name in the simulator.
-fn simulated(name: &str) -> Option<Lock> {
-    Lock::ALL.iter().copied().find(|lock| lock.name() == name)
 }
