@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-use super::{CellPlan, Claim, Role};
+use super::{CellPlan, Role};
 use crate::published::{Ratio, Table};
 
 /// A published figure beside the simulated one.
@@ -80,25 +80,22 @@ pub struct Verdict {
 /// and all.
 #[must_use]
 pub fn judge(table: &Table, plans: &[CellPlan], simulated: &[Option<f64>]) -> Verdict {
-    let found = |row: usize, column: usize| {
-        plans.iter().position(|plan| (plan.row, plan.column) == (row, column))
-    };
-    let value = |row: usize, column: usize| found(row, column).and_then(|at| simulated[at]);
-    let fitted = |row: usize, column: usize| {
-        found(row, column).is_some_and(|at| plans[at].role == Role::Calibrated)
+    let find = |row: usize, column: usize| {
+        let at = plans.iter().position(|plan| (plan.row, plan.column) == (row, column));
+        at.map(|at| (&plans[at], simulated[at]))
     };
     // What is gained in percent is a surplus over 1.
     let as_ratio = |figure: f64| match table.ratio {
         Ratio::Percent => 1.0 + figure / 100.0,
         _ => figure,
     };
-    let mut cells = Vec::new();
-    let mut claims = (0, 0);
+    let (mut cells, mut claims) = (Vec::new(), (0, 0));
     // Published, simulated, and whether something was fitted to it.
     let (mut values, mut ratios) = (Vec::new(), Vec::new());
     for (row, published) in table.rows.iter().enumerate() {
         for &column in &table.values {
-            let claim = found(row, column).and_then(|at| plans[at].claim.as_ref());
+            let found = find(row, column);
+            let claim = found.and_then(|(plan, _)| plan.claim.as_ref());
             // A number beside a statement without one is no result: how many clients there were.
             let figure = match claim {
                 Some(claim) if table.ratio == Ratio::None => claim.figure,
@@ -108,14 +105,11 @@ pub fn judge(table: &Table, plans: &[CellPlan], simulated: &[Option<f64>]) -> Ve
             if figure.is_none() && claim.is_none() {
                 continue;
             }
-            let here = value(row, column);
-            if let Some((figure, here)) = figure.zip(here) {
-                values.push((as_ratio(figure), as_ratio(here), fitted(row, column)));
-            }
-            let role = if fitted(row, column) { Role::Calibrated } else { Role::Predicted };
-            let agrees = claim
-                .zip(here)
-                .map(|(Claim { holds: [least, most], .. }, here)| (least..=most).contains(&&here));
+            let here = found.and_then(|(_, figure)| figure);
+            let role = found.map_or(Role::Predicted, |(plan, _)| plan.role);
+            let pair = figure.zip(here).map(|(it, here)| (as_ratio(it), as_ratio(here)));
+            values.extend(pair.map(|(it, here)| (it, here, role == Role::Calibrated)));
+            let agrees = claim.zip(here).map(|(claim, here)| claim.agrees(here));
             claims.0 += usize::from(agrees.is_some());
             claims.1 += usize::from(agrees == Some(true));
             let stated = claim.and_then(|claim| claim.column.as_ref());
@@ -126,21 +120,19 @@ pub fn judge(table: &Table, plans: &[CellPlan], simulated: &[Option<f64>]) -> Ve
                 claim: claim.map(|claim| claim.words.clone()),
                 simulated: here,
                 role: role.name(),
-                error: figure.zip(here).map(|(it, here)| error(as_ratio(it), as_ratio(here))),
+                error: pair.map(|(it, here)| error(it, here)),
                 agrees,
             });
         }
-        match &table.ratio {
-            Ratio::None | Ratio::Percent | Ratio::Cells => {}
-            Ratio::Columns(quotients) => {
-                for it in quotients {
-                    let printed = published.cells[it.new].zip(published.cells[it.old]);
-                    let ours = value(row, it.new).zip(value(row, it.old));
-                    if let (Some((new, old)), Some((our_new, our_old))) = (printed, ours) {
-                        let fitted = fitted(row, it.new) && fitted(row, it.old);
-                        ratios.push((new / old, our_new / our_old, fitted));
-                    }
-                }
+        let Ratio::Columns(quotients) = &table.ratio else { continue };
+        for it in quotients {
+            let printed = published.cells[it.new].zip(published.cells[it.old]);
+            let ours = find(row, it.new).zip(find(row, it.old));
+            if let Some(((new, old), ((plan, Some(our_new)), (other, Some(our_old))))) =
+                printed.zip(ours)
+            {
+                let fitted = [plan, other].iter().all(|plan| plan.role == Role::Calibrated);
+                ratios.push((new / old, our_new / our_old, fitted));
             }
         }
     }

@@ -97,6 +97,14 @@ pub struct Claim {
     pub holds: [f64; 2],
 }
 
+impl Claim {
+    /// Whether it is true of a simulated figure.
+    fn agrees(&self, figure: f64) -> bool {
+        let [least, most] = self.holds;
+        (least..=most).contains(&figure)
+    }
+}
+
 /// One cell of a table, to be simulated.
 pub struct CellPlan {
     /// Row and column of the table.

@@ -22,6 +22,7 @@ pub mod catalog;
 pub mod change;
 pub mod engine;
 pub mod failure;
+mod figures;
 pub mod hypervisor;
 mod lock;
 pub mod machine;

@@ -68,14 +68,13 @@ impl Timeline {
                 "\n{{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{lane},\"args\":{{\"name\":{name}}}}},"
             );
         }
-        let tasks = self.steps.iter().map(|step| step.1 as usize + 1).max().unwrap_or(0);
-        let mut open: Vec<Open> = vec![Open::default(); tasks];
+        let tasks = self.steps.iter().map(|step| step.1 + 1).max().unwrap_or(0);
+        let open = |task| Open { task, is_hog: task >= cpus, ..Open::default() };
+        let mut open: Vec<Open> = (0..tasks).map(open).collect();
         for &(time, task, step) in &self.steps {
-            open[task as usize].step(&mut text, (task, cpus), time, step);
+            open[task as usize].step(&mut text, time, step);
         }
-        for (task, it) in open.iter_mut().enumerate() {
-            it.close(&mut text, (task as u32, cpus), end);
-        }
+        open.iter_mut().for_each(|it| it.close(&mut text, end));
         // The list must not end with a comma.
         let _ = write!(
             text,
@@ -97,6 +96,8 @@ const LANES: [(u32, &str); 3] = [
 /// What a task is in the middle of.
 #[derive(Debug, Clone, Default)]
 struct Open {
+    task: u32,
+    is_hog: bool,
     waits: Option<(Time, u32)>,
     holds: Vec<(Time, u32)>,
     runs: Option<(Time, u16)>,
@@ -104,67 +105,65 @@ struct Open {
 }
 
 impl Open {
-    fn step(&mut self, text: &mut String, who: (u32, u32), time: Time, step: Step) {
-        let (task, cpus) = who;
+    fn step(&mut self, text: &mut String, time: Time, step: Step) {
         match step {
             Step::Wants(lock) => self.waits = Some((time, lock)),
             Step::Enters(lock) => {
-                if let Some((since, lock)) = self.waits.take() {
-                    event(text, LOCKS, task, &format!("waits for lock {lock}"), since, time);
-                }
+                self.end_wait(text, time);
                 self.holds.push((time, lock));
             }
             Step::Leaves(lock) => {
                 if let Some(place) = self.holds.iter().rposition(|held| held.1 == lock) {
-                    let (since, lock) = self.holds.remove(place);
-                    event(text, LOCKS, task, &format!("holds lock {lock}"), since, time);
+                    self.end_hold(text, place, time);
                 }
             }
             Step::Runs(processor) => {
-                self.end_absence(text, task, time);
+                self.end_absence(text, time);
                 self.runs = Some((time, processor));
             }
-            Step::Stops => self.leave(text, (task, cpus), time, "preempted"),
-            Step::Halts => self.leave(text, (task, cpus), time, "halted"),
+            Step::Stops => self.leave(text, time, "preempted"),
+            Step::Halts => self.leave(text, time, "halted"),
             Step::Wakes => {
-                self.end_absence(text, task, time);
+                self.end_absence(text, time);
                 self.away = Some((time, "ready"));
             }
         }
     }
 
-    fn leave(
-        &mut self,
-        text: &mut String,
-        (task, cpus): (u32, u32),
-        time: Time,
-        why: &'static str,
-    ) {
+    fn leave(&mut self, text: &mut String, time: Time, why: &'static str) {
         if let Some((since, processor)) = self.runs.take() {
-            let whom = if task < cpus { format!("CPU {task}") } else { "a hog".to_owned() };
+            let whom = if self.is_hog { "a hog".to_owned() } else { format!("CPU {}", self.task) };
             event(text, PROCESSORS, processor.into(), &whom, since, time);
         }
-        if task < cpus {
+        if !self.is_hog {
             self.away = Some((time, why));
         }
     }
 
-    fn end_absence(&mut self, text: &mut String, task: u32, time: Time) {
-        if let Some((since, why)) = self.away.take() {
-            event(text, FATES, task, why, since, time);
+    fn end_wait(&mut self, text: &mut String, time: Time) {
+        if let Some((since, lock)) = self.waits.take() {
+            event(text, LOCKS, self.task, &format!("waits for lock {lock}"), since, time);
         }
     }
 
-    fn close(&mut self, text: &mut String, who: (u32, u32), end: Time) {
-        let (task, _) = who;
-        if let Some((since, lock)) = self.waits.take() {
-            event(text, LOCKS, task, &format!("waits for lock {lock}"), since, end);
+    fn end_hold(&mut self, text: &mut String, place: usize, time: Time) {
+        let (since, lock) = self.holds.remove(place);
+        event(text, LOCKS, self.task, &format!("holds lock {lock}"), since, time);
+    }
+
+    fn end_absence(&mut self, text: &mut String, time: Time) {
+        if let Some((since, why)) = self.away.take() {
+            event(text, FATES, self.task, why, since, time);
         }
-        for (since, lock) in std::mem::take(&mut self.holds) {
-            event(text, LOCKS, task, &format!("holds lock {lock}"), since, end);
+    }
+
+    fn close(&mut self, text: &mut String, end: Time) {
+        self.end_wait(text, end);
+        while !self.holds.is_empty() {
+            self.end_hold(text, 0, end);
         }
-        self.end_absence(text, task, end);
-        self.leave(text, who, end, "finished");
+        self.end_absence(text, end);
+        self.leave(text, end, "finished");
     }
 }
 

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use qspin::platform::topology::{Topology, VARIABLE};
 
+use super::INTERRUPTED;
 use crate::bench::affinity::{Pin, Placement, allowed_cpus};
 use crate::bench::busy::Pace;
 use crate::bench::interrupt::Interrupt;
@@ -282,9 +283,6 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
 
 /// How long events are counted where nobody asked for them.
 const COUNTING: Duration = Duration::from_millis(50);
-
-/// The exit code of an interrupted run, as shells have it for SIGINT.
-const INTERRUPTED: u8 = 130;
 
 /// Both files are tried before anything is measured: an hour's run must not end at a typing error.
 fn outputs(args: &Args) -> Result<(Option<Output>, Option<Output>), Failure> {

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::anyhow;
-use indicatif::{ProgressBar, ProgressStyle};
 use qspin_reproduce::{Constants, Study, calibrate, studies};
 
 use crate::bench::interrupt::Interrupt;
@@ -47,8 +46,6 @@ fn parse_study(text: &str) -> Result<&'static Study, String> {
     found.ok_or_else(|| format!("no study is called `{text}`: choose from {}", known()))
 }
 
-/// The exit code of an interrupted run, as shells have it for SIGINT.
-const INTERRUPTED: u8 = 130;
 const QUICK: u32 = 4;
 
 /// Searches, and writes what was found.
@@ -68,10 +65,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         args.studies.is_empty() || args.studies.iter().any(|it| it.name == study.name)
     };
     for study in studies().filter(asked) {
-        let bar = ProgressBar::new(evaluations.into());
-        if let Ok(style) = ProgressStyle::with_template("{bar:20} {pos}/{len} {msg} {eta}") {
-            bar.set_style(style);
-        }
+        let bar = super::bar(evaluations.into(), "{msg} ");
         let progress = |number: u32, error: f64| {
             bar.set_position(number.into());
             bar.set_message(format!("{}, error {:.1} %", study.name, 100.0 * error.sqrt()));
@@ -81,7 +75,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         bar.finish_and_clear();
         if interrupt.is_raised() {
             super::tell("interrupted: nothing was written");
-            return Ok(ExitCode::from(INTERRUPTED));
+            return Ok(ExitCode::from(super::INTERRUPTED));
         }
         let found = found.map_err(|why| anyhow!("{}: {why}", study.name))?;
         if let Some(found) = found {

@@ -21,6 +21,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Subcommand;
+use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::failure::Failure;
 use crate::output::Output;
@@ -72,6 +73,15 @@ pub fn run(command: &Command) -> Result<ExitCode, Failure> {
         Command::Vm(args) => vm::run(args),
         Command::Hog(args) => hog::run(args),
     }
+}
+
+/// The exit code of an interrupted run, as shells have it for SIGINT.
+const INTERRUPTED: u8 = 130;
+
+/// A bar that shows how far a simulation is, and behind that `what`.
+fn bar(length: u64, what: &str) -> ProgressBar {
+    let style = ProgressStyle::with_template(&format!("{{bar:20}} {{pos}}/{{len}} {what}{{eta}}"));
+    ProgressBar::new(length).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
 /// Prints `text`; a reader that has seen enough and gone is no failure.

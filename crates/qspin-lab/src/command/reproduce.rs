@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::anyhow;
-use indicatif::{ProgressBar, ProgressStyle};
 use qspin_reproduce::run::{Figure, OfTable, Report, cells_of, planned, simulate, verdicts};
 use qspin_reproduce::shard::Part;
 use qspin_reproduce::{Constants, parts, show, tables};
@@ -54,9 +53,6 @@ fn parse_table(text: &str) -> Result<&'static str, String> {
     tables().find(|&name| name == text).ok_or_else(unknown)
 }
 
-/// The exit code of an interrupted run, as shells have it for SIGINT.
-const INTERRUPTED: u8 = 130;
-
 /// Simulates, judges, and shows.
 ///
 /// # Errors
@@ -86,7 +82,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         let figures: Option<Vec<Figure>> = figures.into_iter().collect();
         let Some(figures) = figures else {
             super::tell("interrupted: the part is not written");
-            return Ok(ExitCode::from(INTERRUPTED));
+            return Ok(ExitCode::from(super::INTERRUPTED));
         };
         let cells: Vec<_> = cells.into_iter().zip(figures).collect();
         let text = parts::text(part, &planned, (constants, args.seed), &cells);
@@ -109,7 +105,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     } else {
         super::say(&show::text(&report.tables, &constants, args.seed))?;
     }
-    Ok(if partial { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
+    Ok(if partial { ExitCode::from(super::INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 
 fn constants(args: &Args) -> Result<Constants, Failure> {
@@ -126,10 +122,8 @@ fn constants(args: &Args) -> Result<Constants, Failure> {
 
 /// [`simulate`], with a bar that shows how far it is.
 fn simulated(cells: &[OfTable<'_>], seed: u64, interrupt: &Interrupt) -> Vec<Option<Figure>> {
-    let bar = ProgressBar::new(cells.iter().map(|(_, cell)| cell.scenarios.len() as u64).sum());
-    if let Ok(style) = ProgressStyle::with_template("{bar:20} {pos}/{len} SIMULATED {eta}") {
-        bar.set_style(style);
-    }
+    let simulations = cells.iter().map(|(_, cell)| cell.scenarios.len() as u64).sum();
+    let bar = super::bar(simulations, "SIMULATED ");
     let (figures, failed) = simulate(cells, seed, || interrupt.is_raised(), || bar.inc(1));
     bar.finish_and_clear();
     // These cells have no figure; the others have.

@@ -8,7 +8,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
-use indicatif::{ProgressBar, ProgressStyle};
 use qspin_reproduce::shard::{Part, Shard};
 use qspin_sim::batch::{self, Job};
 use qspin_sim::plan::Cell;
@@ -83,9 +82,6 @@ fn parse_cpus(text: &str) -> Result<u32, String> {
     }
 }
 
-/// The exit code of an interrupted run, as shells have it for SIGINT.
-const INTERRUPTED: u8 = 130;
-
 /// Simulates, and reports.
 ///
 /// # Errors
@@ -149,7 +145,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     match failed {
         Some(why) => Err(anyhow!(why).into()),
-        None if partial => Ok(ExitCode::from(INTERRUPTED)),
+        None if partial => Ok(ExitCode::from(super::INTERRUPTED)),
         None => Ok(ExitCode::SUCCESS),
     }
 }
@@ -187,10 +183,7 @@ fn simulate_all(
             (0..seeds).map(job)
         })
         .collect();
-    let bar = ProgressBar::new(jobs.len() as u64);
-    if let Ok(style) = ProgressStyle::with_template("{bar:20} {pos}/{len} SIMULATED {msg} {eta}") {
-        bar.set_style(style);
-    }
+    let bar = super::bar(jobs.len() as u64, "SIMULATED {msg} ");
     let stopped = || interrupt.is_raised();
     let results = batch::run_until(&jobs, stopped, |number, result| {
         bar.set_message(jobs[number].0.lock.name());

@@ -176,8 +176,6 @@ fn maker(args: &Args) -> Result<Maker, Failure> {
     Maker::new(None, board(args), args.image.as_deref())
 }
 
-/// The exit code of an interrupted run, as shells have it for SIGINT.
-const INTERRUPTED: u8 = 130;
 /// The longest that a guest takes to boot.
 const BOOT: Duration = Duration::from_secs(60);
 /// How long a guest may take longer than it was told to, at the least: it has a limit of its own, of a
@@ -241,7 +239,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     conclude(args, machine, &rows, out)?;
     match () {
-        () if partial => Ok(ExitCode::from(INTERRUPTED)),
+        () if partial => Ok(ExitCode::from(super::INTERRUPTED)),
         () if failed > 0 => {
             Err(anyhow!("{failed} results of the suite are wrong: see the lines above").into())
         }

@@ -51,6 +51,27 @@ pub fn from_ns(ns: f64) -> Time {
     (ns * NANOSECOND as f64).round() as Time
 }
 
+/// The figures of a description as the engine counts them: these times, and what else is said.
+macro_rules! in_time {
+    ($engine:ident of $given:ident as $it:ident {
+        $($time:ident)*; $($other:ident: $type:ty = $value:expr,)*
+    }) => {
+        /// What the description says, in [`Time`].
+        #[derive(Debug, Clone, Copy, Default)]
+        pub(crate) struct $engine {
+            $(pub(crate) $time: Time,)*
+            $(pub(crate) $other: $type,)*
+        }
+
+        impl From<&$given> for $engine {
+            fn from($it: &$given) -> Self {
+                Self { $($time: from_ns($it.$time),)* $($other: $value,)* }
+            }
+        }
+    };
+}
+pub(crate) use in_time;
+
 /// A [`Time`] in nanoseconds.
 #[must_use]
 pub fn to_ns(time: Time) -> f64 {

@@ -57,7 +57,7 @@ impl State {
             shape: scenario.machine.shape.clone(),
             memory: memory.clone(),
             distances: scenario.machine.distances(),
-            prices: scenario.machine.prices(),
+            prices: Prices::from(&scenario.machine.costs),
             lines: Vec::new(),
             values: vec![0; words],
             strands: (1..=cpus as u64).map(|cpu| Strand::new(Random::part(seed, cpu))).collect(),

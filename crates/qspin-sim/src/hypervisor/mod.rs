@@ -26,7 +26,8 @@ mod spread;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Time, from_ns};
+use crate::engine::{Time, from_ns, in_time};
+use crate::figures;
 
 pub(crate) use schedule::Schedule;
 
@@ -98,27 +99,14 @@ pub enum Pinning {
     To(Vec<u32>),
 }
 
-/// The prices of a hypervisor, in [`Time`].
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Calls {
-    switch: Time,
-    halt: Time,
-    kick: Time,
-    wake: Time,
-    yields: Time,
-    latency: Time,
-    least_slice: Time,
-    slice_jitter: f64,
-    wake_granularity: Time,
-    balance: Time,
-    pulls: bool,
-    pause_loop_window: Time,
-    pause_loop_exit: Time,
-    holder_grace: Time,
-    run_status: bool,
-    run_status_look: Time,
-    quota: Time,
-    period: Time,
+in_time! {
+    Calls of Hypervisor as it {
+        switch halt kick wake yields latency least_slice wake_granularity balance pause_loop_window
+        pause_loop_exit holder_grace run_status_look quota period;
+        slice_jitter: f64 = it.slice_jitter,
+        pulls: bool = it.pulls,
+        run_status: bool = it.run_status,
+    }
 }
 
 impl Hypervisor {
@@ -127,63 +115,19 @@ impl Hypervisor {
     /// # Errors
     /// One line that says what is wrong and what would be right.
     pub fn check(&self) -> Result<(), String> {
-        let times = [
-            ("switch", self.switch),
-            ("halt", self.halt),
-            ("kick", self.kick),
-            ("wake", self.wake),
-            ("yield", self.yields),
-            ("latency", self.latency),
-            ("least_slice", self.least_slice),
-            ("wake_granularity", self.wake_granularity),
-            ("balance", self.balance),
-            ("pause_loop_window", self.pause_loop_window),
-            ("pause_loop_exit", self.pause_loop_exit),
-            ("holder_grace", self.holder_grace),
-            ("run_status_look", self.run_status_look),
-            ("quota", self.quota),
-            ("period", self.period),
+        // Without these, time might stand still.
+        let passes = (1.0, 1e12);
+        let named = [
+            ("least_slice", passes),
+            ("yield", passes),
+            ("halt", passes),
+            ("slice_jitter", (0.0, 1.0)),
         ];
-        for (name, ns) in times {
-            if !(0.0..=1e12).contains(&ns) {
-                return Err(format!("hypervisor.{name} is {ns}: it must be from 0 to 1e12 ns"));
-            }
-        }
-        if self.least_slice < 1.0 || self.yields < 1.0 || self.halt < 1.0 {
-            let names = "hypervisor.least_slice, .yield and .halt";
-            return Err(format!("{names} must be at least 1 ns, or time might stand still"));
-        }
-        if !(0.0..=1.0).contains(&self.slice_jitter) {
-            let jitter = self.slice_jitter;
-            return Err(format!("hypervisor.slice_jitter is {jitter}: it must be from 0 to 1"));
-        }
+        figures::check("hypervisor", self, (0.0, 1e12), &named)?;
         if self.quota > 0.0 && self.period < 1.0 {
             return Err("hypervisor.quota needs a period of at least 1 ns".to_owned());
         }
         Ok(())
-    }
-
-    fn calls(&self) -> Calls {
-        Calls {
-            switch: from_ns(self.switch),
-            halt: from_ns(self.halt),
-            kick: from_ns(self.kick),
-            wake: from_ns(self.wake),
-            yields: from_ns(self.yields),
-            latency: from_ns(self.latency),
-            least_slice: from_ns(self.least_slice),
-            slice_jitter: self.slice_jitter,
-            wake_granularity: from_ns(self.wake_granularity),
-            balance: from_ns(self.balance),
-            pulls: self.pulls,
-            pause_loop_window: from_ns(self.pause_loop_window),
-            pause_loop_exit: from_ns(self.pause_loop_exit),
-            holder_grace: from_ns(self.holder_grace),
-            run_status: self.run_status,
-            run_status_look: from_ns(self.run_status_look),
-            quota: from_ns(self.quota),
-            period: from_ns(self.period),
-        }
     }
 }
 

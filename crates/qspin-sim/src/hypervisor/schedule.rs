@@ -119,7 +119,7 @@ impl Schedule {
         let hogs = scenario.hog_places();
         tasks.extend(hogs.iter().map(|&place| task(place, &scenario.hog_pinning)));
         let processors = scenario.machine.shape.processors() as usize;
-        let calls = scenario.hypervisor.as_ref().map_or(Calls::default(), |it| it.calls());
+        let calls = scenario.hypervisor.as_ref().map(Calls::from).unwrap_or_default();
         Self {
             calls,
             tasks,

@@ -32,7 +32,8 @@ mod transfer;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Time, from_ns};
+use crate::engine::{Time, from_ns, in_time};
+use crate::figures;
 
 pub(crate) use line::Line;
 pub(crate) use memory::{Memory, Padded, WORDS};
@@ -108,48 +109,16 @@ fn one() -> f64 {
     1.0
 }
 
-/// The costs in [`Time`].
-#[derive(Debug, Clone)]
-pub(crate) struct Prices {
-    pub(crate) load_hit: Time,
-    pub(crate) store: Time,
-    pub(crate) rmw_hit: Time,
-    pub(crate) fence: Time,
-    pub(crate) pause: Time,
-    pub(crate) clock: Time,
-    pub(crate) memory: Time,
-    pub(crate) read_occupancy: Time,
-    pub(crate) invalidate: Time,
-    /// In 65536ths.
-    pub(crate) jitter: u64,
-    /// Out of 65536.
-    pub(crate) near_bias: u32,
-    /// In 65536ths.
-    pub(crate) queued: u64,
-    pub(crate) store_buffer: usize,
-    pub(crate) store_prefetch: bool,
-    pub(crate) sibling_factor: f64,
-}
-
-impl Prices {
-    fn new(costs: &Costs) -> Self {
-        Self {
-            load_hit: from_ns(costs.load_hit),
-            store: from_ns(costs.store),
-            rmw_hit: from_ns(costs.rmw_hit),
-            fence: from_ns(costs.fence),
-            pause: from_ns(costs.pause),
-            clock: from_ns(costs.clock),
-            memory: from_ns(costs.memory),
-            read_occupancy: from_ns(costs.read_occupancy),
-            invalidate: from_ns(costs.invalidate),
-            jitter: (costs.jitter * 65536.0) as u64,
-            near_bias: (costs.near_bias * 65536.0) as u32,
-            queued: (costs.queued * 65536.0) as u64,
-            store_buffer: costs.store_buffer as usize,
-            store_prefetch: costs.store_prefetch,
-            sibling_factor: costs.sibling_factor,
-        }
+in_time! {
+    Prices of Costs as costs {
+        load_hit store rmw_hit fence pause clock memory read_occupancy invalidate;
+        // In 65536ths, as the next two.
+        jitter: u64 = (costs.jitter * 65536.0) as u64,
+        near_bias: u32 = (costs.near_bias * 65536.0) as u32,
+        queued: u64 = (costs.queued * 65536.0) as u64,
+        store_buffer: usize = costs.store_buffer as usize,
+        store_prefetch: bool = costs.store_prefetch,
+        sibling_factor: f64 = costs.sibling_factor,
     }
 }
 
@@ -197,49 +166,21 @@ impl Machine {
     /// One line that says what is wrong and what would be right.
     pub fn check(&self) -> Result<(), String> {
         self.shape.check()?;
-        let costs = &self.costs;
-        let times = [
-            ("load_hit", costs.load_hit),
-            ("store", costs.store),
-            ("rmw_hit", costs.rmw_hit),
-            ("fence", costs.fence),
-            ("pause", costs.pause),
-            ("clock", costs.clock),
-            ("same_cache", costs.same_cache),
-            ("same_socket", costs.same_socket),
-            ("other_socket", costs.other_socket),
-            ("further_hop", costs.further_hop),
-            ("memory", costs.memory),
-            ("read_occupancy", costs.read_occupancy),
-            ("invalidate", costs.invalidate),
-        ];
-        for (name, ns) in times {
-            if !(0.0..=1e6).contains(&ns) {
-                return Err(format!("costs.{name} is {ns}: it must be from 0 to 1e6 ns"));
-            }
-        }
         // Time must pass in every loop.
-        for (name, ns) in &times[..5] {
-            if *ns < 0.001 {
-                return Err(format!("costs.{name} is {ns}: it must be at least 0.001 ns"));
-            }
-        }
-        let parts =
-            [("jitter", costs.jitter), ("near_bias", costs.near_bias), ("queued", costs.queued)];
-        for (name, part) in parts {
-            if !(0.0..=1.0).contains(&part) {
-                return Err(format!("costs.{name} is {part}: it must be from 0 to 1"));
-            }
-        }
-        if !(1.0..=16.0).contains(&costs.sibling_factor) {
-            let factor = costs.sibling_factor;
-            return Err(format!("costs.sibling_factor is {factor}: it must be from 1 to 16"));
-        }
-        if !(1..=1024).contains(&costs.store_buffer) {
-            let room = costs.store_buffer;
-            return Err(format!("costs.store_buffer is {room}: it must be from 1 to 1024"));
-        }
-        Ok(())
+        let passes = (0.001, 1e6);
+        let named = [
+            ("load_hit", passes),
+            ("store", passes),
+            ("rmw_hit", passes),
+            ("fence", passes),
+            ("pause", passes),
+            ("jitter", (0.0, 1.0)),
+            ("near_bias", (0.0, 1.0)),
+            ("queued", (0.0, 1.0)),
+            ("sibling_factor", (1.0, 16.0)),
+            ("store_buffer", (1.0, 1024.0)),
+        ];
+        figures::check("costs", &self.costs, (0.0, 1e6), &named)
     }
 
     pub(crate) fn distances(&self) -> Distances {
@@ -271,10 +212,6 @@ impl Machine {
             same_core: from_ns(costs.load_hit),
             same_cache: from_ns(costs.same_cache),
         }
-    }
-
-    pub(crate) fn prices(&self) -> Prices {
-        Prices::new(&self.costs)
     }
 }
 

@@ -24,7 +24,7 @@ use qspin_core::node::NodeId;
 use qspin_core::platform::{AtomicWord, Platform};
 use serde::{Deserialize, Serialize};
 
-use super::{Station, Work, check_lengths};
+use super::{Station, Work};
 use crate::platform::{SimPlatform, SimWord};
 
 /// Threads that meet at a mutex.
@@ -51,7 +51,6 @@ fn two() -> u32 {
     2
 }
 
-const MOST_LINES: u32 = 64;
 /// The word that is the mutex.
 const MUTEX: usize = 0;
 /// What the mutex protects.
@@ -60,18 +59,6 @@ const PROTECTED: usize = 1;
 const LEVEL: u32 = 3;
 
 impl FutexMutex {
-    pub(super) fn check(&self) -> Result<(), String> {
-        if !(1..=64).contains(&self.sections) || self.writes > MOST_LINES {
-            return Err("workload: sections is 1 to 64, writes at most 64".to_owned());
-        }
-        check_lengths(&[
-            ("outside_ns", self.outside_ns),
-            ("inside_ns", self.inside_ns),
-            ("call_ns", self.call_ns),
-            ("bucket_ns", self.bucket_ns),
-        ])
-    }
-
     fn lock<L: RawLock<SimPlatform>>(&self, station: &Station<L>, p: &SimPlatform) {
         let mutex = station.word(MUTEX, 0);
         if mutex.compare_exchange(0, 1, Acquire).is_ok() {

@@ -20,7 +20,7 @@ use qspin_core::platform::AtomicWord;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::{Station, Work, check_lengths};
+use super::{Station, Work};
 use crate::platform::SimPlatform;
 
 /// Pieces of work, each with a critical section.
@@ -50,32 +50,17 @@ fn stretch() -> f64 {
     5e7
 }
 
-impl KernelBuild {
-    pub(super) fn check(&self) -> Result<(), String> {
-        if !(1..=1 << 16).contains(&self.locks) {
-            return Err(format!("workload: locks is {}: it must be from 1 to 65536", self.locks));
-        }
-        if !(0.0..=1.0).contains(&self.hot) {
-            return Err(format!("workload: hot is {}: it must be from 0 to 1", self.hot));
-        }
-        if !(0.0..=10.0).contains(&self.idle) {
-            return Err(format!("workload: idle is {}: it must be from 0 to 10", self.idle));
-        }
-        if self.idle > 0.0 && self.idle_ns < self.idle * self.outside_ns {
-            return Err(format!(
-                "workload: idle_ns is {}: it must be at least idle times outside_ns",
-                self.idle_ns
-            ));
-        }
-        check_lengths(&[
-            ("inside_ns", self.inside_ns),
-            ("outside_ns", self.outside_ns),
-            ("idle_ns", self.idle_ns),
-        ])
-    }
-}
-
 impl Work for KernelBuild {
+    fn check(&self) -> Result<(), String> {
+        let (idle, least) = (self.idle_ns, self.idle * self.outside_ns);
+        match self.idle > 0.0 && idle < least {
+            true => Err(format!(
+                "workload.idle_ns is {idle}: it must be at least {least}, idle times outside_ns"
+            )),
+            false => Ok(()),
+        }
+    }
+
     fn locks(&self) -> u32 {
         self.locks
     }

@@ -18,7 +18,7 @@ use qspin_core::lock::RawLock;
 use qspin_core::platform::AtomicWord;
 use serde::{Deserialize, Serialize};
 
-use super::{Station, Work, check_lengths};
+use super::{Station, Work};
 use crate::platform::SimPlatform;
 
 /// Rounds of units of work.
@@ -35,12 +35,6 @@ pub struct KernelLockBench {
     pub unit_ns: f64,
     /// What turning interrupts off and on, and the loop, add to a round: half inside, half outside.
     pub overhead_ns: f64,
-}
-
-impl KernelLockBench {
-    pub(super) fn check(&self) -> Result<(), String> {
-        check_lengths(&[("unit_ns", self.unit_ns), ("overhead_ns", self.overhead_ns)])
-    }
 }
 
 impl Work for KernelLockBench {

@@ -32,7 +32,7 @@ use qspin_core::lock::RawLock;
 use qspin_core::platform::AtomicWord;
 use serde::{Deserialize, Serialize};
 
-use super::{Station, Work, check_lengths};
+use super::{Station, Work};
 use crate::platform::SimPlatform;
 
 /// What becomes of the delays of 100 ms.
@@ -84,15 +84,6 @@ const COUNTS: usize = 1;
 const COUNT_WORDS: usize = 4;
 
 impl Locktorture {
-    pub(super) fn check(&self) -> Result<(), String> {
-        check_lengths(&[
-            ("inside_ns", self.inside_ns),
-            ("outside_ns", self.outside_ns),
-            ("short_delay_ns", self.short_delay_ns),
-            ("long_delay_ns", self.long_delay_ns),
-        ])
-    }
-
     fn delay(&self, p: &SimPlatform, writers: u32) {
         let (long, short) = p.random(|random| {
             let long = random.below(writers * LONG_ODDS) == 0;

@@ -15,6 +15,7 @@ mod system_calls;
 use qspin_core::lock::RawLock;
 use serde::{Deserialize, Serialize};
 
+use crate::figures::{self, Range};
 use crate::platform::SimPlatform;
 
 pub use futex_mutex::FutexMutex;
@@ -43,6 +44,14 @@ pub trait Work {
         0
     }
 
+    /// What is impossible about it, beside a figure that is out of its range.
+    ///
+    /// # Errors
+    /// One line that says what is wrong and what would be right.
+    fn check(&self) -> Result<(), String> {
+        Ok(())
+    }
+
     /// What one CPU does, from beginning to end.
     fn run<L: RawLock<SimPlatform>>(&self, station: &Station<L>, p: &SimPlatform);
 
@@ -53,6 +62,17 @@ pub trait Work {
         sections.iter().sum::<u64>() as f64 / last * 1000.0
     }
 }
+
+/// What is no time, or is counted: the range of each.
+const COUNTS: [(&str, Range); 7] = [
+    ("hot", (0.0, 1.0)),
+    ("idle", (0.0, 10.0)),
+    ("locks", (1.0, 65536.0)),
+    ("sections", (1.0, 64.0)),
+    ("reads", (0.0, 64.0)),
+    ("writes", (0.0, 64.0)),
+    ("beside", (0.0, Station::<()>::BESIDE as f64)),
+];
 
 macro_rules! workloads {
     ($($(#[$doc:meta])* $workload:ident,)*) => {
@@ -87,7 +107,8 @@ macro_rules! workloads {
             /// # Errors
             /// One line that says what is wrong and what would be right.
             pub fn check(&self) -> Result<(), String> {
-                match self { $(Self::$workload(it) => it.check(),)* }
+                figures::check("workload", self, (0.0, 1e12), &COUNTS)?;
+                match self { $(Self::$workload(it) => Work::check(it),)* }
             }
         }
     };
@@ -106,12 +127,4 @@ workloads! {
     FutexMutex,
     /// A loop of system calls, described by its critical sections.
     SystemCalls,
-}
-
-/// Checks that lengths are possible.
-fn check_lengths(lengths: &[(&str, f64)]) -> Result<(), String> {
-    match lengths.iter().find(|(_, ns)| !(0.0..=1e12).contains(ns)) {
-        None => Ok(()),
-        Some((name, ns)) => Err(format!("workload: {name} is {ns}: it must be from 0 to 1e12 ns")),
-    }
 }

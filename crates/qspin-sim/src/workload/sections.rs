@@ -9,7 +9,7 @@ use qspin_core::lock::RawLock;
 use qspin_core::platform::Platform;
 use serde::{Deserialize, Serialize};
 
-use super::{Station, Work, check_lengths};
+use super::{Station, Work};
 use crate::platform::SimPlatform;
 
 /// So many sections a CPU.
@@ -32,15 +32,6 @@ pub struct Sections {
 
 fn one() -> u32 {
     1
-}
-
-impl Sections {
-    pub(super) fn check(&self) -> Result<(), String> {
-        if !(1..=1 << 16).contains(&self.locks) {
-            return Err(format!("workload: locks is {}: it must be from 1 to 65536", self.locks));
-        }
-        check_lengths(&[("inside_ns", self.inside_ns), ("outside_ns", self.outside_ns)])
-    }
 }
 
 impl Work for Sections {

@@ -18,7 +18,7 @@
 use qspin_core::lock::RawLock;
 use serde::{Deserialize, Serialize};
 
-use super::{Station, Work, check_lengths};
+use super::{Station, Work};
 use crate::platform::SimPlatform;
 
 /// One critical section, and what comes before it.
@@ -58,33 +58,9 @@ fn one() -> u32 {
     1
 }
 
-/// Lines of data that a lock may have.
-const MOST_LINES: u32 = 64;
+const MOST_LOCKS: u32 = 1 << 12;
 
 impl SystemCalls {
-    pub(super) fn check(&self) -> Result<(), String> {
-        if !(1..=1 << 12).contains(&self.locks) {
-            return Err(format!("workload: locks is {}: it must be from 1 to 4096", self.locks));
-        }
-        if self.steps.is_empty() {
-            return Err("workload: system-calls needs at least one step".to_owned());
-        }
-        for step in &self.steps {
-            check_lengths(&[("inside_ns", step.inside_ns), ("outside_ns", step.outside_ns)])?;
-            if step.lock >= self.locks {
-                let (lock, last) = (step.lock, self.locks - 1);
-                return Err(format!("workload: there is no lock {lock}: they are 0 to {last}"));
-            }
-            if step.reads.max(step.writes) > MOST_LINES || step.beside > Station::<()>::BESIDE {
-                let words = Station::<()>::BESIDE;
-                return Err(format!(
-                    "workload: reads and writes are at most {MOST_LINES}, beside at most {words}"
-                ));
-            }
-        }
-        Ok(())
-    }
-
     /// Lines of data of each lock.
     fn lines_a_lock(&self) -> u32 {
         self.steps.iter().map(|step| step.reads.max(step.writes)).max().unwrap_or(0)
@@ -92,6 +68,21 @@ impl SystemCalls {
 }
 
 impl Work for SystemCalls {
+    fn check(&self) -> Result<(), String> {
+        if self.locks > MOST_LOCKS || self.steps.is_empty() {
+            return Err(format!(
+                "workload: system-calls needs at least one step, and at most {MOST_LOCKS} locks"
+            ));
+        }
+        match self.steps.iter().find(|step| step.lock >= self.locks) {
+            Some(Step { lock, .. }) => {
+                let last = self.locks - 1;
+                Err(format!("workload: there is no lock {lock}: they are 0 to {last}"))
+            }
+            None => Ok(()),
+        }
+    }
+
     fn locks(&self) -> u32 {
         self.locks
     }

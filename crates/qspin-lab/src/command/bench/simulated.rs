@@ -4,7 +4,6 @@
 //! The work of a cell is one step of a loop of system calls: so long outside, so long inside, so many lines
 //! written. Threads are CPUs above an operating system. A lock that the simulator does not have is left out.
 
-use indicatif::{ProgressBar, ProgressStyle};
 use qspin::tuning::Tuning;
 use qspin_sim::batch::{self, Job};
 use qspin_sim::workload::{Step, SystemCalls, Workload as Work};
@@ -82,10 +81,7 @@ impl Simulator {
         if let Some(wrong) = cells.iter().find_map(|(_, scenario)| scenario.check().err()) {
             return Err(Failure::usage(format!("--compare-simulated: {wrong}")));
         }
-        let bar = ProgressBar::new(jobs.len() as u64);
-        if let Ok(style) = ProgressStyle::with_template("{bar:20} {pos}/{len} SIMULATED {eta}") {
-            bar.set_style(style);
-        }
+        let bar = crate::command::bar(jobs.len() as u64, "SIMULATED ");
         let stopped = || interrupt.is_raised();
         let outcomes = batch::run_until(&jobs, stopped, |_, _| {
             bar.inc(1);
