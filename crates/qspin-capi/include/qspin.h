@@ -31,8 +31,8 @@
 
 
 /**
- * The default mutex: released by a plain store; waiters look, yield, then sleep, and nobody is
- * forgotten. For loads that nobody knows beforehand.
+ * The default mutex: released by a plain store; waiters poll, yield, then sleep, and none of them
+ * starves. For loads that are not known beforehand.
  *
  * 4 bytes; a new lock is all zeros. It owns nothing, and while nobody holds it or waits for it, it may
  * be moved as bytes.
@@ -43,20 +43,6 @@ typedef struct qspin_mutex_t {
      */
     uint32_t qspin_private[1];
 } qspin_mutex_t;
-
-/**
- * The default reader-writer lock: a writer closes it to further readers, so neither starves;
- * waiters look, yield, then sleep.
- *
- * 8 bytes; a new lock is all zeros. It owns nothing, and while nobody holds it or waits for it, it may
- * be moved as bytes.
- */
-typedef struct qspin_rwlock_t {
-    /**
-     * The library's; do not touch.
-     */
-    uint32_t qspin_private[2];
-} qspin_rwlock_t;
 
 /**
  * The queued spinlock: first come, first served; each waiter spins on a cache line of its own. For
@@ -71,6 +57,85 @@ typedef struct qspin_native_t {
      */
     uint32_t qspin_private[1];
 } qspin_native_t;
+
+/**
+ * Test-and-set with bounded exponential backoff: the cheapest, and unfair.
+ *
+ * 4 bytes; a new lock is all zeros. It owns nothing, and while nobody holds it or waits for it, it may
+ * be moved as bytes.
+ */
+typedef struct qspin_backoff_t {
+    /**
+     * The library's; do not touch.
+     */
+    uint32_t qspin_private[1];
+} qspin_backoff_t;
+
+/**
+ * Plain test-and-set: unfair.
+ *
+ * 4 bytes; a new lock is all zeros. It owns nothing, and while nobody holds it or waits for it, it may
+ * be moved as bytes.
+ */
+typedef struct qspin_tas_t {
+    /**
+     * The library's; do not touch.
+     */
+    uint32_t qspin_private[1];
+} qspin_tas_t;
+
+/**
+ * Test-and-set that yields the CPU after a bounded spin: unfair.
+ *
+ * 4 bytes; a new lock is all zeros. It owns nothing, and while nobody holds it or waits for it, it may
+ * be moved as bytes.
+ */
+typedef struct qspin_yielding_t {
+    /**
+     * The library's; do not touch.
+     */
+    uint32_t qspin_private[1];
+} qspin_yielding_t;
+
+/**
+ * The ticket lock: strictly first come, first served; waiters spin on the lock.
+ *
+ * 4 bytes; a new lock is all zeros. It owns nothing, and while nobody holds it or waits for it, it may
+ * be moved as bytes.
+ */
+typedef struct qspin_ticket_t {
+    /**
+     * The library's; do not touch.
+     */
+    uint32_t qspin_private[1];
+} qspin_ticket_t;
+
+/**
+ * The MCS lock: strictly first come, first served; each waiter spins on a cache line of its own.
+ *
+ * 8 bytes; a new lock is all zeros. It owns nothing, and while nobody holds it or waits for it, it may
+ * be moved as bytes.
+ */
+typedef struct qspin_mcs_t {
+    /**
+     * The library's; do not touch.
+     */
+    uint32_t qspin_private[2];
+} qspin_mcs_t;
+
+/**
+ * Test-and-set with its owner in the word, to whom waiters yield: unfair. The thread that locked
+ * must be the one that unlocks.
+ *
+ * 4 bytes; a new lock is all zeros. It owns nothing, and while nobody holds it or waits for it, it may
+ * be moved as bytes.
+ */
+typedef struct qspin_simple_t {
+    /**
+     * The library's; do not touch.
+     */
+    uint32_t qspin_private[1];
+} qspin_simple_t;
 
 /**
  * The paravirt queued spinlock with culling: one or two waiters stay awake, the others halt. For
@@ -126,7 +191,7 @@ typedef struct qspin_paravirt_ticket_t {
 } qspin_paravirt_ticket_t;
 
 /**
- * The NUMA-aware queued spinlock: waiters near the holder first, within bounds. For machines whose
+ * The NUMA-aware queued spinlock: waiters near the owner first, within bounds. For machines whose
  * cores are far apart, while every thread runs.
  *
  * 4 bytes; a new lock is all zeros. It owns nothing, and while nobody holds it or waits for it, it may
@@ -153,96 +218,18 @@ typedef struct qspin_cna_paravirt_t {
 } qspin_cna_paravirt_t;
 
 /**
- * The ticket lock: strictly first come, first served; waiters spin on the lock.
- *
- * 4 bytes; a new lock is all zeros. It owns nothing, and while nobody holds it or waits for it, it may
- * be moved as bytes.
- */
-typedef struct qspin_ticket_t {
-    /**
-     * The library's; do not touch.
-     */
-    uint32_t qspin_private[1];
-} qspin_ticket_t;
-
-/**
- * The MCS lock: strictly first come, first served; each waiter spins on a cache line of its own.
+ * The default reader-writer lock: a writer closes it to further readers, so neither starves;
+ * waiters poll, yield, then sleep.
  *
  * 8 bytes; a new lock is all zeros. It owns nothing, and while nobody holds it or waits for it, it may
  * be moved as bytes.
  */
-typedef struct qspin_mcs_t {
+typedef struct qspin_rwlock_t {
     /**
      * The library's; do not touch.
      */
     uint32_t qspin_private[2];
-} qspin_mcs_t;
-
-/**
- * Test-and-set with bounded exponential backoff: the cheapest, and unfair.
- *
- * 4 bytes; a new lock is all zeros. It owns nothing, and while nobody holds it or waits for it, it may
- * be moved as bytes.
- */
-typedef struct qspin_backoff_t {
-    /**
-     * The library's; do not touch.
-     */
-    uint32_t qspin_private[1];
-} qspin_backoff_t;
-
-/**
- * Plain test-and-set: unfair.
- *
- * 4 bytes; a new lock is all zeros. It owns nothing, and while nobody holds it or waits for it, it may
- * be moved as bytes.
- */
-typedef struct qspin_tas_t {
-    /**
-     * The library's; do not touch.
-     */
-    uint32_t qspin_private[1];
-} qspin_tas_t;
-
-/**
- * Test-and-set that yields the CPU after a bounded spin: unfair.
- *
- * 4 bytes; a new lock is all zeros. It owns nothing, and while nobody holds it or waits for it, it may
- * be moved as bytes.
- */
-typedef struct qspin_yielding_t {
-    /**
-     * The library's; do not touch.
-     */
-    uint32_t qspin_private[1];
-} qspin_yielding_t;
-
-/**
- * Test-and-set with its owner in the word, to whom waiters yield: unfair. The thread that locked
- * must be the one that unlocks.
- *
- * 4 bytes; a new lock is all zeros. It owns nothing, and while nobody holds it or waits for it, it may
- * be moved as bytes.
- */
-typedef struct qspin_simple_t {
-    /**
-     * The library's; do not touch.
-     */
-    uint32_t qspin_private[1];
-} qspin_simple_t;
-
-/**
- * The lock that is chosen once for the process, when it starts: see qspin_select_decide().
- *
- * 4 bytes; a new lock is all zeros. It owns nothing, and while nobody holds it or waits for it, it may
- * be moved as bytes.
- */
-typedef struct qspin_select_t {
-    /**
-     * The library's; do not touch.
-     */
-    uint32_t qspin_private[1];
-} qspin_select_t;
+} qspin_rwlock_t;
 
 /**
  * The queued reader-writer lock: readers and writers alike wait their turn.
@@ -256,6 +243,19 @@ typedef struct qspin_queued_rw_t {
      */
     uint32_t qspin_private[2];
 } qspin_queued_rw_t;
+
+/**
+ * The lock that is chosen once for the process, when it starts: see qspin_select_decide().
+ *
+ * 4 bytes; a new lock is all zeros. It owns nothing, and while nobody holds it or waits for it, it may
+ * be moved as bytes.
+ */
+typedef struct qspin_select_t {
+    /**
+     * The library's; do not touch.
+     */
+    uint32_t qspin_private[1];
+} qspin_select_t;
 
 /**
  * The condition variable of the default mutex.
@@ -295,6 +295,15 @@ void qspin_mutex_init(struct qspin_mutex_t *lock) QSPIN_NOEXCEPT;
 int qspin_mutex_destroy(struct qspin_mutex_t *lock) QSPIN_NOEXCEPT;
 
 /**
+ * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+bool qspin_mutex_is_locked(const struct qspin_mutex_t *lock) QSPIN_NOEXCEPT;
+
+/**
  * Acquires the lock; waits as long as that takes. Cannot fail. Not recursive: who holds it and locks it
  * again waits for ever.
  *
@@ -329,13 +338,823 @@ void qspin_mutex_unlock(struct qspin_mutex_t *lock)
 QSPIN_NOEXCEPT;
 
 /**
+ * Makes `*lock` a free lock: as `= QSPIN_NATIVE_INIT`. Cannot fail.
+ *
+ * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
+ *
+ * Precondition: `lock` points to memory for a lock, which nobody else uses.
+ */
+void qspin_native_init(struct qspin_native_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Says that `*lock` is no longer used. Optional: a lock owns nothing.
+ *
+ * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+int qspin_native_destroy(struct qspin_native_t *lock) QSPIN_NOEXCEPT;
+
+/**
  * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
  *
  * Thread-safe. Async-signal-safe.
  *
  * Precondition: `lock` points to a lock.
  */
-bool qspin_mutex_is_locked(const struct qspin_mutex_t *lock) QSPIN_NOEXCEPT;
+bool qspin_native_is_locked(const struct qspin_native_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Acquires the lock; waits as long as that takes. Cannot fail. Not recursive: who holds it and locks it
+ * again waits for ever.
+ *
+ * Thread-safe. Async-signal-safe, if the code that the handler interrupts neither holds this lock nor
+ * is acquiring it. Not a cancellation point.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+void qspin_native_lock(struct qspin_native_t *lock)
+QSPIN_NOEXCEPT;
+
+/**
+ * Acquires the lock if that takes no waiting.
+ *
+ * Returns 0, or EBUSY if it was not to be had at once.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+int qspin_native_trylock(struct qspin_native_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Releases the lock, which the caller holds; if nobody holds it, what happens to this lock is undefined.
+ * Cannot fail. The lock may be freed by its next holder while this still returns.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock that the caller holds.
+ */
+void qspin_native_unlock(struct qspin_native_t *lock)
+QSPIN_NOEXCEPT;
+
+/**
+ * Makes `*lock` a free lock: as `= QSPIN_BACKOFF_INIT`. Cannot fail.
+ *
+ * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
+ *
+ * Precondition: `lock` points to memory for a lock, which nobody else uses.
+ */
+void qspin_backoff_init(struct qspin_backoff_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Says that `*lock` is no longer used. Optional: a lock owns nothing.
+ *
+ * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+int qspin_backoff_destroy(struct qspin_backoff_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+bool qspin_backoff_is_locked(const struct qspin_backoff_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Acquires the lock; waits as long as that takes. Cannot fail. Not recursive: who holds it and locks it
+ * again waits for ever.
+ *
+ * Thread-safe. Async-signal-safe, if the code that the handler interrupts neither holds this lock nor
+ * is acquiring it. Not a cancellation point.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+void qspin_backoff_lock(struct qspin_backoff_t *lock)
+QSPIN_NOEXCEPT;
+
+/**
+ * Acquires the lock if that takes no waiting.
+ *
+ * Returns 0, or EBUSY if it was not to be had at once.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+int qspin_backoff_trylock(struct qspin_backoff_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Releases the lock, which the caller holds; if nobody holds it, what happens to this lock is undefined.
+ * Cannot fail. The lock may be freed by its next holder while this still returns.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock that the caller holds.
+ */
+void qspin_backoff_unlock(struct qspin_backoff_t *lock)
+QSPIN_NOEXCEPT;
+
+/**
+ * Makes `*lock` a free lock: as `= QSPIN_TAS_INIT`. Cannot fail.
+ *
+ * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
+ *
+ * Precondition: `lock` points to memory for a lock, which nobody else uses.
+ */
+void qspin_tas_init(struct qspin_tas_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Says that `*lock` is no longer used. Optional: a lock owns nothing.
+ *
+ * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+int qspin_tas_destroy(struct qspin_tas_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+bool qspin_tas_is_locked(const struct qspin_tas_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Acquires the lock; waits as long as that takes. Cannot fail. Not recursive: who holds it and locks it
+ * again waits for ever.
+ *
+ * Thread-safe. Async-signal-safe, if the code that the handler interrupts neither holds this lock nor
+ * is acquiring it. Not a cancellation point.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+void qspin_tas_lock(struct qspin_tas_t *lock)
+QSPIN_NOEXCEPT;
+
+/**
+ * Acquires the lock if that takes no waiting.
+ *
+ * Returns 0, or EBUSY if it was not to be had at once.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+int qspin_tas_trylock(struct qspin_tas_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Releases the lock, which the caller holds; if nobody holds it, what happens to this lock is undefined.
+ * Cannot fail. The lock may be freed by its next holder while this still returns.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock that the caller holds.
+ */
+void qspin_tas_unlock(struct qspin_tas_t *lock)
+QSPIN_NOEXCEPT;
+
+/**
+ * Makes `*lock` a free lock: as `= QSPIN_YIELDING_INIT`. Cannot fail.
+ *
+ * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
+ *
+ * Precondition: `lock` points to memory for a lock, which nobody else uses.
+ */
+void qspin_yielding_init(struct qspin_yielding_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Says that `*lock` is no longer used. Optional: a lock owns nothing.
+ *
+ * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+int qspin_yielding_destroy(struct qspin_yielding_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+bool qspin_yielding_is_locked(const struct qspin_yielding_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Acquires the lock; waits as long as that takes. Cannot fail. Not recursive: who holds it and locks it
+ * again waits for ever.
+ *
+ * Thread-safe. Async-signal-safe, if the code that the handler interrupts neither holds this lock nor
+ * is acquiring it. Not a cancellation point.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+void qspin_yielding_lock(struct qspin_yielding_t *lock)
+QSPIN_NOEXCEPT;
+
+/**
+ * Acquires the lock if that takes no waiting.
+ *
+ * Returns 0, or EBUSY if it was not to be had at once.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+int qspin_yielding_trylock(struct qspin_yielding_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Releases the lock, which the caller holds; if nobody holds it, what happens to this lock is undefined.
+ * Cannot fail. The lock may be freed by its next holder while this still returns.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock that the caller holds.
+ */
+void qspin_yielding_unlock(struct qspin_yielding_t *lock)
+QSPIN_NOEXCEPT;
+
+/**
+ * Makes `*lock` a free lock: as `= QSPIN_TICKET_INIT`. Cannot fail.
+ *
+ * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
+ *
+ * Precondition: `lock` points to memory for a lock, which nobody else uses.
+ */
+void qspin_ticket_init(struct qspin_ticket_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Says that `*lock` is no longer used. Optional: a lock owns nothing.
+ *
+ * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+int qspin_ticket_destroy(struct qspin_ticket_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+bool qspin_ticket_is_locked(const struct qspin_ticket_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Acquires the lock; waits as long as that takes. Cannot fail. Not recursive: who holds it and locks it
+ * again waits for ever.
+ *
+ * Thread-safe. Async-signal-safe, if the code that the handler interrupts neither holds this lock nor
+ * is acquiring it. Not a cancellation point.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+void qspin_ticket_lock(struct qspin_ticket_t *lock)
+QSPIN_NOEXCEPT;
+
+/**
+ * Acquires the lock if that takes no waiting.
+ *
+ * Returns 0, or EBUSY if it was not to be had at once.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+int qspin_ticket_trylock(struct qspin_ticket_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Releases the lock, which the caller holds; if nobody holds it, what happens to this lock is undefined.
+ * Cannot fail. The lock may be freed by its next holder while this still returns.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock that the caller holds.
+ */
+void qspin_ticket_unlock(struct qspin_ticket_t *lock)
+QSPIN_NOEXCEPT;
+
+/**
+ * Makes `*lock` a free lock: as `= QSPIN_MCS_INIT`. Cannot fail.
+ *
+ * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
+ *
+ * Precondition: `lock` points to memory for a lock, which nobody else uses.
+ */
+void qspin_mcs_init(struct qspin_mcs_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Says that `*lock` is no longer used. Optional: a lock owns nothing.
+ *
+ * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+int qspin_mcs_destroy(struct qspin_mcs_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+bool qspin_mcs_is_locked(const struct qspin_mcs_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Acquires the lock; waits as long as that takes. Cannot fail. Not recursive: who holds it and locks it
+ * again waits for ever.
+ *
+ * Thread-safe. Async-signal-safe, if the code that the handler interrupts neither holds this lock nor
+ * is acquiring it. Not a cancellation point.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+void qspin_mcs_lock(struct qspin_mcs_t *lock)
+QSPIN_NOEXCEPT;
+
+/**
+ * Acquires the lock if that takes no waiting.
+ *
+ * Returns 0, or EBUSY if it was not to be had at once.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+int qspin_mcs_trylock(struct qspin_mcs_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Releases the lock, which the caller holds; if nobody holds it, what happens to this lock is undefined.
+ * Cannot fail. The lock may be freed by its next holder while this still returns.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock that the caller holds.
+ */
+void qspin_mcs_unlock(struct qspin_mcs_t *lock)
+QSPIN_NOEXCEPT;
+
+/**
+ * Makes `*lock` a free lock: as `= QSPIN_SIMPLE_INIT`. Cannot fail.
+ *
+ * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
+ *
+ * Precondition: `lock` points to memory for a lock, which nobody else uses.
+ */
+void qspin_simple_init(struct qspin_simple_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Says that `*lock` is no longer used. Optional: a lock owns nothing.
+ *
+ * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+int qspin_simple_destroy(struct qspin_simple_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+bool qspin_simple_is_locked(const struct qspin_simple_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Acquires the lock; waits as long as that takes. Cannot fail. Not recursive: who holds it and locks it
+ * again waits for ever.
+ *
+ * Thread-safe. Async-signal-safe, if the code that the handler interrupts neither holds this lock nor
+ * is acquiring it. Not a cancellation point.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+void qspin_simple_lock(struct qspin_simple_t *lock)
+QSPIN_NOEXCEPT;
+
+/**
+ * Acquires the lock if that takes no waiting.
+ *
+ * Returns 0, or EBUSY if it was not to be had at once.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+int qspin_simple_trylock(struct qspin_simple_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Releases the lock, which the caller holds; if nobody holds it, what happens to this lock is undefined.
+ * Cannot fail. The lock may be freed by its next holder while this still returns.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock that the caller holds.
+ */
+void qspin_simple_unlock(struct qspin_simple_t *lock)
+QSPIN_NOEXCEPT;
+
+/**
+ * Makes `*lock` a free lock: as `= QSPIN_PARAVIRT_INIT`. Cannot fail.
+ *
+ * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
+ *
+ * Precondition: `lock` points to memory for a lock, which nobody else uses.
+ */
+void qspin_paravirt_init(struct qspin_paravirt_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Says that `*lock` is no longer used. Optional: a lock owns nothing.
+ *
+ * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+int qspin_paravirt_destroy(struct qspin_paravirt_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+bool qspin_paravirt_is_locked(const struct qspin_paravirt_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Acquires the lock; waits as long as that takes. Cannot fail. Not recursive: who holds it and locks it
+ * again waits for ever.
+ *
+ * Thread-safe. Async-signal-safe, if the code that the handler interrupts neither holds this lock nor
+ * is acquiring it. Not a cancellation point.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+void qspin_paravirt_lock(struct qspin_paravirt_t *lock)
+QSPIN_NOEXCEPT;
+
+/**
+ * Acquires the lock if that takes no waiting.
+ *
+ * Returns 0, or EBUSY if it was not to be had at once.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+int qspin_paravirt_trylock(struct qspin_paravirt_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Releases the lock, which the caller holds; if nobody holds it, what happens to this lock is undefined.
+ * Cannot fail. The lock may be freed by its next holder while this still returns.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock that the caller holds.
+ */
+void qspin_paravirt_unlock(struct qspin_paravirt_t *lock)
+QSPIN_NOEXCEPT;
+
+/**
+ * Makes `*lock` a free lock: as `= QSPIN_PARAVIRT_STEALING_INIT`. Cannot fail.
+ *
+ * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
+ *
+ * Precondition: `lock` points to memory for a lock, which nobody else uses.
+ */
+void qspin_paravirt_stealing_init(struct qspin_paravirt_stealing_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Says that `*lock` is no longer used. Optional: a lock owns nothing.
+ *
+ * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+int qspin_paravirt_stealing_destroy(struct qspin_paravirt_stealing_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+bool qspin_paravirt_stealing_is_locked(const struct qspin_paravirt_stealing_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Acquires the lock; waits as long as that takes. Cannot fail. Not recursive: who holds it and locks it
+ * again waits for ever.
+ *
+ * Thread-safe. Async-signal-safe, if the code that the handler interrupts neither holds this lock nor
+ * is acquiring it. Not a cancellation point.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+void qspin_paravirt_stealing_lock(struct qspin_paravirt_stealing_t *lock)
+QSPIN_NOEXCEPT;
+
+/**
+ * Acquires the lock if that takes no waiting.
+ *
+ * Returns 0, or EBUSY if it was not to be had at once.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+int qspin_paravirt_stealing_trylock(struct qspin_paravirt_stealing_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Releases the lock, which the caller holds; if nobody holds it, what happens to this lock is undefined.
+ * Cannot fail. The lock may be freed by its next holder while this still returns.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock that the caller holds.
+ */
+void qspin_paravirt_stealing_unlock(struct qspin_paravirt_stealing_t *lock)
+QSPIN_NOEXCEPT;
+
+/**
+ * Makes `*lock` a free lock: as `= QSPIN_PARAVIRT_QUEUED_INIT`. Cannot fail.
+ *
+ * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
+ *
+ * Precondition: `lock` points to memory for a lock, which nobody else uses.
+ */
+void qspin_paravirt_queued_init(struct qspin_paravirt_queued_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Says that `*lock` is no longer used. Optional: a lock owns nothing.
+ *
+ * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+int qspin_paravirt_queued_destroy(struct qspin_paravirt_queued_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+bool qspin_paravirt_queued_is_locked(const struct qspin_paravirt_queued_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Acquires the lock; waits as long as that takes. Cannot fail. Not recursive: who holds it and locks it
+ * again waits for ever.
+ *
+ * Thread-safe. Async-signal-safe, if the code that the handler interrupts neither holds this lock nor
+ * is acquiring it. Not a cancellation point.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+void qspin_paravirt_queued_lock(struct qspin_paravirt_queued_t *lock)
+QSPIN_NOEXCEPT;
+
+/**
+ * Acquires the lock if that takes no waiting.
+ *
+ * Returns 0, or EBUSY if it was not to be had at once.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+int qspin_paravirt_queued_trylock(struct qspin_paravirt_queued_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Releases the lock, which the caller holds; if nobody holds it, what happens to this lock is undefined.
+ * Cannot fail. The lock may be freed by its next holder while this still returns.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock that the caller holds.
+ */
+void qspin_paravirt_queued_unlock(struct qspin_paravirt_queued_t *lock)
+QSPIN_NOEXCEPT;
+
+/**
+ * Makes `*lock` a free lock: as `= QSPIN_PARAVIRT_TICKET_INIT`. Cannot fail.
+ *
+ * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
+ *
+ * Precondition: `lock` points to memory for a lock, which nobody else uses.
+ */
+void qspin_paravirt_ticket_init(struct qspin_paravirt_ticket_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Says that `*lock` is no longer used. Optional: a lock owns nothing.
+ *
+ * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+int qspin_paravirt_ticket_destroy(struct qspin_paravirt_ticket_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+bool qspin_paravirt_ticket_is_locked(const struct qspin_paravirt_ticket_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Acquires the lock; waits as long as that takes. Cannot fail. Not recursive: who holds it and locks it
+ * again waits for ever.
+ *
+ * Thread-safe. Async-signal-safe, if the code that the handler interrupts neither holds this lock nor
+ * is acquiring it. Not a cancellation point.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+void qspin_paravirt_ticket_lock(struct qspin_paravirt_ticket_t *lock)
+QSPIN_NOEXCEPT;
+
+/**
+ * Acquires the lock if that takes no waiting.
+ *
+ * Returns 0, or EBUSY if it was not to be had at once.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+int qspin_paravirt_ticket_trylock(struct qspin_paravirt_ticket_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Releases the lock, which the caller holds; if nobody holds it, what happens to this lock is undefined.
+ * Cannot fail. The lock may be freed by its next holder while this still returns.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock that the caller holds.
+ */
+void qspin_paravirt_ticket_unlock(struct qspin_paravirt_ticket_t *lock)
+QSPIN_NOEXCEPT;
+
+/**
+ * Makes `*lock` a free lock: as `= QSPIN_CNA_INIT`. Cannot fail.
+ *
+ * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
+ *
+ * Precondition: `lock` points to memory for a lock, which nobody else uses.
+ */
+void qspin_cna_init(struct qspin_cna_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Says that `*lock` is no longer used. Optional: a lock owns nothing.
+ *
+ * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+int qspin_cna_destroy(struct qspin_cna_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+bool qspin_cna_is_locked(const struct qspin_cna_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Acquires the lock; waits as long as that takes. Cannot fail. Not recursive: who holds it and locks it
+ * again waits for ever.
+ *
+ * Thread-safe. Async-signal-safe, if the code that the handler interrupts neither holds this lock nor
+ * is acquiring it. Not a cancellation point.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+void qspin_cna_lock(struct qspin_cna_t *lock)
+QSPIN_NOEXCEPT;
+
+/**
+ * Acquires the lock if that takes no waiting.
+ *
+ * Returns 0, or EBUSY if it was not to be had at once.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+int qspin_cna_trylock(struct qspin_cna_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Releases the lock, which the caller holds; if nobody holds it, what happens to this lock is undefined.
+ * Cannot fail. The lock may be freed by its next holder while this still returns.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock that the caller holds.
+ */
+void qspin_cna_unlock(struct qspin_cna_t *lock)
+QSPIN_NOEXCEPT;
+
+/**
+ * Makes `*lock` a free lock: as `= QSPIN_CNA_PARAVIRT_INIT`. Cannot fail.
+ *
+ * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
+ *
+ * Precondition: `lock` points to memory for a lock, which nobody else uses.
+ */
+void qspin_cna_paravirt_init(struct qspin_cna_paravirt_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Says that `*lock` is no longer used. Optional: a lock owns nothing.
+ *
+ * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+int qspin_cna_paravirt_destroy(struct qspin_cna_paravirt_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+bool qspin_cna_paravirt_is_locked(const struct qspin_cna_paravirt_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Acquires the lock; waits as long as that takes. Cannot fail. Not recursive: who holds it and locks it
+ * again waits for ever.
+ *
+ * Thread-safe. Async-signal-safe, if the code that the handler interrupts neither holds this lock nor
+ * is acquiring it. Not a cancellation point.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+void qspin_cna_paravirt_lock(struct qspin_cna_paravirt_t *lock)
+QSPIN_NOEXCEPT;
+
+/**
+ * Acquires the lock if that takes no waiting.
+ *
+ * Returns 0, or EBUSY if it was not to be had at once.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+int qspin_cna_paravirt_trylock(struct qspin_cna_paravirt_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Releases the lock, which the caller holds; if nobody holds it, what happens to this lock is undefined.
+ * Cannot fail. The lock may be freed by its next holder while this still returns.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock that the caller holds.
+ */
+void qspin_cna_paravirt_unlock(struct qspin_cna_paravirt_t *lock)
+QSPIN_NOEXCEPT;
 
 /**
  * Makes `*lock` a free lock: as `= QSPIN_RWLOCK_INIT`. Cannot fail.
@@ -356,6 +1175,15 @@ void qspin_rwlock_init(struct qspin_rwlock_t *lock) QSPIN_NOEXCEPT;
  * Precondition: `lock` points to a lock.
  */
 int qspin_rwlock_destroy(struct qspin_rwlock_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+bool qspin_rwlock_is_locked(const struct qspin_rwlock_t *lock) QSPIN_NOEXCEPT;
 
 /**
  * Acquires the lock for reading; waits as long as that takes. Cannot fail. Not recursive: who holds it
@@ -434,897 +1262,6 @@ void qspin_rwlock_wrunlock(struct qspin_rwlock_t *lock) QSPIN_NOEXCEPT;
 void qspin_rwlock_unlock(struct qspin_rwlock_t *lock) QSPIN_NOEXCEPT;
 
 /**
- * Whether anybody holds the lock at this moment. Orders no memory access; cannot fail.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock.
- */
-bool qspin_rwlock_is_locked(const struct qspin_rwlock_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Makes `*lock` a free lock: as `= QSPIN_NATIVE_INIT`. Cannot fail.
- *
- * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
- *
- * Precondition: `lock` points to memory for a lock, which nobody else uses.
- */
-void qspin_native_init(struct qspin_native_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Says that `*lock` is no longer used. Optional: a lock owns nothing.
- *
- * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock.
- */
-int qspin_native_destroy(struct qspin_native_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Acquires the lock; waits as long as that takes. Cannot fail. Not recursive: who holds it and locks it
- * again waits for ever.
- *
- * Thread-safe. Async-signal-safe, if the code that the handler interrupts neither holds this lock nor
- * is acquiring it. Not a cancellation point.
- *
- * Precondition: `lock` points to a lock.
- */
-void qspin_native_lock(struct qspin_native_t *lock)
-QSPIN_NOEXCEPT;
-
-/**
- * Acquires the lock if that takes no waiting.
- *
- * Returns 0, or EBUSY if it was not to be had at once.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock.
- */
-int qspin_native_trylock(struct qspin_native_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Releases the lock, which the caller holds; if nobody holds it, what happens to this lock is undefined.
- * Cannot fail. The lock may be freed by its next holder while this still returns.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock that the caller holds.
- */
-void qspin_native_unlock(struct qspin_native_t *lock)
-QSPIN_NOEXCEPT;
-
-/**
- * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock.
- */
-bool qspin_native_is_locked(const struct qspin_native_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Makes `*lock` a free lock: as `= QSPIN_PARAVIRT_INIT`. Cannot fail.
- *
- * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
- *
- * Precondition: `lock` points to memory for a lock, which nobody else uses.
- */
-void qspin_paravirt_init(struct qspin_paravirt_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Says that `*lock` is no longer used. Optional: a lock owns nothing.
- *
- * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock.
- */
-int qspin_paravirt_destroy(struct qspin_paravirt_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Acquires the lock; waits as long as that takes. Cannot fail. Not recursive: who holds it and locks it
- * again waits for ever.
- *
- * Thread-safe. Async-signal-safe, if the code that the handler interrupts neither holds this lock nor
- * is acquiring it. Not a cancellation point.
- *
- * Precondition: `lock` points to a lock.
- */
-void qspin_paravirt_lock(struct qspin_paravirt_t *lock)
-QSPIN_NOEXCEPT;
-
-/**
- * Acquires the lock if that takes no waiting.
- *
- * Returns 0, or EBUSY if it was not to be had at once.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock.
- */
-int qspin_paravirt_trylock(struct qspin_paravirt_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Releases the lock, which the caller holds; if nobody holds it, what happens to this lock is undefined.
- * Cannot fail. The lock may be freed by its next holder while this still returns.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock that the caller holds.
- */
-void qspin_paravirt_unlock(struct qspin_paravirt_t *lock)
-QSPIN_NOEXCEPT;
-
-/**
- * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock.
- */
-bool qspin_paravirt_is_locked(const struct qspin_paravirt_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Makes `*lock` a free lock: as `= QSPIN_PARAVIRT_STEALING_INIT`. Cannot fail.
- *
- * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
- *
- * Precondition: `lock` points to memory for a lock, which nobody else uses.
- */
-void qspin_paravirt_stealing_init(struct qspin_paravirt_stealing_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Says that `*lock` is no longer used. Optional: a lock owns nothing.
- *
- * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock.
- */
-int qspin_paravirt_stealing_destroy(struct qspin_paravirt_stealing_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Acquires the lock; waits as long as that takes. Cannot fail. Not recursive: who holds it and locks it
- * again waits for ever.
- *
- * Thread-safe. Async-signal-safe, if the code that the handler interrupts neither holds this lock nor
- * is acquiring it. Not a cancellation point.
- *
- * Precondition: `lock` points to a lock.
- */
-void qspin_paravirt_stealing_lock(struct qspin_paravirt_stealing_t *lock)
-QSPIN_NOEXCEPT;
-
-/**
- * Acquires the lock if that takes no waiting.
- *
- * Returns 0, or EBUSY if it was not to be had at once.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock.
- */
-int qspin_paravirt_stealing_trylock(struct qspin_paravirt_stealing_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Releases the lock, which the caller holds; if nobody holds it, what happens to this lock is undefined.
- * Cannot fail. The lock may be freed by its next holder while this still returns.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock that the caller holds.
- */
-void qspin_paravirt_stealing_unlock(struct qspin_paravirt_stealing_t *lock)
-QSPIN_NOEXCEPT;
-
-/**
- * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock.
- */
-bool qspin_paravirt_stealing_is_locked(const struct qspin_paravirt_stealing_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Makes `*lock` a free lock: as `= QSPIN_PARAVIRT_QUEUED_INIT`. Cannot fail.
- *
- * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
- *
- * Precondition: `lock` points to memory for a lock, which nobody else uses.
- */
-void qspin_paravirt_queued_init(struct qspin_paravirt_queued_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Says that `*lock` is no longer used. Optional: a lock owns nothing.
- *
- * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock.
- */
-int qspin_paravirt_queued_destroy(struct qspin_paravirt_queued_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Acquires the lock; waits as long as that takes. Cannot fail. Not recursive: who holds it and locks it
- * again waits for ever.
- *
- * Thread-safe. Async-signal-safe, if the code that the handler interrupts neither holds this lock nor
- * is acquiring it. Not a cancellation point.
- *
- * Precondition: `lock` points to a lock.
- */
-void qspin_paravirt_queued_lock(struct qspin_paravirt_queued_t *lock)
-QSPIN_NOEXCEPT;
-
-/**
- * Acquires the lock if that takes no waiting.
- *
- * Returns 0, or EBUSY if it was not to be had at once.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock.
- */
-int qspin_paravirt_queued_trylock(struct qspin_paravirt_queued_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Releases the lock, which the caller holds; if nobody holds it, what happens to this lock is undefined.
- * Cannot fail. The lock may be freed by its next holder while this still returns.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock that the caller holds.
- */
-void qspin_paravirt_queued_unlock(struct qspin_paravirt_queued_t *lock)
-QSPIN_NOEXCEPT;
-
-/**
- * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock.
- */
-bool qspin_paravirt_queued_is_locked(const struct qspin_paravirt_queued_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Makes `*lock` a free lock: as `= QSPIN_PARAVIRT_TICKET_INIT`. Cannot fail.
- *
- * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
- *
- * Precondition: `lock` points to memory for a lock, which nobody else uses.
- */
-void qspin_paravirt_ticket_init(struct qspin_paravirt_ticket_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Says that `*lock` is no longer used. Optional: a lock owns nothing.
- *
- * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock.
- */
-int qspin_paravirt_ticket_destroy(struct qspin_paravirt_ticket_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Acquires the lock; waits as long as that takes. Cannot fail. Not recursive: who holds it and locks it
- * again waits for ever.
- *
- * Thread-safe. Async-signal-safe, if the code that the handler interrupts neither holds this lock nor
- * is acquiring it. Not a cancellation point.
- *
- * Precondition: `lock` points to a lock.
- */
-void qspin_paravirt_ticket_lock(struct qspin_paravirt_ticket_t *lock)
-QSPIN_NOEXCEPT;
-
-/**
- * Acquires the lock if that takes no waiting.
- *
- * Returns 0, or EBUSY if it was not to be had at once.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock.
- */
-int qspin_paravirt_ticket_trylock(struct qspin_paravirt_ticket_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Releases the lock, which the caller holds; if nobody holds it, what happens to this lock is undefined.
- * Cannot fail. The lock may be freed by its next holder while this still returns.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock that the caller holds.
- */
-void qspin_paravirt_ticket_unlock(struct qspin_paravirt_ticket_t *lock)
-QSPIN_NOEXCEPT;
-
-/**
- * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock.
- */
-bool qspin_paravirt_ticket_is_locked(const struct qspin_paravirt_ticket_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Makes `*lock` a free lock: as `= QSPIN_CNA_INIT`. Cannot fail.
- *
- * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
- *
- * Precondition: `lock` points to memory for a lock, which nobody else uses.
- */
-void qspin_cna_init(struct qspin_cna_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Says that `*lock` is no longer used. Optional: a lock owns nothing.
- *
- * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock.
- */
-int qspin_cna_destroy(struct qspin_cna_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Acquires the lock; waits as long as that takes. Cannot fail. Not recursive: who holds it and locks it
- * again waits for ever.
- *
- * Thread-safe. Async-signal-safe, if the code that the handler interrupts neither holds this lock nor
- * is acquiring it. Not a cancellation point.
- *
- * Precondition: `lock` points to a lock.
- */
-void qspin_cna_lock(struct qspin_cna_t *lock)
-QSPIN_NOEXCEPT;
-
-/**
- * Acquires the lock if that takes no waiting.
- *
- * Returns 0, or EBUSY if it was not to be had at once.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock.
- */
-int qspin_cna_trylock(struct qspin_cna_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Releases the lock, which the caller holds; if nobody holds it, what happens to this lock is undefined.
- * Cannot fail. The lock may be freed by its next holder while this still returns.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock that the caller holds.
- */
-void qspin_cna_unlock(struct qspin_cna_t *lock)
-QSPIN_NOEXCEPT;
-
-/**
- * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock.
- */
-bool qspin_cna_is_locked(const struct qspin_cna_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Makes `*lock` a free lock: as `= QSPIN_CNA_PARAVIRT_INIT`. Cannot fail.
- *
- * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
- *
- * Precondition: `lock` points to memory for a lock, which nobody else uses.
- */
-void qspin_cna_paravirt_init(struct qspin_cna_paravirt_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Says that `*lock` is no longer used. Optional: a lock owns nothing.
- *
- * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock.
- */
-int qspin_cna_paravirt_destroy(struct qspin_cna_paravirt_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Acquires the lock; waits as long as that takes. Cannot fail. Not recursive: who holds it and locks it
- * again waits for ever.
- *
- * Thread-safe. Async-signal-safe, if the code that the handler interrupts neither holds this lock nor
- * is acquiring it. Not a cancellation point.
- *
- * Precondition: `lock` points to a lock.
- */
-void qspin_cna_paravirt_lock(struct qspin_cna_paravirt_t *lock)
-QSPIN_NOEXCEPT;
-
-/**
- * Acquires the lock if that takes no waiting.
- *
- * Returns 0, or EBUSY if it was not to be had at once.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock.
- */
-int qspin_cna_paravirt_trylock(struct qspin_cna_paravirt_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Releases the lock, which the caller holds; if nobody holds it, what happens to this lock is undefined.
- * Cannot fail. The lock may be freed by its next holder while this still returns.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock that the caller holds.
- */
-void qspin_cna_paravirt_unlock(struct qspin_cna_paravirt_t *lock)
-QSPIN_NOEXCEPT;
-
-/**
- * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock.
- */
-bool qspin_cna_paravirt_is_locked(const struct qspin_cna_paravirt_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Makes `*lock` a free lock: as `= QSPIN_TICKET_INIT`. Cannot fail.
- *
- * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
- *
- * Precondition: `lock` points to memory for a lock, which nobody else uses.
- */
-void qspin_ticket_init(struct qspin_ticket_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Says that `*lock` is no longer used. Optional: a lock owns nothing.
- *
- * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock.
- */
-int qspin_ticket_destroy(struct qspin_ticket_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Acquires the lock; waits as long as that takes. Cannot fail. Not recursive: who holds it and locks it
- * again waits for ever.
- *
- * Thread-safe. Async-signal-safe, if the code that the handler interrupts neither holds this lock nor
- * is acquiring it. Not a cancellation point.
- *
- * Precondition: `lock` points to a lock.
- */
-void qspin_ticket_lock(struct qspin_ticket_t *lock)
-QSPIN_NOEXCEPT;
-
-/**
- * Acquires the lock if that takes no waiting.
- *
- * Returns 0, or EBUSY if it was not to be had at once.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock.
- */
-int qspin_ticket_trylock(struct qspin_ticket_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Releases the lock, which the caller holds; if nobody holds it, what happens to this lock is undefined.
- * Cannot fail. The lock may be freed by its next holder while this still returns.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock that the caller holds.
- */
-void qspin_ticket_unlock(struct qspin_ticket_t *lock)
-QSPIN_NOEXCEPT;
-
-/**
- * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock.
- */
-bool qspin_ticket_is_locked(const struct qspin_ticket_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Makes `*lock` a free lock: as `= QSPIN_MCS_INIT`. Cannot fail.
- *
- * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
- *
- * Precondition: `lock` points to memory for a lock, which nobody else uses.
- */
-void qspin_mcs_init(struct qspin_mcs_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Says that `*lock` is no longer used. Optional: a lock owns nothing.
- *
- * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock.
- */
-int qspin_mcs_destroy(struct qspin_mcs_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Acquires the lock; waits as long as that takes. Cannot fail. Not recursive: who holds it and locks it
- * again waits for ever.
- *
- * Thread-safe. Async-signal-safe, if the code that the handler interrupts neither holds this lock nor
- * is acquiring it. Not a cancellation point.
- *
- * Precondition: `lock` points to a lock.
- */
-void qspin_mcs_lock(struct qspin_mcs_t *lock)
-QSPIN_NOEXCEPT;
-
-/**
- * Acquires the lock if that takes no waiting.
- *
- * Returns 0, or EBUSY if it was not to be had at once.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock.
- */
-int qspin_mcs_trylock(struct qspin_mcs_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Releases the lock, which the caller holds; if nobody holds it, what happens to this lock is undefined.
- * Cannot fail. The lock may be freed by its next holder while this still returns.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock that the caller holds.
- */
-void qspin_mcs_unlock(struct qspin_mcs_t *lock)
-QSPIN_NOEXCEPT;
-
-/**
- * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock.
- */
-bool qspin_mcs_is_locked(const struct qspin_mcs_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Makes `*lock` a free lock: as `= QSPIN_BACKOFF_INIT`. Cannot fail.
- *
- * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
- *
- * Precondition: `lock` points to memory for a lock, which nobody else uses.
- */
-void qspin_backoff_init(struct qspin_backoff_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Says that `*lock` is no longer used. Optional: a lock owns nothing.
- *
- * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock.
- */
-int qspin_backoff_destroy(struct qspin_backoff_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Acquires the lock; waits as long as that takes. Cannot fail. Not recursive: who holds it and locks it
- * again waits for ever.
- *
- * Thread-safe. Async-signal-safe, if the code that the handler interrupts neither holds this lock nor
- * is acquiring it. Not a cancellation point.
- *
- * Precondition: `lock` points to a lock.
- */
-void qspin_backoff_lock(struct qspin_backoff_t *lock)
-QSPIN_NOEXCEPT;
-
-/**
- * Acquires the lock if that takes no waiting.
- *
- * Returns 0, or EBUSY if it was not to be had at once.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock.
- */
-int qspin_backoff_trylock(struct qspin_backoff_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Releases the lock, which the caller holds; if nobody holds it, what happens to this lock is undefined.
- * Cannot fail. The lock may be freed by its next holder while this still returns.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock that the caller holds.
- */
-void qspin_backoff_unlock(struct qspin_backoff_t *lock)
-QSPIN_NOEXCEPT;
-
-/**
- * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock.
- */
-bool qspin_backoff_is_locked(const struct qspin_backoff_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Makes `*lock` a free lock: as `= QSPIN_TAS_INIT`. Cannot fail.
- *
- * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
- *
- * Precondition: `lock` points to memory for a lock, which nobody else uses.
- */
-void qspin_tas_init(struct qspin_tas_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Says that `*lock` is no longer used. Optional: a lock owns nothing.
- *
- * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock.
- */
-int qspin_tas_destroy(struct qspin_tas_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Acquires the lock; waits as long as that takes. Cannot fail. Not recursive: who holds it and locks it
- * again waits for ever.
- *
- * Thread-safe. Async-signal-safe, if the code that the handler interrupts neither holds this lock nor
- * is acquiring it. Not a cancellation point.
- *
- * Precondition: `lock` points to a lock.
- */
-void qspin_tas_lock(struct qspin_tas_t *lock)
-QSPIN_NOEXCEPT;
-
-/**
- * Acquires the lock if that takes no waiting.
- *
- * Returns 0, or EBUSY if it was not to be had at once.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock.
- */
-int qspin_tas_trylock(struct qspin_tas_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Releases the lock, which the caller holds; if nobody holds it, what happens to this lock is undefined.
- * Cannot fail. The lock may be freed by its next holder while this still returns.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock that the caller holds.
- */
-void qspin_tas_unlock(struct qspin_tas_t *lock)
-QSPIN_NOEXCEPT;
-
-/**
- * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock.
- */
-bool qspin_tas_is_locked(const struct qspin_tas_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Makes `*lock` a free lock: as `= QSPIN_YIELDING_INIT`. Cannot fail.
- *
- * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
- *
- * Precondition: `lock` points to memory for a lock, which nobody else uses.
- */
-void qspin_yielding_init(struct qspin_yielding_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Says that `*lock` is no longer used. Optional: a lock owns nothing.
- *
- * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock.
- */
-int qspin_yielding_destroy(struct qspin_yielding_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Acquires the lock; waits as long as that takes. Cannot fail. Not recursive: who holds it and locks it
- * again waits for ever.
- *
- * Thread-safe. Async-signal-safe, if the code that the handler interrupts neither holds this lock nor
- * is acquiring it. Not a cancellation point.
- *
- * Precondition: `lock` points to a lock.
- */
-void qspin_yielding_lock(struct qspin_yielding_t *lock)
-QSPIN_NOEXCEPT;
-
-/**
- * Acquires the lock if that takes no waiting.
- *
- * Returns 0, or EBUSY if it was not to be had at once.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock.
- */
-int qspin_yielding_trylock(struct qspin_yielding_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Releases the lock, which the caller holds; if nobody holds it, what happens to this lock is undefined.
- * Cannot fail. The lock may be freed by its next holder while this still returns.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock that the caller holds.
- */
-void qspin_yielding_unlock(struct qspin_yielding_t *lock)
-QSPIN_NOEXCEPT;
-
-/**
- * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock.
- */
-bool qspin_yielding_is_locked(const struct qspin_yielding_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Makes `*lock` a free lock: as `= QSPIN_SIMPLE_INIT`. Cannot fail.
- *
- * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
- *
- * Precondition: `lock` points to memory for a lock, which nobody else uses.
- */
-void qspin_simple_init(struct qspin_simple_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Says that `*lock` is no longer used. Optional: a lock owns nothing.
- *
- * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock.
- */
-int qspin_simple_destroy(struct qspin_simple_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Acquires the lock; waits as long as that takes. Cannot fail. Not recursive: who holds it and locks it
- * again waits for ever.
- *
- * Thread-safe. Async-signal-safe, if the code that the handler interrupts neither holds this lock nor
- * is acquiring it. Not a cancellation point.
- *
- * Precondition: `lock` points to a lock.
- */
-void qspin_simple_lock(struct qspin_simple_t *lock)
-QSPIN_NOEXCEPT;
-
-/**
- * Acquires the lock if that takes no waiting.
- *
- * Returns 0, or EBUSY if it was not to be had at once.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock.
- */
-int qspin_simple_trylock(struct qspin_simple_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Releases the lock, which the caller holds; if nobody holds it, what happens to this lock is undefined.
- * Cannot fail. The lock may be freed by its next holder while this still returns.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock that the caller holds.
- */
-void qspin_simple_unlock(struct qspin_simple_t *lock)
-QSPIN_NOEXCEPT;
-
-/**
- * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock.
- */
-bool qspin_simple_is_locked(const struct qspin_simple_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Makes `*lock` a free lock: as `= QSPIN_SELECT_INIT`. Cannot fail.
- *
- * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
- *
- * Precondition: `lock` points to memory for a lock, which nobody else uses.
- */
-void qspin_select_init(struct qspin_select_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Says that `*lock` is no longer used. Optional: a lock owns nothing.
- *
- * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock.
- */
-int qspin_select_destroy(struct qspin_select_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Acquires the lock; waits as long as that takes. Cannot fail. Not recursive: who holds it and locks it
- * again waits for ever.
- *
- * Thread-safe. Async-signal-safe, if the code that the handler interrupts neither holds this lock nor
- * is acquiring it. Not a cancellation point.
- *
- * Precondition: `lock` points to a lock.
- */
-void qspin_select_lock(struct qspin_select_t *lock)
-QSPIN_NOEXCEPT;
-
-/**
- * Acquires the lock if that takes no waiting.
- *
- * Returns 0, or EBUSY if it was not to be had at once.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock.
- */
-int qspin_select_trylock(struct qspin_select_t *lock) QSPIN_NOEXCEPT;
-
-/**
- * Releases the lock, which the caller holds; if nobody holds it, what happens to this lock is undefined.
- * Cannot fail. The lock may be freed by its next holder while this still returns.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock that the caller holds.
- */
-void qspin_select_unlock(struct qspin_select_t *lock)
-QSPIN_NOEXCEPT;
-
-/**
- * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
- *
- * Thread-safe. Async-signal-safe.
- *
- * Precondition: `lock` points to a lock.
- */
-bool qspin_select_is_locked(const struct qspin_select_t *lock) QSPIN_NOEXCEPT;
-
-/**
  * Makes `*lock` a free lock: as `= QSPIN_QUEUED_RW_INIT`. Cannot fail.
  *
  * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
@@ -1343,6 +1280,15 @@ void qspin_queued_rw_init(struct qspin_queued_rw_t *lock) QSPIN_NOEXCEPT;
  * Precondition: `lock` points to a lock.
  */
 int qspin_queued_rw_destroy(struct qspin_queued_rw_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+bool qspin_queued_rw_is_locked(const struct qspin_queued_rw_t *lock) QSPIN_NOEXCEPT;
 
 /**
  * Acquires the lock for reading; waits as long as that takes. Cannot fail. Not recursive: who holds it
@@ -1421,13 +1367,67 @@ void qspin_queued_rw_wrunlock(struct qspin_queued_rw_t *lock) QSPIN_NOEXCEPT;
 void qspin_queued_rw_unlock(struct qspin_queued_rw_t *lock) QSPIN_NOEXCEPT;
 
 /**
- * Whether anybody holds the lock at this moment. Orders no memory access; cannot fail.
+ * Makes `*lock` a free lock: as `= QSPIN_SELECT_INIT`. Cannot fail.
+ *
+ * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
+ *
+ * Precondition: `lock` points to memory for a lock, which nobody else uses.
+ */
+void qspin_select_init(struct qspin_select_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Says that `*lock` is no longer used. Optional: a lock owns nothing.
+ *
+ * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
  *
  * Thread-safe. Async-signal-safe.
  *
  * Precondition: `lock` points to a lock.
  */
-bool qspin_queued_rw_is_locked(const struct qspin_queued_rw_t *lock) QSPIN_NOEXCEPT;
+int qspin_select_destroy(struct qspin_select_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+bool qspin_select_is_locked(const struct qspin_select_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Acquires the lock; waits as long as that takes. Cannot fail. Not recursive: who holds it and locks it
+ * again waits for ever.
+ *
+ * Thread-safe. Async-signal-safe, if the code that the handler interrupts neither holds this lock nor
+ * is acquiring it. Not a cancellation point.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+void qspin_select_lock(struct qspin_select_t *lock)
+QSPIN_NOEXCEPT;
+
+/**
+ * Acquires the lock if that takes no waiting.
+ *
+ * Returns 0, or EBUSY if it was not to be had at once.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+int qspin_select_trylock(struct qspin_select_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Releases the lock, which the caller holds; if nobody holds it, what happens to this lock is undefined.
+ * Cannot fail. The lock may be freed by its next holder while this still returns.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock that the caller holds.
+ */
+void qspin_select_unlock(struct qspin_select_t *lock)
+QSPIN_NOEXCEPT;
 
 /**
  * Acquires the mutex; waits for `nanoseconds` at most. UINT64_MAX is some centuries.
@@ -1800,22 +1800,22 @@ QSPIN_NOEXCEPT;
 
 /* Initialisers: `static qspin_native_t lock = QSPIN_NATIVE_INIT;`. All zeros, as static memory is. */
 #define QSPIN_MUTEX_INIT             { { 0 } }
-#define QSPIN_RWLOCK_INIT            { { 0 } }
 #define QSPIN_NATIVE_INIT            { { 0 } }
+#define QSPIN_BACKOFF_INIT           { { 0 } }
+#define QSPIN_TAS_INIT               { { 0 } }
+#define QSPIN_YIELDING_INIT          { { 0 } }
+#define QSPIN_TICKET_INIT            { { 0 } }
+#define QSPIN_MCS_INIT               { { 0 } }
+#define QSPIN_SIMPLE_INIT            { { 0 } }
 #define QSPIN_PARAVIRT_INIT          { { 0 } }
 #define QSPIN_PARAVIRT_STEALING_INIT { { 0 } }
 #define QSPIN_PARAVIRT_QUEUED_INIT   { { 0 } }
 #define QSPIN_PARAVIRT_TICKET_INIT   { { 0 } }
 #define QSPIN_CNA_INIT               { { 0 } }
 #define QSPIN_CNA_PARAVIRT_INIT      { { 0 } }
-#define QSPIN_TICKET_INIT            { { 0 } }
-#define QSPIN_MCS_INIT               { { 0 } }
-#define QSPIN_BACKOFF_INIT           { { 0 } }
-#define QSPIN_TAS_INIT               { { 0 } }
-#define QSPIN_YIELDING_INIT          { { 0 } }
-#define QSPIN_SIMPLE_INIT            { { 0 } }
-#define QSPIN_SELECT_INIT            { { 0 } }
+#define QSPIN_RWLOCK_INIT            { { 0 } }
 #define QSPIN_QUEUED_RW_INIT         { { 0 } }
+#define QSPIN_SELECT_INIT            { { 0 } }
 #define QSPIN_COND_INIT { { 0 } }
 /* That of the default mutex. */
 #define QSPIN_INIT QSPIN_MUTEX_INIT
@@ -1830,22 +1830,22 @@ QSPIN_NOEXCEPT;
 #endif
 #ifdef QSPIN_LAYOUT
 QSPIN_LAYOUT(qspin_mutex_t, 4, 4);
-QSPIN_LAYOUT(qspin_rwlock_t, 8, 4);
 QSPIN_LAYOUT(qspin_native_t, 4, 4);
+QSPIN_LAYOUT(qspin_backoff_t, 4, 4);
+QSPIN_LAYOUT(qspin_tas_t, 4, 4);
+QSPIN_LAYOUT(qspin_yielding_t, 4, 4);
+QSPIN_LAYOUT(qspin_ticket_t, 4, 4);
+QSPIN_LAYOUT(qspin_mcs_t, 8, 4);
+QSPIN_LAYOUT(qspin_simple_t, 4, 4);
 QSPIN_LAYOUT(qspin_paravirt_t, 4, 4);
 QSPIN_LAYOUT(qspin_paravirt_stealing_t, 4, 4);
 QSPIN_LAYOUT(qspin_paravirt_queued_t, 4, 4);
 QSPIN_LAYOUT(qspin_paravirt_ticket_t, 4, 4);
 QSPIN_LAYOUT(qspin_cna_t, 4, 4);
 QSPIN_LAYOUT(qspin_cna_paravirt_t, 4, 4);
-QSPIN_LAYOUT(qspin_ticket_t, 4, 4);
-QSPIN_LAYOUT(qspin_mcs_t, 8, 4);
-QSPIN_LAYOUT(qspin_backoff_t, 4, 4);
-QSPIN_LAYOUT(qspin_tas_t, 4, 4);
-QSPIN_LAYOUT(qspin_yielding_t, 4, 4);
-QSPIN_LAYOUT(qspin_simple_t, 4, 4);
-QSPIN_LAYOUT(qspin_select_t, 4, 4);
+QSPIN_LAYOUT(qspin_rwlock_t, 8, 4);
 QSPIN_LAYOUT(qspin_queued_rw_t, 8, 4);
+QSPIN_LAYOUT(qspin_select_t, 4, 4);
 QSPIN_LAYOUT(qspin_cond_t, 16, 8);
 #undef QSPIN_LAYOUT
 #endif

@@ -23,62 +23,6 @@
 
 namespace qspin {
 
-#define QSPIN_CLASS(name, initialiser)                                                             \
-    class name {                                                                                   \
-    public:                                                                                        \
-        using native_handle_type = qspin_##name##_t *;                                             \
-        constexpr name() noexcept = default;                                                       \
-        name(const name &) = delete;                                                               \
-        name &operator=(const name &) = delete;                                                    \
-        void lock() noexcept { qspin_##name##_lock(&word_); }                                      \
-        [[nodiscard]] bool try_lock() noexcept { return qspin_##name##_trylock(&word_) == 0; }     \
-        void unlock() noexcept { qspin_##name##_unlock(&word_); }                                  \
-        [[nodiscard]] bool is_locked() const noexcept { return qspin_##name##_is_locked(&word_); } \
-        native_handle_type native_handle() noexcept { return &word_; }                             \
-                                                                                                   \
-    private:                                                                                       \
-        qspin_##name##_t word_ = initialiser;                                                      \
-    };                                                                                             \
-    static_assert(sizeof(name) == sizeof(qspin_##name##_t))
-
-QSPIN_CLASS(native, QSPIN_NATIVE_INIT);
-QSPIN_CLASS(paravirt, QSPIN_PARAVIRT_INIT);
-QSPIN_CLASS(paravirt_stealing, QSPIN_PARAVIRT_STEALING_INIT);
-QSPIN_CLASS(paravirt_queued, QSPIN_PARAVIRT_QUEUED_INIT);
-QSPIN_CLASS(paravirt_ticket, QSPIN_PARAVIRT_TICKET_INIT);
-QSPIN_CLASS(cna, QSPIN_CNA_INIT);
-QSPIN_CLASS(cna_paravirt, QSPIN_CNA_PARAVIRT_INIT);
-QSPIN_CLASS(ticket, QSPIN_TICKET_INIT);
-QSPIN_CLASS(mcs, QSPIN_MCS_INIT);
-QSPIN_CLASS(backoff, QSPIN_BACKOFF_INIT);
-QSPIN_CLASS(tas, QSPIN_TAS_INIT);
-QSPIN_CLASS(yielding, QSPIN_YIELDING_INIT);
-QSPIN_CLASS(simple, QSPIN_SIMPLE_INIT);
-QSPIN_CLASS(select, QSPIN_SELECT_INIT);
-
-#undef QSPIN_CLASS
-
-/* The queued reader-writer lock. */
-class queued_rw {
-public:
-    using native_handle_type = qspin_queued_rw_t *;
-    constexpr queued_rw() noexcept = default;
-    queued_rw(const queued_rw &) = delete;
-    queued_rw &operator=(const queued_rw &) = delete;
-    void lock() noexcept { qspin_queued_rw_wrlock(&word_); }
-    [[nodiscard]] bool try_lock() noexcept { return qspin_queued_rw_trywrlock(&word_) == 0; }
-    void unlock() noexcept { qspin_queued_rw_wrunlock(&word_); }
-    void lock_shared() noexcept { qspin_queued_rw_rdlock(&word_); }
-    [[nodiscard]] bool try_lock_shared() noexcept { return qspin_queued_rw_tryrdlock(&word_) == 0; }
-    void unlock_shared() noexcept { qspin_queued_rw_rdunlock(&word_); }
-    [[nodiscard]] bool is_locked() const noexcept { return qspin_queued_rw_is_locked(&word_); }
-    native_handle_type native_handle() noexcept { return &word_; }
-
-private:
-    qspin_queued_rw_t word_ = QSPIN_QUEUED_RW_INIT;
-};
-static_assert(sizeof(queued_rw) == sizeof(qspin_queued_rw_t));
-
 /* Nanoseconds from now, none of a time that is over. */
 template <class Rep, class Period>
 [[nodiscard]] uint64_t nanoseconds_of(const std::chrono::duration<Rep, Period> &time) {
@@ -92,68 +36,98 @@ template <class Rep, class Period>
     return static_cast<uint64_t>(std::chrono::ceil<std::chrono::nanoseconds>(time).count());
 }
 
-/* The default mutex. */
-class mutex {
-public:
-    using native_handle_type = qspin_mutex_t *;
-    constexpr mutex() noexcept = default;
-    mutex(const mutex &) = delete;
-    mutex &operator=(const mutex &) = delete;
-    void lock() noexcept { qspin_mutex_lock(&word_); }
-    [[nodiscard]] bool try_lock() noexcept { return qspin_mutex_trylock(&word_) == 0; }
-    template <class Rep, class Period>
-    [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period> &time) {
-        return qspin_mutex_lock_for(&word_, nanoseconds_of(time)) == 0;
-    }
-    template <class Clock, class Duration>
-    [[nodiscard]] bool try_lock_until(const std::chrono::time_point<Clock, Duration> &time) {
-        return try_lock_for(time - Clock::now());
-    }
-    void unlock() noexcept { qspin_mutex_unlock(&word_); }
-    [[nodiscard]] bool is_locked() const noexcept { return qspin_mutex_is_locked(&word_); }
+/* What every class has. */
+#define QSPIN_MEMBERS(name, initialiser)                                                           \
+    qspin_##name##_t word_ = initialiser;                                                          \
+                                                                                                   \
+public:                                                                                            \
+    using native_handle_type = qspin_##name##_t *;                                                 \
+    constexpr name() noexcept = default;                                                           \
+    name(const name &) = delete;                                                                   \
+    name &operator=(const name &) = delete;                                                        \
+    [[nodiscard]] bool is_locked() const noexcept { return qspin_##name##_is_locked(&word_); }     \
     native_handle_type native_handle() noexcept { return &word_; }
 
-private:
-    qspin_mutex_t word_ = QSPIN_MUTEX_INIT;
+/* Those that exclude. */
+#define QSPIN_EXCLUDES(name)                                                                       \
+    void lock() noexcept { qspin_##name##_lock(&word_); }                                          \
+    [[nodiscard]] bool try_lock() noexcept { return qspin_##name##_trylock(&word_) == 0; }         \
+    void unlock() noexcept { qspin_##name##_unlock(&word_); }
+
+/* Those that readers share. */
+#define QSPIN_SHARES(name)                                                                         \
+    void lock() noexcept { qspin_##name##_wrlock(&word_); }                                        \
+    [[nodiscard]] bool try_lock() noexcept { return qspin_##name##_trywrlock(&word_) == 0; }       \
+    void unlock() noexcept { qspin_##name##_wrunlock(&word_); }                                    \
+    void lock_shared() noexcept { qspin_##name##_rdlock(&word_); }                                 \
+    [[nodiscard]] bool try_lock_shared() noexcept { return qspin_##name##_tryrdlock(&word_) == 0; }\
+    void unlock_shared() noexcept { qspin_##name##_rdunlock(&word_); }
+
+/* Those that can wait for a time. */
+#define QSPIN_TIMED(wait_for, wait_until, function)                                                \
+    template <class Rep, class Period>                                                             \
+    [[nodiscard]] bool wait_for(const std::chrono::duration<Rep, Period> &time) {                  \
+        return function(&word_, nanoseconds_of(time)) == 0;                                        \
+    }                                                                                              \
+    template <class Clock, class Duration>                                                         \
+    [[nodiscard]] bool wait_until(const std::chrono::time_point<Clock, Duration> &time) {          \
+        return wait_for(time - Clock::now());                                                      \
+    }
+
+#define QSPIN_CLASS(name, initialiser)                                                             \
+    class name {                                                                                   \
+        QSPIN_MEMBERS(name, initialiser)                                                           \
+        QSPIN_EXCLUDES(name)                                                                       \
+    };                                                                                             \
+    static_assert(sizeof(name) == sizeof(qspin_##name##_t))
+
+#define QSPIN_SHARED_CLASS(name, initialiser)                                                      \
+    class name {                                                                                   \
+        QSPIN_MEMBERS(name, initialiser)                                                           \
+        QSPIN_SHARES(name)                                                                         \
+    };                                                                                             \
+    static_assert(sizeof(name) == sizeof(qspin_##name##_t))
+
+QSPIN_CLASS(native, QSPIN_NATIVE_INIT);
+QSPIN_CLASS(backoff, QSPIN_BACKOFF_INIT);
+QSPIN_CLASS(tas, QSPIN_TAS_INIT);
+QSPIN_CLASS(yielding, QSPIN_YIELDING_INIT);
+QSPIN_CLASS(ticket, QSPIN_TICKET_INIT);
+QSPIN_CLASS(mcs, QSPIN_MCS_INIT);
+QSPIN_CLASS(simple, QSPIN_SIMPLE_INIT);
+QSPIN_CLASS(paravirt, QSPIN_PARAVIRT_INIT);
+QSPIN_CLASS(paravirt_stealing, QSPIN_PARAVIRT_STEALING_INIT);
+QSPIN_CLASS(paravirt_queued, QSPIN_PARAVIRT_QUEUED_INIT);
+QSPIN_CLASS(paravirt_ticket, QSPIN_PARAVIRT_TICKET_INIT);
+QSPIN_CLASS(cna, QSPIN_CNA_INIT);
+QSPIN_CLASS(cna_paravirt, QSPIN_CNA_PARAVIRT_INIT);
+QSPIN_CLASS(select, QSPIN_SELECT_INIT);
+
+QSPIN_SHARED_CLASS(queued_rw, QSPIN_QUEUED_RW_INIT);
+
+/* The default mutex. */
+class mutex {
+    QSPIN_MEMBERS(mutex, QSPIN_MUTEX_INIT)
+    QSPIN_EXCLUDES(mutex)
+    QSPIN_TIMED(try_lock_for, try_lock_until, qspin_mutex_lock_for)
 };
 static_assert(sizeof(mutex) == sizeof(qspin_mutex_t));
 
 /* The default reader-writer lock. */
 class rwlock {
-public:
-    using native_handle_type = qspin_rwlock_t *;
-    constexpr rwlock() noexcept = default;
-    rwlock(const rwlock &) = delete;
-    rwlock &operator=(const rwlock &) = delete;
-    void lock() noexcept { qspin_rwlock_wrlock(&word_); }
-    [[nodiscard]] bool try_lock() noexcept { return qspin_rwlock_trywrlock(&word_) == 0; }
-    template <class Rep, class Period>
-    [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period> &time) {
-        return qspin_rwlock_wrlock_for(&word_, nanoseconds_of(time)) == 0;
-    }
-    template <class Clock, class Duration>
-    [[nodiscard]] bool try_lock_until(const std::chrono::time_point<Clock, Duration> &time) {
-        return try_lock_for(time - Clock::now());
-    }
-    void unlock() noexcept { qspin_rwlock_wrunlock(&word_); }
-    void lock_shared() noexcept { qspin_rwlock_rdlock(&word_); }
-    [[nodiscard]] bool try_lock_shared() noexcept { return qspin_rwlock_tryrdlock(&word_) == 0; }
-    template <class Rep, class Period>
-    [[nodiscard]] bool try_lock_shared_for(const std::chrono::duration<Rep, Period> &time) {
-        return qspin_rwlock_rdlock_for(&word_, nanoseconds_of(time)) == 0;
-    }
-    template <class Clock, class Duration>
-    [[nodiscard]] bool try_lock_shared_until(const std::chrono::time_point<Clock, Duration> &time) {
-        return try_lock_shared_for(time - Clock::now());
-    }
-    void unlock_shared() noexcept { qspin_rwlock_rdunlock(&word_); }
-    [[nodiscard]] bool is_locked() const noexcept { return qspin_rwlock_is_locked(&word_); }
-    native_handle_type native_handle() noexcept { return &word_; }
-
-private:
-    qspin_rwlock_t word_ = QSPIN_RWLOCK_INIT;
+    QSPIN_MEMBERS(rwlock, QSPIN_RWLOCK_INIT)
+    QSPIN_SHARES(rwlock)
+    QSPIN_TIMED(try_lock_for, try_lock_until, qspin_rwlock_wrlock_for)
+    QSPIN_TIMED(try_lock_shared_for, try_lock_shared_until, qspin_rwlock_rdlock_for)
 };
 static_assert(sizeof(rwlock) == sizeof(qspin_rwlock_t));
+
+#undef QSPIN_MEMBERS
+#undef QSPIN_EXCLUDES
+#undef QSPIN_SHARES
+#undef QSPIN_TIMED
+#undef QSPIN_CLASS
+#undef QSPIN_SHARED_CLASS
 
 /* The condition variable of the default mutex. */
 class condition_variable {

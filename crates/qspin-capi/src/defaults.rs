@@ -8,9 +8,8 @@ use lock_api::{GuardSend, RawCondvar, RawCondvarTimed, RawMutexTimed, RawRwLockT
 
 use crate::counting::Switched;
 use crate::locks::{qspin_mutex_t, qspin_rwlock_t};
+use crate::pointer::{Lock, is_laid_out_alike, raw};
 
-type Mutex = qspin::mutex::RawLockWith<Switched>;
-type ReaderWriterLock = qspin::rwlock::RawRwLockWith<Switched>;
 type Condition = qspin::condvar::RawCondvarWith<Switched>;
 
 /// 0 if the lock was acquired.
@@ -30,8 +29,7 @@ fn said<G>(acquired: Option<G>) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn qspin_mutex_lock_for(lock: *mut qspin_mutex_t, nanoseconds: u64) -> c_int {
     // SAFETY: X1.
-    let lock = unsafe { &*lock.cast::<Mutex>() };
-    said(lock.try_lock_for(Duration::from_nanos(nanoseconds)))
+    said(unsafe { raw(lock) }.try_lock_for(Duration::from_nanos(nanoseconds)))
 }
 
 /// Acquires the lock for reading; waits for `nanoseconds` at most.
@@ -49,8 +47,7 @@ pub unsafe extern "C" fn qspin_rwlock_rdlock_for(
     nanoseconds: u64,
 ) -> c_int {
     // SAFETY: X1.
-    let lock = unsafe { &*lock.cast::<ReaderWriterLock>() };
-    said(lock.try_lock_shared_for(Duration::from_nanos(nanoseconds)))
+    said(unsafe { raw(lock) }.try_lock_shared_for(Duration::from_nanos(nanoseconds)))
 }
 
 /// Acquires the lock for writing; waits for `nanoseconds` at most.
@@ -68,8 +65,7 @@ pub unsafe extern "C" fn qspin_rwlock_wrlock_for(
     nanoseconds: u64,
 ) -> c_int {
     // SAFETY: X1.
-    let lock = unsafe { &*lock.cast::<ReaderWriterLock>() };
-    said(lock.try_lock_exclusive_for(Duration::from_nanos(nanoseconds)))
+    said(unsafe { raw(lock) }.try_lock_exclusive_for(Duration::from_nanos(nanoseconds)))
 }
 
 /// The condition variable of the default mutex.
@@ -83,15 +79,11 @@ pub struct qspin_cond_t {
     pub qspin_private: [u64; 2],
 }
 
-const _: () = assert!(size_of::<qspin_cond_t>() == size_of::<Condition>());
-const _: () = assert!(align_of::<qspin_cond_t>() == align_of::<Condition>());
-
-/// # Safety
-/// X1, of a condition variable: it is made of atomic words, and any bits are a value of these.
-unsafe fn condition<'a>(cond: *mut qspin_cond_t) -> &'a Condition {
-    // SAFETY: the caller's, and the assertions.
-    unsafe { &*cond.cast::<Condition>() }
+// SAFETY: the assertion; it is made of atomic words, and any bits are a value of these.
+unsafe impl Lock for qspin_cond_t {
+    type Raw = Condition;
 }
+const _: () = assert!(is_laid_out_alike::<qspin_cond_t>());
 
 /// Makes `*cond` a condition variable that nobody waits for: as `= QSPIN_COND_INIT`. Cannot fail.
 ///
@@ -101,8 +93,8 @@ unsafe fn condition<'a>(cond: *mut qspin_cond_t) -> &'a Condition {
 /// `cond` points to memory for a condition variable, which nobody else uses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn qspin_cond_init(cond: *mut qspin_cond_t) {
-    // SAFETY: the caller's; the sizes are equal.
-    unsafe { cond.cast::<Condition>().write(Condition::INIT) };
+    // SAFETY: the caller's: all zeros are a new one.
+    unsafe { cond.write_bytes(0, 1) };
 }
 
 /// Releases the mutex, waits for a notification, and acquires the mutex again. It may end without a
@@ -115,7 +107,7 @@ pub unsafe extern "C" fn qspin_cond_init(cond: *mut qspin_cond_t) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn qspin_cond_wait(cond: *mut qspin_cond_t, mutex: *mut qspin_mutex_t) {
     // SAFETY: X1, X2.
-    unsafe { RawCondvar::wait(condition(cond), &*mutex.cast::<Mutex>(), &mut GuardSend::new()) };
+    unsafe { RawCondvar::wait(raw(cond), raw(mutex), &mut GuardSend::new()) };
 }
 
 /// As qspin_cond_wait(), for `nanoseconds` at most, and until the mutex is to be had again.
@@ -135,8 +127,8 @@ pub unsafe extern "C" fn qspin_cond_wait_for(
     let longest = Duration::from_nanos(nanoseconds);
     // SAFETY: X1, X2.
     let timed_out = unsafe {
-        let mutex = &*mutex.cast::<Mutex>();
-        RawCondvarTimed::wait_for(condition(cond), mutex, &mut GuardSend::new(), &longest)
+        let mutex = raw(mutex);
+        RawCondvarTimed::wait_for(raw(cond), mutex, &mut GuardSend::new(), &longest)
     };
     if timed_out { libc::ETIMEDOUT } else { 0 }
 }
@@ -152,7 +144,7 @@ pub unsafe extern "C" fn qspin_cond_wait_for(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn qspin_cond_signal(cond: *mut qspin_cond_t) {
     // SAFETY: X1.
-    let _ = unsafe { condition(cond) }.notify_one();
+    let _ = unsafe { raw(cond) }.notify_one();
 }
 
 /// Wakes all who wait. Cannot fail. Whoever wakes may free the condition variable while this still returns.
@@ -165,5 +157,5 @@ pub unsafe extern "C" fn qspin_cond_signal(cond: *mut qspin_cond_t) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn qspin_cond_broadcast(cond: *mut qspin_cond_t) {
     // SAFETY: X1.
-    let _ = unsafe { condition(cond) }.notify_all();
+    let _ = unsafe { raw(cond) }.notify_all();
 }

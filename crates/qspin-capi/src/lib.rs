@@ -26,18 +26,17 @@
 
 #![allow(non_camel_case_types, reason = "the names are C's")]
 
-mod admit;
 mod counting;
 pub mod defaults;
 pub mod edge;
-mod exclude;
 pub mod general;
 pub mod locks;
+mod pointer;
 pub mod select;
 pub mod statistics;
 mod text;
 pub mod tunables;
 
-/// The list of the locks, for the tests.
+/// The list of the locks, for the installation and the tests.
 #[doc(hidden)]
 pub mod list;

@@ -1,5 +1,10 @@
-//! The functions of every lock, made of `lock.rs.in` and `rwlock.rs.in` for those in [`list`](crate::list).
+//! The functions of every lock, made of `any.rs.in`, and `lock.rs.in` or `rwlock.rs.in`: see `build.rs`.
 
 use core::ffi::c_int;
+
+use lock_api::{RawMutex, RawRwLock};
+use qspin_core::lock::Guard;
+
+use crate::pointer::{busy_unless, raw};
 
 include!(concat!(env!("OUT_DIR"), "/locks.rs"));

@@ -7,7 +7,8 @@ use std::fs;
 use std::path::Path;
 
 use cbindgen::{Builder, Config, DocumentationStyle, Language, SortKey, Style};
-use qspin_capi::list::{LOCKS, fill};
+use qspin_capi::list::{fill, locks};
+use qspin_core::locks::{Family, Lock};
 
 /// What stands before the declarations.
 fn begin() -> String {
@@ -43,8 +44,8 @@ fn end() -> String {
 /* Initialisers: `static qspin_native_t lock = QSPIN_NATIVE_INIT;`. All zeros, as static memory is. */
 ",
     );
-    let wide = LOCKS.iter().map(|lock| lock.name.len()).max().unwrap_or(0);
-    for lock in LOCKS {
+    let wide = locks().map(|lock| lock.module.len()).max().unwrap_or(0);
+    for lock in &locks().collect::<Vec<_>>() {
         let name = fill("QSPIN_{NAME}_INIT", lock);
         writeln!(text, "#define {name:<width$} {{ {{ 0 }} }}", width = wide + 11).unwrap();
     }
@@ -65,7 +66,7 @@ fn end() -> String {
 #ifdef QSPIN_LAYOUT
 ",
     );
-    for lock in LOCKS {
+    for lock in &locks().collect::<Vec<_>>() {
         text.push_str(&fill("QSPIN_LAYOUT(qspin_{name}_t, {size}, 4);\n", lock));
     }
     text.push_str(
@@ -141,21 +142,65 @@ fn generated() -> String {
     String::from_utf8(header).unwrap()
 }
 
+fn committed(file: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap_or_default()
+}
+
+/// A committed file, with these lines in the place of its first run of lines that begin with `prefix`.
+fn with_lines(file: &str, prefix: &str, lines: impl Iterator<Item = String>) -> String {
+    let text = committed(file);
+    let before = text.find(&format!("\n{prefix}")).map_or(0, |at| at + 1);
+    let run = text[before..].split_inclusive('\n').take_while(|line| line.starts_with(prefix));
+    let after = before + run.map(str::len).sum::<usize>();
+    let lines: String = lines.map(|line| line + "\n").collect();
+    format!("{}{lines}{}", &text[..before], &text[after..])
+}
+
+/// The file has to be this text, and is written if that is asked for.
+fn must_be(file: &str, text: &str) {
+    if std::env::var_os("QSPIN_WRITE_HEADER").is_some() {
+        fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join(file), text).unwrap();
+    }
+    let committed = committed(file);
+    let at = committed.lines().zip(text.lines()).position(|(one, other)| one != other);
+    assert!(
+        committed == text,
+        "{file} is not current, from line {} on; \
+         `QSPIN_WRITE_HEADER=1 cargo test -p qspin-capi --test header` writes it",
+        1 + at.unwrap_or(committed.lines().count().min(text.lines().count())),
+    );
+}
+
 #[test]
 fn the_committed_header_is_current() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("include/qspin.h");
-    let generated = generated();
-    if std::env::var_os("QSPIN_WRITE_HEADER").is_some() {
-        fs::write(&path, &generated).unwrap();
-    }
-    let committed = fs::read_to_string(&path).unwrap_or_default();
-    let at = committed.lines().zip(generated.lines()).position(|(one, other)| one != other);
-    assert!(
-        committed == generated,
-        "include/qspin.h is not current, from line {} on; \
-         `QSPIN_WRITE_HEADER=1 cargo test -p qspin-capi --test header` writes it",
-        1 + at.unwrap_or(committed.lines().count().min(generated.lines().count())),
+    must_be("include/qspin.h", &generated());
+}
+
+#[test]
+fn whatever_else_lists_the_locks_is_current() {
+    let list = |file, prefix, is_wanted: &dyn Fn(&Lock) -> bool, line| {
+        let wanted = locks().filter(is_wanted).map(|lock| fill(line, &lock));
+        must_be(file, &with_lines(file, prefix, wanted));
+    };
+    // The defaults have classes of their own, since they can wait for a time.
+    let is_plain = |lock: &Lock| lock.family != Family::Sleeping;
+    let classes = "include/qspin.hpp";
+    list(
+        classes,
+        "QSPIN_CLASS(",
+        &|lock| is_plain(lock) && !lock.shared,
+        "QSPIN_CLASS({name}, QSPIN_{NAME}_INIT);",
     );
+    list(
+        classes,
+        "QSPIN_SHARED_CLASS(",
+        &|lock| is_plain(lock) && lock.shared,
+        "QSPIN_SHARED_CLASS({name}, QSPIN_{NAME}_INIT);",
+    );
+    list("tests/c/every.h", "    X(", &|lock| !lock.shared, "    X({name}, {NAME}) \\");
+    list("man/qspin.3", ".It Vt qspin_", &|_| true, ".It Vt qspin_{name}_t Ta {size} Ta {about}");
+    list("man/qspin_lock.3", ".Li ", &|lock| !lock.shared, ".Li {name} ,");
+    list("man/qspin_rdlock.3", ".Li ", &|lock| lock.shared, ".Li {name} ,");
 }
 
 #[test]
@@ -176,7 +221,7 @@ fn every_function_says_how_safe_it_is() {
             "an int is an error, and says which: {declared}"
         );
     }
-    assert!(functions > 6 * LOCKS.len(), "{functions} functions");
+    assert!(functions > 6 * locks().count(), "{functions} functions");
 }
 
 #[test]
@@ -187,18 +232,15 @@ fn every_lock_has_its_class_its_test_and_its_line_in_the_manual() {
     let tested = read("tests/c/every.h") + &read("tests/c/locks.c") + &read("tests/c/defaults.c");
     let manual = read("man/qspin.3");
     let functions = read("man/qspin_lock.3") + &read("man/qspin_rdlock.3");
-    for lock in LOCKS {
+    for lock in &locks().collect::<Vec<_>>() {
         let line = fill(".It Vt qspin_{name}_t Ta {size} Ta ", lock);
         assert!(manual.contains(&line), "man/qspin.3 lacks: {line}");
         let has = |text: &str, one: &str, other: &str| {
             text.contains(&fill(one, lock)) || text.contains(&fill(other, lock))
         };
-        let name = lock.name;
-        assert!(
-            has(&classes, "QSPIN_CLASS({name}, QSPIN_{NAME}_INIT);", "class {name} {"),
-            "{name}"
-        );
+        let name = lock.module;
+        assert!(has(&classes, "CLASS({name}, QSPIN_{NAME}_INIT);", "class {name} {"), "{name}");
         assert!(has(&tested, "X({name}, {NAME})", "QSPIN_{NAME}_INIT"), "{name}");
-        assert!(has(&functions, "\n.Li {name}", ".Nm qspin_{name}_rdlock"), "{name}");
+        assert!(functions.contains(&fill("\n.Li {name} ,", lock)), "{name}");
     }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use qspin_capi::list::{Kind, LOCKS};
+use qspin_capi::list::locks;
 
 use crate::arguments::Arguments;
 use crate::library::{NEEDS, SONAME};
@@ -38,17 +38,21 @@ const HEADERS: &[(&str, &str)] = &[
 ];
 
 /// The names under which a page is found: those of its section NAME, where LOCK stands for every lock that
-/// excludes.
+/// excludes, and RWLOCK for every lock that readers share.
 fn names(page: &str) -> Vec<String> {
     let name_section = page.split("\n.Sh ").find(|section| section.starts_with("NAME\n"));
     let lines = name_section.unwrap_or("").lines().filter_map(|line| line.strip_prefix(".Nm "));
     let mut names = Vec::new();
     for name in lines.map(|line| line.trim_end_matches([' ', ','].as_slice())) {
-        if name.contains("LOCK") {
-            let locks = LOCKS.iter().filter(|lock| lock.kind == Kind::Excludes);
-            names.extend(locks.map(|lock| name.replace("LOCK", lock.name)));
-        } else {
-            names.push(name.to_owned());
+        match [("RWLOCK", true), ("LOCK", false)]
+            .into_iter()
+            .find(|(stands, _)| name.contains(stands))
+        {
+            Some((stands, shared)) => {
+                let locks = locks().filter(|lock| lock.shared == shared);
+                names.extend(locks.map(|lock| name.replace(stands, lock.module)));
+            }
+            None => names.push(name.to_owned()),
         }
     }
     names

@@ -117,9 +117,10 @@ fn documented_signatures_are_those_of_the_header() {
             };
             let mut parts = function.split('"').map(str::trim).filter(|part| !part.is_empty());
             let name = parts.next().unwrap();
-            // LOCK stands for every lock.
-            let name = name.replace("LOCK", "native");
-            let arguments: Vec<String> = parts.map(|part| part.replace("LOCK", "native")).collect();
+            // They stand for every lock.
+            let one = |text: &str| text.replace("RWLOCK", "queued_rw").replace("LOCK", "native");
+            let name = one(name);
+            let arguments: Vec<String> = parts.map(one).collect();
             let space = if returns.ends_with('*') { "" } else { " " };
             let declared =
                 format!("{returns}{space}{name}({}) QSPIN_NOEXCEPT;", arguments.join(", "));
