@@ -3,25 +3,7 @@
 //! Linux's family of spinlocks, with the interface of [`lock_api`]: a module a lock, each with
 //! a `Mutex<T>` and the raw lock under it.
 //!
-//! | module | the lock | bytes | fair | waits |
-//! |---|---|---|---|---|
-//! | [`mutex`] | **the default mutex**, [`Mutex`] | 4 | nobody is forgotten | looks, yields, then sleeps |
-//! | [`native`] | queued spinlock | 4 | first come, first served | spins on its own cache line |
-//! | [`mcs`] | MCS lock | 8 | first come, first served | spins on its own cache line |
-//! | [`paravirt`] | queued spinlock, culled | 4 | nobody is forgotten | spins, then halts |
-//! | [`paravirt_stealing`] | queued spinlock that newcomers steal | 4 | past a sleeping head | spins, then halts |
-//! | [`cna`] | NUMA-aware queued spinlock | 4 | near waiters first, within bounds | spins on its own cache line |
-//! | [`cna_paravirt`] | the same, culled | 4 | nobody is forgotten | spins, then halts |
-//! | [`paravirt_queued`] | queued spinlock | 4 | first come, first served | spins, then halts |
-//! | [`paravirt_ticket`] | ticket lock | 4 | first come, first served | spins on the lock, then halts |
-//! | [`ticket`] | ticket lock | 4 | first come, first served | spins on the lock |
-//! | [`backoff`] | test-and-set, exponential backoff | 4 | no | pauses, spins on the lock |
-//! | [`tas`] | test-and-set | 4 | no | spins on the lock |
-//! | [`yielding`] | test-and-set that yields the CPU | 4 | no | spins, then yields |
-//! | [`simple`] | test-and-set with its owner in the word | 4 | no | spins, then yields |
-//! | [`select`] | one of them, chosen when the program starts | 4 | as chosen | as chosen |
-//! | [`rwlock`] | **the default reader-writer lock**, [`RwLock`] | 8 | nobody is forgotten | looks, yields, then sleeps |
-//! | [`queued_rw`] | reader-writer lock | 8 | readers and writers alike | spins |
+#![doc = include_str!("locks.md")]
 //!
 //! [`Mutex`] is for loads that nobody knows beforehand. The others are for those who do: with at most as many
 //! threads as CPUs [`native`], with more [`paravirt`], on a machine whose cores are far apart [`cna`].
