@@ -4,9 +4,9 @@ use core::ffi::c_char;
 
 use qspin::platform::interrupt::Interrupt;
 
-use crate::text::{padded, returned};
+use crate::text::{returned, texts};
 
-static VERSION: [u8; 32] = padded(env!("CARGO_PKG_VERSION"));
+texts!(VERSION: [32; 1], at => [env!("CARGO_PKG_VERSION")][at]);
 
 /// One part of the version, which is a number.
 const fn part(text: &str) -> u32 {
@@ -25,7 +25,7 @@ const VERSION_NUMBER: u32 = part(env!("CARGO_PKG_VERSION_MAJOR")) * 1_000_000
 /// Thread-safe. Async-signal-safe.
 #[unsafe(no_mangle)]
 pub extern "C" fn qspin_version() -> *const c_char {
-    returned(&VERSION)
+    returned(&VERSION, Some(0))
 }
 
 /// The version of the library that runs, as a number that grows: major * 1000000 + minor * 1000 + patch.

@@ -5,21 +5,12 @@ use core::ffi::{c_char, c_int};
 use qspin::select::{self, Choice, Hints};
 
 use crate::edge::guarded;
-use crate::text::{padded, passed, returned};
+use crate::text::{passed, returned, texts};
 
 /// What C sees of a choice: its name.
 fn name(choice: Choice) -> *const c_char {
-    static NAMES: [[u8; 32]; Choice::ALL.len()] = {
-        let mut names = [[0; 32]; Choice::ALL.len()];
-        let mut at = 0;
-        while at < names.len() {
-            names[at] = padded(Choice::ALL[at].name());
-            at += 1;
-        }
-        names
-    };
-    let at = Choice::ALL.iter().position(|&other| other == choice);
-    at.and_then(|at| NAMES.get(at)).map_or(core::ptr::null(), returned)
+    texts!(NAMES: [32; Choice::ALL.len()], at => Choice::ALL[at].name());
+    returned(&NAMES, Choice::ALL.iter().position(|&other| other == choice))
 }
 
 /// Chooses anew what qspin_select_t is, by what is known of the machine now and what the program says

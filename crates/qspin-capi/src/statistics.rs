@@ -5,32 +5,16 @@ use core::ffi::{c_char, c_int};
 use qspin::events::{Counted, CounterGroup, Event};
 
 use crate::counting;
-use crate::text::{padded, passed, returned};
+use crate::text::{passed, returned, texts};
 
 const COUNTERS: usize = Event::ALL.len();
 const LONGEST: usize = 32;
 
-static NAMES: [[u8; LONGEST]; COUNTERS] = {
-    let mut names = [[0; LONGEST]; COUNTERS];
-    let mut at = 0;
-    while at < COUNTERS {
-        names[at] = padded(Event::ALL[at].name());
-        at += 1;
-    }
-    names
-};
-
-static ALIASES: [Option<[u8; LONGEST]>; COUNTERS] = {
-    let mut aliases = [None; COUNTERS];
-    let mut at = 0;
-    while at < COUNTERS {
-        if let Some(alias) = Event::ALL[at].alias() {
-            aliases[at] = Some(padded(alias));
-        }
-        at += 1;
-    }
-    aliases
-};
+texts!(NAMES: [LONGEST; COUNTERS], at => Event::ALL[at].name());
+texts!(ALIASES: [LONGEST; COUNTERS], at => match Event::ALL[at].alias() {
+    Some(alias) => alias,
+    None => "",
+});
 
 /// Lets the locks count their events from now on, all of the process together; until then they do not.
 /// The first event opens a file in memory, by which `qspin stat` of another process sees the counters;
@@ -72,7 +56,7 @@ pub extern "C" fn qspin_statistics_count() -> usize {
 /// Thread-safe. Async-signal-safe.
 #[unsafe(no_mangle)]
 pub extern "C" fn qspin_statistics_name(index: usize) -> *const c_char {
-    NAMES.get(index).map_or(core::ptr::null(), returned)
+    returned(&NAMES, Some(index))
 }
 
 /// The name that Linux has for the counter at `index`, or NULL if it has no other. The text is the
@@ -81,7 +65,7 @@ pub extern "C" fn qspin_statistics_name(index: usize) -> *const c_char {
 /// Thread-safe. Async-signal-safe.
 #[unsafe(no_mangle)]
 pub extern "C" fn qspin_statistics_alias(index: usize) -> *const c_char {
-    ALIASES.get(index).and_then(Option::as_ref).map_or(core::ptr::null(), returned)
+    returned(&ALIASES, Some(index))
 }
 
 /// Writes what was counted since the last reset into the first `capacity` elements of `counts`, in the

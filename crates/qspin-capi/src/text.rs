@@ -28,7 +28,27 @@ pub(crate) const fn padded<const N: usize>(text: &str) -> [u8; N] {
     padded
 }
 
-/// What C sees of it.
-pub(crate) const fn returned<const N: usize>(padded: &'static [u8; N]) -> *const c_char {
-    padded.as_ptr().cast()
+/// Texts that stay: the one at `$at` is `$text`.
+macro_rules! texts {
+    ($name:ident: [$longest:expr; $many:expr], $at:ident => $text:expr) => {
+        static $name: [[u8; $longest]; $many] = {
+            let mut texts = [[0; $longest]; $many];
+            let mut $at = 0;
+            while $at < $many {
+                texts[$at] = crate::text::padded($text);
+                $at += 1;
+            }
+            texts
+        };
+    };
+}
+pub(crate) use texts;
+
+/// What C sees of the text at this place: null if there is none, or an empty one.
+pub(crate) fn returned<const N: usize>(
+    texts: &'static [[u8; N]],
+    at: Option<usize>,
+) -> *const c_char {
+    let text = at.and_then(|at| texts.get(at)).filter(|text| text[0] != 0);
+    text.map_or(core::ptr::null(), |text| text.as_ptr().cast())
 }

@@ -10,46 +10,20 @@ use std::sync::{Mutex, PoisonError};
 use qspin::tuning::{self, Tunable, Tuning};
 
 use crate::edge::guarded;
-use crate::text::{padded, passed, returned};
+use crate::text::{passed, returned, texts};
 
 const TUNABLES: usize = Tuning::SUPPORTED.len();
 const LONGEST_NAME: usize = 32;
 const LONGEST_ABOUT: usize = 320;
 const MOST_VALUE_NAMES: usize = 4;
 
-static NAMES: [[u8; LONGEST_NAME]; TUNABLES] = {
-    let mut names = [[0; LONGEST_NAME]; TUNABLES];
-    let mut at = 0;
-    while at < TUNABLES {
-        names[at] = padded(Tuning::SUPPORTED[at].name);
-        at += 1;
-    }
-    names
-};
-
-static ABOUTS: [[u8; LONGEST_ABOUT]; TUNABLES] = {
-    let mut abouts = [[0; LONGEST_ABOUT]; TUNABLES];
-    let mut at = 0;
-    while at < TUNABLES {
-        abouts[at] = padded(Tuning::SUPPORTED[at].about.trim_ascii());
-        at += 1;
-    }
-    abouts
-};
-
-static VALUE_NAMES: [[[u8; LONGEST_NAME]; MOST_VALUE_NAMES]; TUNABLES] = {
-    let mut names = [[[0; LONGEST_NAME]; MOST_VALUE_NAMES]; TUNABLES];
-    let mut at = 0;
-    while at < TUNABLES {
-        let mut value = 0;
-        while value < Tuning::SUPPORTED[at].names.len() {
-            names[at][value] = padded(Tuning::SUPPORTED[at].names[value]);
-            value += 1;
-        }
-        at += 1;
-    }
-    names
-};
+texts!(NAMES: [LONGEST_NAME; TUNABLES], at => Tuning::SUPPORTED[at].name);
+texts!(ABOUTS: [LONGEST_ABOUT; TUNABLES], at => Tuning::SUPPORTED[at].about.trim_ascii());
+texts!(VALUE_NAMES: [LONGEST_NAME; TUNABLES * MOST_VALUE_NAMES], at => {
+    let names = Tuning::SUPPORTED[at / MOST_VALUE_NAMES].names;
+    assert!(names.len() <= MOST_VALUE_NAMES);
+    if at % MOST_VALUE_NAMES < names.len() { names[at % MOST_VALUE_NAMES] } else { "" }
+});
 
 /// T1. The sets of tunables that have been in force, of which each stays for the life of the process: a lock
 /// may be reading it. One that comes again is not kept twice.
@@ -105,7 +79,7 @@ pub extern "C" fn qspin_tunables_count() -> usize {
 /// Thread-safe. Async-signal-safe.
 #[unsafe(no_mangle)]
 pub extern "C" fn qspin_tunables_name(index: usize) -> *const c_char {
-    NAMES.get(index).map_or(core::ptr::null(), returned)
+    returned(&NAMES, Some(index))
 }
 
 /// What the tunable `name` does, or NULL if there is none of that name. The text is the library's.
@@ -117,8 +91,7 @@ pub extern "C" fn qspin_tunables_name(index: usize) -> *const c_char {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn qspin_tunables_about(name: *const c_char) -> *const c_char {
     // SAFETY: the caller's.
-    let at = unsafe { find(name) };
-    at.ok().and_then(|at| ABOUTS.get(at)).map_or(core::ptr::null(), returned)
+    returned(&ABOUTS, unsafe { find(name) }.ok())
 }
 
 /// The name of the value `value` of the tunable `name`, as "off" and "on" of a switch; NULL if it has no
@@ -134,9 +107,8 @@ pub unsafe extern "C" fn qspin_tunables_value_name(
     value: u32,
 ) -> *const c_char {
     // SAFETY: the caller's.
-    let Ok(at) = (unsafe { find(name) }) else { return core::ptr::null() };
-    let named = VALUE_NAMES.get(at).and_then(|names| names.get(value as usize));
-    named.filter(|name| name[0] != 0).map_or(core::ptr::null(), returned)
+    let at = unsafe { find(name) }.ok().filter(|_| (value as usize) < MOST_VALUE_NAMES);
+    returned(&VALUE_NAMES, at.map(|at| at * MOST_VALUE_NAMES + value as usize))
 }
 
 /// Writes the smallest, the largest and the default value of the tunable `name`; a pointer that is NULL
