@@ -29,7 +29,6 @@ mod system;
 use crate::platform::StaticEvents;
 
 pub use group::{Group, Pages};
-pub(crate) use publish::{fork_begins, fork_ends, forked};
 pub use qspin_core::events::{Averages, Event, Events, NoEvents};
 
 /// A type that counts in a [`Group`]; [`counter_group!`](crate::counter_group) makes one.

@@ -46,8 +46,6 @@ mod cpuid;
 mod decided;
 mod hints;
 mod inputs;
-mod process;
-mod quota;
 mod rules;
 
 use std::env::var_os;
@@ -57,13 +55,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use crate::platform::ration;
 use crate::platform::topology::{self, Topology};
 
+pub use crate::platform::process::allowed_cpus;
+pub use crate::platform::quota::{Quota, quota};
 pub use choice::{Choice, SelectedLock};
 pub use cpuid::{Cpuid, Hypervisor, Processor, Recorded, Registers, hypervisor};
 pub use decided::FALLBACK;
 pub use hints::{DEDICATED, Hints, LOCK, THREADS};
 pub use inputs::{DOUBT, Dedicated, Inputs, Threads};
-pub use process::allowed_cpus;
-pub use quota::{Quota, quota};
 pub use rules::{RULES, Rule, Verdict};
 
 crate::typed::typed_mutex! {

@@ -75,6 +75,7 @@ fn end_turn() {
 
 /// Puts the group into the list; whether it is there now. It is not if another thread is at it.
 fn list(group: &'static Group) -> bool {
+    register();
     let generation = GENERATION.load(Relaxed);
     // ORDERING: Acquire pairs with the Release below: what the parent counted is taken away.
     let seen = group.listed.load(Acquire);
@@ -110,8 +111,23 @@ pub(super) fn is_inherited(group: &Group) -> bool {
     seen != UNLISTED && seen != LISTED && seen != GENERATION.load(Relaxed)
 }
 
+static REGISTERED: AtomicU32 = AtomicU32::new(0);
+
+/// Tells the C library what to call around `fork`: when the program is loaded, since that may allocate, or when the
+/// first group is listed if that comes even earlier.
+extern "C" fn register() {
+    if REGISTERED.load(Relaxed) == 0 && REGISTERED.swap(1, Relaxed) == 0 {
+        // SAFETY: valid handlers, which stay loaded as long as this code does.
+        unsafe { libc::pthread_atfork(Some(fork_begins), Some(fork_ends), Some(forked)) };
+    }
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static REGISTER_AT_LOAD: extern "C" fn() = register;
+
 /// Before `fork`: keeps groups from being published until it is over (U2).
-pub(crate) extern "C" fn fork_begins() {
+extern "C" fn fork_begins() {
     // Nobody but this thread stores its name, so there is nothing to order.
     if TURN.load(Relaxed) == this_thread() {
         NESTED.store(NESTED.load(Relaxed) + 1, Relaxed);
@@ -125,7 +141,7 @@ pub(crate) extern "C" fn fork_begins() {
 }
 
 /// After `fork`, in the parent.
-pub(crate) extern "C" fn fork_ends() {
+extern "C" fn fork_ends() {
     match NESTED.load(Relaxed) {
         0 => end_turn(),
         nested => NESTED.store(nested - 1, Relaxed),
@@ -135,7 +151,7 @@ pub(crate) extern "C" fn fork_ends() {
 /// After `fork`, in the child: its groups begin anew. They are published, and so taken apart
 /// from the parent's, when they first count; a child that only executes another program has
 /// nothing to do.
-pub(crate) fn forked() {
+extern "C" fn forked() {
     let generation = GENERATION.load(Relaxed);
     GENERATION.store(generation % (LISTED - 1) + 1, Relaxed);
     // ORDERING: Acquire pairs with the Release of `list`.

@@ -107,7 +107,7 @@ unsafe fn allowed(environment: Environment) -> bool {
 ///
 /// # Safety
 /// `environment` is null or ends with null, and its texts end with a zero and stay as they are meanwhile.
-unsafe fn value_of<'a>(environment: Environment, name: &CStr) -> Option<&'a CStr> {
+pub unsafe fn value_of<'a>(environment: *const *const c_char, name: &CStr) -> Option<&'a CStr> {
     if environment.is_null() {
         // SAFETY: a name that ends in a zero. Nobody changes the environment while the program is loaded. What
         // `getenv` returns ends in a zero.

@@ -26,7 +26,7 @@
 //! which is not async-signal-safe if it happens in a handler. A child made by a raw `fork` system call, behind the C library's
 //! back, inherits all numbers as taken; it still works, with fewer numbers.
 
-use core::ffi::{c_char, c_int, c_void};
+use core::ffi::c_void;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
@@ -34,8 +34,8 @@ use qspin_core::node::NodeId;
 use qspin_core::platform::CpuId;
 use qspin_core::waiting::Bucket;
 
-use super::{HALTED, NODES, generation, rseq, run_status, sleep};
-use crate::events;
+use super::nodes::{HALTED, NODES};
+use super::{rseq, run_status};
 
 /// A set of numbers below [`CpuId::LIMIT`], given out smallest first.
 struct Numbers<const WORDS: usize> {
@@ -136,8 +136,7 @@ pub fn in_use() -> u32 {
 
 #[cold]
 fn assign() -> Option<CpuId> {
-    // SAFETY: null.
-    unsafe { register(core::ptr::null()) };
+    register();
     let taken = NUMBERS.take()?;
     let won = NUMBER
         .with(|number| number.compare_exchange(0, taken + 1, Relaxed, Relaxed).map(|_| taken + 1));
@@ -167,12 +166,8 @@ static REGISTERED: AtomicU32 = AtomicU32::new(0);
 
 /// Tells the C library what to call when a thread ends and after `fork`.
 ///
-/// Runs when the program is loaded (below), or at the first wait if that comes even earlier, and then without the
-/// environment.
-///
-/// # Safety
-/// `environment` is null or the process's.
-unsafe fn register(environment: *const *const c_char) {
+/// Runs when the program is loaded (below), or at the first wait if that comes even earlier.
+pub(super) extern "C" fn register() {
     // Whoever finds it begun by another thread goes on, perhaps before there is a key: then its
     // number is not given back. That takes two threads that wait before this library's own
     // load-time call.
@@ -180,35 +175,21 @@ unsafe fn register(environment: *const *const c_char) {
         return;
     }
     rseq::find();
-    // SAFETY: the caller's.
-    unsafe { sleep::register(environment) };
     let mut key: libc::pthread_key_t = 0;
     // SAFETY: `key` is a valid place; `thread_ends` has the signature of a key destructor.
     // Without a key (all taken) numbers are simply not given back.
     if unsafe { libc::pthread_key_create(&mut key, Some(thread_ends)) } == 0 {
         KEY.store(key + 1, Release);
     }
-    // SAFETY: valid handlers, which stay loaded as long as this code does.
-    unsafe {
-        libc::pthread_atfork(Some(events::fork_begins), Some(events::fork_ends), Some(child_begins))
-    };
+    // SAFETY: a valid handler, which stays loaded as long as this code does.
+    unsafe { libc::pthread_atfork(None, None, Some(child_begins)) };
 }
 
 /// Registers at load time: `pthread_atfork` may allocate, which a signal handler that is the
 /// first of the process to wait must not.
 #[used]
 #[unsafe(link_section = ".init_array")]
-static REGISTER_AT_LOAD: unsafe extern "C" fn(c_int, Texts, Texts) = at_load;
-
-/// The arguments or the environment of the program.
-type Texts = *const *const c_char;
-
-unsafe extern "C" fn at_load(_: c_int, _: Texts, environment: Texts) {
-    // Only this C library hands over something.
-    let environment = if cfg!(target_env = "gnu") { environment } else { core::ptr::null() };
-    // SAFETY: the C library hands over the process's.
-    unsafe { register(environment) };
-}
+static REGISTER_AT_LOAD: extern "C" fn() = register;
 
 /// Times that the key destructor comes back before it gives the number back: other
 /// destructors of the thread may still lock. The C library makes at least four rounds.
@@ -250,8 +231,6 @@ extern "C" fn child_begins() {
         HALTED.iter().for_each(Bucket::forget);
     }
     run_status::child_begins(own.wrapping_sub(1));
-    generation::child_begins();
-    events::forked();
 }
 
 fn nesting_of(number: u32) -> Option<&'static AtomicU32> {

@@ -12,14 +12,14 @@
 //! # Invariants
 //! * **G1** `PAGE.number` is `LAST + 1` from `register` on in the process that wrote it, and 0 in its child, until that
 //!   writes the next number. Before `register` both are 0, and this is generation 0.
-//! * **G2** What the parent's sleepers have left is forgotten once in a child: by the thread that has made itself the
+//! * **G2** What the parent's sleepers have left is forgotten ([`register`]'s `forget`) once in a child: by the thread that has made itself the
 //!   `beginner`, before it writes the number. Others wait for that, but for a handler that has interrupted it.
 
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::OnceLock;
 
 use super::syscall::syscall;
-use super::{cpu, sleep};
 
 #[repr(C, align(4096))]
 struct Page {
@@ -58,14 +58,18 @@ pub fn empty_in_a_child<T: Sync>(pages: &'static T) -> bool {
     unsafe { syscall(libc::SYS_madvise, arguments) == 0 }
 }
 
-/// When the program is loaded.
-pub(super) fn register() {
+/// What a child calls that begins. Set before there is a generation that could begin.
+static FORGET: OnceLock<fn()> = OnceLock::new();
+
+/// When the program is loaded. `forget` is called in a child, once: it forgets those who slept in its parent.
+pub(super) fn register(forget: fn()) {
+    let _ = FORGET.set(forget);
     EMPTIED.store(u32::from(empty_in_a_child(&PAGE)), Relaxed);
     PAGE.number.store(LAST.load(Relaxed) + 1, Relaxed);
 }
 
 /// In the handler that the C library calls in a child.
-pub(super) fn child_begins() {
+pub(super) extern "C" fn child_begins() {
     if EMPTIED.load(Relaxed) == 0 {
         begin();
     } else {
@@ -100,7 +104,9 @@ fn look() -> u32 {
 fn begin() {
     let generation = LAST.load(Relaxed) + 1;
     LAST.store(generation, Relaxed);
-    sleep::child_begins(cpu::numbered());
+    if let Some(forget) = FORGET.get() {
+        forget();
+    }
     // ORDERING: Release pairs with the Acquire of `current`.
     PAGE.number.store(generation + 1, Release);
 }

@@ -17,6 +17,9 @@ mod futex;
 pub mod generation;
 pub mod holder;
 pub mod interrupt;
+mod nodes;
+pub(crate) mod process;
+pub(crate) mod quota;
 pub mod ration;
 mod rseq;
 pub mod run_status;
@@ -27,28 +30,21 @@ pub mod topology;
 pub mod urgency;
 
 use core::marker::PhantomData;
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
+use core::sync::atomic::{AtomicU32, AtomicUsize};
 
-use qspin_core::events::Events;
+use qspin_core::events::{Events, NoEvents};
 use qspin_core::node::{Node, NodeId};
-use qspin_core::platform::{AtomicWord, Budget, CpuId, Platform, StaticPlatform, Until};
+use qspin_core::platform::{CpuId, Platform, StaticPlatform};
 use qspin_core::tuning::Tuning;
 use qspin_core::waiting::Bucket;
 
+#[doc(hidden)]
+pub use self::barrier::value_of;
 use self::clock::{Clock, Monotonic};
 use self::holder::{Hint, Unhinted};
+use self::nodes::{HALTED, NODES};
 pub use self::syscall::be_silent;
 pub(crate) use self::syscall::say_unless_blocked;
-use crate::events::NoEvents;
-
-/// Every node a tail can name: 4 MiB of address space, of which only the pages of threads
-/// that have queued are ever touched.
-static NODES: [Node<AtomicU32>; 1 << 16] = [const { Node::<AtomicU32>::UNUSED }; 1 << 16];
-
-/// The table of halted waiters: an entry a node, so that it is never full. 1 MiB of address space,
-/// of which only the pages that locks with a halted waiter hash to are ever touched.
-static HALTED: [Bucket<AtomicU32, AtomicUsize>; NODES.len() / Bucket::<(), ()>::ENTRIES] =
-    [const { Bucket::EMPTY }; NODES.len() / Bucket::<(), ()>::ENTRIES];
 
 /// The threads of this process, counting events in `E`; whether holders ask not to be preempted
 /// says `H`, and `C` what time it is. Zero-sized.
@@ -108,38 +104,6 @@ impl<E: StaticEvents, H: Hint, C: Clock> Platform for Threads<E, H, C> {
     fn node(&self, id: NodeId) -> &Node<AtomicU32> {
         // The table is as long as the number's type: no bounds check is left.
         &NODES[usize::from(id.number())]
-    }
-
-    #[inline]
-    fn wait_until(&self, word: &AtomicU32, until: Until, budget: Budget, order: Ordering) -> u32 {
-        let mut looks = 0;
-        loop {
-            let seen = AtomicWord::load(word, order);
-            if until.met_by(seen) {
-                return seen;
-            }
-            if let Budget::Looks(limit) = budget {
-                looks += 1;
-                if looks >= limit {
-                    return seen;
-                }
-            }
-            core::hint::spin_loop();
-        }
-    }
-
-    #[inline]
-    fn relax(&self, pauses: u32) {
-        for _ in 0..pauses {
-            core::hint::spin_loop();
-        }
-    }
-
-    #[inline]
-    fn fence(&self, order: Ordering) {
-        if order != Ordering::Relaxed {
-            fence(order);
-        }
     }
 
     #[inline]

@@ -7,8 +7,8 @@
 use std::fs;
 use std::path::Path;
 
+use super::topology::parse_cpu_list;
 use crate::excerpt::excerpt;
-use crate::platform::topology::parse_cpu_list;
 
 /// The CPUs on which the calling thread may run at this moment: its affinity within its cpuset.
 #[must_use]
@@ -44,7 +44,7 @@ fn status(root: &Path, name: &str) -> Option<String> {
 ///
 /// # Errors
 /// It is no list of CPUs.
-pub(super) fn listed_cpus(root: &Path) -> Result<Option<Vec<usize>>, String> {
+pub(crate) fn listed_cpus(root: &Path) -> Result<Option<Vec<usize>>, String> {
     let Some(list) = status(root, "Cpus_allowed_list") else { return Ok(None) };
     match parse_cpu_list(&list) {
         Some(mut cpus) if !cpus.is_empty() => {
@@ -60,7 +60,7 @@ pub(super) fn listed_cpus(root: &Path) -> Result<Option<Vec<usize>>, String> {
 ///
 /// # Errors
 /// It is no number.
-pub(super) fn threads(root: &Path) -> Result<Option<u32>, String> {
+pub(crate) fn threads(root: &Path) -> Result<Option<u32>, String> {
     let Some(threads) = status(root, "Threads") else { return Ok(None) };
     let number = threads.parse().ok().filter(|&number: &u32| number > 0);
     let wrong = || malformed(root, "proc/self/status", &threads, "a number of threads");
@@ -71,7 +71,7 @@ pub(super) fn threads(root: &Path) -> Result<Option<u32>, String> {
 ///
 /// # Errors
 /// The first line of `/proc/stat` is not as it should be.
-pub(super) fn stolen(root: &Path) -> Result<Option<f64>, String> {
+pub(crate) fn stolen(root: &Path) -> Result<Option<f64>, String> {
     let Ok(text) = fs::read_to_string(root.join("proc/stat")) else { return Ok(None) };
     let line = text.lines().next().unwrap_or("");
     let wrong = || malformed(root, "proc/stat", line, "`cpu` and at least 8 numbers of ticks");
@@ -92,7 +92,7 @@ pub(super) fn stolen(root: &Path) -> Result<Option<f64>, String> {
 
 /// The hypervisor by what the firmware and the kernel say of the machine: for one that hides from
 /// CPUID. Only names that no machine of metal has.
-pub(super) fn hypervisor_by_name(root: &Path) -> Option<&'static str> {
+pub(crate) fn hypervisor_by_name(root: &Path) -> Option<&'static str> {
     /// (what a name begins with, whose it is)
     const NAMES: [(&str, &str); 8] = [
         ("QEMU", "QEMU"),

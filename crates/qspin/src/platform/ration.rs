@@ -17,7 +17,8 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::select::{allowed_cpus, quota};
+use super::process::allowed_cpus;
+use super::quota::quota;
 
 static RATIONED: AtomicBool = AtomicBool::new(false);
 

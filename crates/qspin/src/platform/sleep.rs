@@ -3,19 +3,21 @@
 //! In a child nobody sleeps any more but, perhaps, its own thread, if it forked in a signal handler. The child is
 //! another [generation](super::generation): marks that its parent's waiters have left in locks do not count.
 
+use core::ffi::{c_char, c_int};
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering, compiler_fence};
 use std::time::{Duration, Instant};
 
+use qspin_core::events::NoEvents;
 use qspin_core::node::NodeId;
-use qspin_core::platform::{Budget, CpuId, Platform, TimedPlatform, Until};
+use qspin_core::platform::{Budget, Platform, TimedPlatform, Until};
 use qspin_core::sleepers::{self, SleepBucket, SleepPlatform, Sleeper};
 
 use super::clock::Clock;
 use super::holder::Hint;
+use super::nodes::NODES;
 use super::syscall::syscall;
-use super::{NODES, StaticEvents, Threads, barrier, cpu, futex, generation, urgency};
-use crate::events::NoEvents;
+use super::{StaticEvents, Threads, barrier, cpu, futex, generation, urgency};
 
 /// Addresses that share a bucket wait for each other for some instructions, and keep each other's releases
 /// from being plain stores. The hints of all are 2 KiB.
@@ -43,24 +45,50 @@ static DOZING: AtomicU32 = AtomicU32::new(0);
 /// The token of whoever loads the program: no thread's. It has no number, and is to get none by that.
 const LOADER: u32 = u32::MAX;
 
-/// The program is loaded.
+static REGISTERED: AtomicU32 = AtomicU32::new(0);
+
+/// Runs when the program is loaded, or when first somebody is about to sleep if that comes even earlier, and then
+/// without the environment.
 ///
 /// # Safety
-/// That of `barrier::register`.
-pub(super) unsafe fn register(environment: barrier::Environment) {
+/// `environment` is null or the process's.
+#[cold]
+unsafe fn register(environment: barrier::Environment) {
+    if REGISTERED.swap(1, Relaxed) != 0 {
+        return;
+    }
+    // Its handler in a child runs before the one here.
+    cpu::register();
     // SAFETY: the caller's.
     unsafe { barrier::register(environment) };
-    generation::register();
+    generation::register(forget);
     if barrier::available() {
         sleepers::settle_all(&Threads::<NoEvents>::NEW, LOADER);
     }
+    // SAFETY: a valid handler, which stays loaded as long as this code does.
+    unsafe { libc::pthread_atfork(None, None, Some(generation::child_begins)) };
 }
 
-/// In a child, of whose threads `own` is the one that the parent had, too.
-pub(super) fn child_begins(own: Option<CpuId>) {
+/// `pthread_atfork` may allocate, which a signal handler that is the first of the process to wait must not.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static REGISTER_AT_LOAD: unsafe extern "C" fn(c_int, Texts, Texts) = at_load;
+
+/// The arguments or the environment of the program.
+type Texts = *const *const c_char;
+
+unsafe extern "C" fn at_load(_: c_int, _: Texts, environment: Texts) {
+    // Only this C library hands over something.
+    let environment = if cfg!(target_env = "gnu") { environment } else { core::ptr::null() };
+    // SAFETY: the C library hands over the process's.
+    unsafe { register(environment) };
+}
+
+/// In a child, of whose threads one is the parent's, too.
+fn forget() {
     DOZING.store(0, Relaxed);
     barrier::register_again();
-    sleepers::forget(&Threads::<NoEvents>::NEW, own);
+    sleepers::forget(&Threads::<NoEvents>::NEW, cpu::numbered());
 }
 
 impl<E: StaticEvents, H: Hint, C: Clock> SleepPlatform for Threads<E, H, C> {
@@ -80,6 +108,10 @@ impl<E: StaticEvents, H: Hint, C: Clock> SleepPlatform for Threads<E, H, C> {
     }
 
     fn token(&self) -> u32 {
+        if REGISTERED.load(Relaxed) == 0 {
+            // SAFETY: null.
+            unsafe { register(core::ptr::null()) };
+        }
         // Whoever comes to a bucket in a child that no handler knows of does not meet the parent's sleepers.
         let _ = generation::current();
         match cpu::current() {

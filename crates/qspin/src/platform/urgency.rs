@@ -28,7 +28,7 @@ use core::cell::Cell;
 use qspin_core::node::NodeId;
 use qspin_core::platform::{AtomicWord, CpuId};
 
-use super::NODES;
+use super::nodes::NODES;
 use super::syscall::syscall;
 
 /// A thread's policy is asked for once in so many of its waits: what a system call takes, some 100 ns,

@@ -25,6 +25,7 @@ use core::mem::ManuallyDrop;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use qspin_core::lock::{ConstLock, RawLock};
+use qspin_core::locks::Id;
 use qspin_core::locks::backoff::BackoffLock;
 use qspin_core::locks::queued::{CnaLock, CnaParavirtLock, NativeLock, ParavirtLock};
 use qspin_core::platform::{AtomicWord, ConstWord, Platform};
@@ -34,7 +35,7 @@ use qspin_core::word::LOCKED;
 use super::decided::{decided, glance, is_open};
 
 macro_rules! choices {
-    ($($(#[$doc:meta])* $choice:ident $field:ident $name:literal: $lock:ident;)*) => {
+    ($($(#[$doc:meta])* $choice:ident $field:ident: $lock:ident;)*) => {
         /// What can be chosen.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[repr(u8)]
@@ -46,11 +47,11 @@ macro_rules! choices {
             /// All of them.
             pub const ALL: &'static [Self] = &[$(Self::$choice,)*];
 
-            /// The name, as `QSPIN_LOCK` has it.
+            /// Which of the register it is.
             #[must_use]
-            pub const fn name(self) -> &'static str {
+            pub const fn id(self) -> Id {
                 match self {
-                    $(Self::$choice => $name,)*
+                    $(Self::$choice => Id::$choice,)*
                 }
             }
 
@@ -71,7 +72,8 @@ macro_rules! choices {
             $($field: ManuallyDrop<$lock<W>>,)*
         }
 
-        $(const _: () = assert!(size_of::<$lock<core::sync::atomic::AtomicU32>>() == 4);)*
+        // K1.
+        $(const _: () = assert!(Id::$choice.lock().words == 1 && !Id::$choice.lock().shared);)*
 
         /// What a look at the word does not settle, by the lock that is chosen; whatever comes first
         /// fixes which one that is.
@@ -99,23 +101,32 @@ macro_rules! choices {
 
 choices! {
     /// Spins on its own cache line, first come, first served: every thread has a CPU.
-    Native native "native": NativeLock;
+    Native native: NativeLock;
     /// Spins, then halts: threads do not always run.
-    Paravirt paravirt "paravirt": ParavirtLock;
+    Paravirt paravirt: ParavirtLock;
     /// Test-and-set, pausing ever longer: threads do not always run, and cannot halt.
-    Backoff backoff "backoff": BackoffLock;
+    Backoff backoff: BackoffLock;
     /// As native, preferring waiters that are near the holder: every thread has a CPU, on several nodes.
-    Cna cna "cna": CnaLock;
+    Cna cna: CnaLock;
     /// As paravirt, preferring waiters that are near the holder: threads on several nodes that do not
     /// always run.
-    CnaParavirt cna_paravirt "cna-paravirt": CnaParavirtLock;
+    CnaParavirt cna_paravirt: CnaParavirtLock;
 }
 
 impl Choice {
-    /// The choice of this name.
+    /// The name, as `QSPIN_LOCK` has it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.id().name()
+    }
+
+    /// The choice of this name, with `-` or `_`.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|choice| choice.name() == name)
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|choice| [choice.name(), choice.id().lock().module].contains(&name))
     }
 
     /// All names, for a message: "native, paravirt, … or …".
@@ -213,6 +224,21 @@ impl<W: ConstWord> ConstLock for SelectedLock<W> {
 mod tests {
     use super::*;
 
+    macro_rules! with_each_view {
+        ($check:ident) => {
+            // SAFETY: K1.
+            $check(|lock| unsafe { &*lock.native });
+            // SAFETY: K1.
+            $check(|lock| unsafe { &*lock.paravirt });
+            // SAFETY: K1.
+            $check(|lock| unsafe { &*lock.backoff });
+            // SAFETY: K1.
+            $check(|lock| unsafe { &*lock.cna });
+            // SAFETY: K1.
+            $check(|lock| unsafe { &*lock.cna_paravirt });
+        };
+    }
+
     #[test]
     fn a_lock_for_which_nobody_waits_goes_from_0_to_locked_and_back_in_each() {
         use crate::events::NoEvents;
@@ -230,16 +256,7 @@ mod tests {
             assert!(view(&lock).try_acquire(&p));
             assert_eq!(lock.word().load(Relaxed), LOCKED);
         }
-        // SAFETY: K1.
-        check(|lock| unsafe { &*lock.native });
-        // SAFETY: K1.
-        check(|lock| unsafe { &*lock.paravirt });
-        // SAFETY: K1.
-        check(|lock| unsafe { &*lock.backoff });
-        // SAFETY: K1.
-        check(|lock| unsafe { &*lock.cna });
-        // SAFETY: K1.
-        check(|lock| unsafe { &*lock.cna_paravirt });
+        with_each_view!(check);
     }
 
     #[test]
@@ -260,16 +277,7 @@ mod tests {
             unsafe { view(&lock).release(&p) };
             assert_eq!(held(), (false, false));
         }
-        // SAFETY: K1.
-        check(|lock| unsafe { &*lock.native });
-        // SAFETY: K1.
-        check(|lock| unsafe { &*lock.paravirt });
-        // SAFETY: K1.
-        check(|lock| unsafe { &*lock.backoff });
-        // SAFETY: K1.
-        check(|lock| unsafe { &*lock.cna });
-        // SAFETY: K1.
-        check(|lock| unsafe { &*lock.cna_paravirt });
+        with_each_view!(check);
     }
 
     #[test]
@@ -277,6 +285,7 @@ mod tests {
         for &choice in Choice::ALL {
             assert_eq!(Choice::named(choice.name()), Some(choice));
         }
+        assert_eq!(Choice::named("cna_paravirt"), Some(Choice::CnaParavirt));
         assert_eq!(Choice::named("nativ"), None);
         assert_eq!(Choice::named(""), None);
         assert_eq!(Choice::names(), "native, paravirt, backoff, cna or cna-paravirt");

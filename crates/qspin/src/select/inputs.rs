@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::cpuid::{self, Cpuid, Hypervisor, Processor, Recorded};
 use super::hints::Hints;
-use super::process;
-use super::quota::{self, Quota};
+use crate::platform::process;
+use crate::platform::quota::{self, Quota};
 use crate::platform::topology::Topology;
 
 /// A number of threads, and whether it is known beforehand or counted now.

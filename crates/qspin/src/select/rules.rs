@@ -165,7 +165,7 @@ impl Inputs {
             Some(_) => consider("no CPU quota".to_owned(), &|i| i.quota = None),
             None => consider(format!("a CPU quota below {cpus}"), &|i| {
                 let file = std::path::PathBuf::new();
-                i.quota = Some(super::quota::Quota { cpus: cpus as f64 / 2.0, file });
+                i.quota = Some(crate::platform::quota::Quota { cpus: cpus as f64 / 2.0, file });
             }),
         }
         match &self.hypervisor {
