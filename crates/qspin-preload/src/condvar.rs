@@ -351,23 +351,18 @@ pub(crate) unsafe fn init(
     condvar: *mut pthread_cond_t,
     attributes: *const pthread_condattr_t,
 ) -> c_int {
-    if attributes.is_null() {
-        // SAFETY: memory for a condition variable, which nobody else uses. Zeros are a new one (L2).
-        unsafe { condvar.write_bytes(0, 1) };
-    } else {
-        // SAFETY: the caller's; the C library leaves zeros but for the marks (L2).
-        let result = unsafe { real::pthread_cond_init(condvar, attributes) };
+    // SAFETY: the caller's.
+    let result = unsafe { real::init(condvar, attributes, real::pthread_cond_init) };
+    if result == 0 {
         // SAFETY: L1.
-        if result != 0 || !unsafe { at(condvar) }.is_served() {
-            if result == 0 {
-                statistics::left_to_libc(LeftToLibc::SharedCondvar);
-            }
-            return result;
+        let this = unsafe { at(condvar) };
+        if this.is_served() {
+            this.generation.store(generation::current(), Relaxed);
+        } else {
+            statistics::left_to_libc(LeftToLibc::SharedCondvar);
         }
     }
-    // SAFETY: L1.
-    unsafe { at(condvar) }.generation.store(generation::current(), Relaxed);
-    0
+    result
 }
 
 /// `pthread_cond_destroy`: who was signalled needs it no more.

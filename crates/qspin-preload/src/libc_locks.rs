@@ -14,49 +14,74 @@ use libc::{
     pthread_mutexattr_t, pthread_rwlock_t, pthread_rwlockattr_t, sem_t, timespec,
 };
 
-/// Looks up `name`, in `version` if it has one.
-fn look_up(name: &CStr, version: Option<&CStr>) -> *mut c_void {
-    if let Some(version) = version {
-        // SAFETY: texts that end with a zero.
-        let found = unsafe { libc::dlvsym(libc::RTLD_NEXT, name.as_ptr(), version.as_ptr()) };
+/// A function of the C library.
+struct Function {
+    name: &'static CStr,
+    /// The version of today, where the name has several.
+    version: Option<&'static CStr>,
+    /// Null before it was looked up.
+    found: AtomicPtr<c_void>,
+}
+
+/// In the place of a function that there is not: it is looked for once.
+const MISSING: *mut c_void = core::ptr::without_provenance_mut(1);
+
+impl Function {
+    fn find(&self) -> *mut c_void {
+        // ORDERING: Acquire pairs with the Release below.
+        let mut found = self.found.load(Acquire);
         if !found.is_null() {
             return found;
         }
+        let name = self.name.as_ptr();
+        // SAFETY: texts that end with a zero.
+        unsafe {
+            if let Some(version) = self.version {
+                found = libc::dlvsym(libc::RTLD_NEXT, name, version.as_ptr());
+            }
+            if found.is_null() {
+                found = libc::dlsym(libc::RTLD_NEXT, name);
+            }
+        }
+        if found.is_null() {
+            found = MISSING;
+        }
+        self.found.store(found, Release);
+        found
     }
-    // SAFETY: as above.
-    unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }
 }
 
 macro_rules! functions {
     ($(fn $name:ident($($argument:ident: $type:ty),*) $(@ $version:literal)?;)*) => {
+        #[allow(non_upper_case_globals, reason = "they are called as their functions")]
+        mod functions {
+            use super::*;
+            $(pub(super) static $name: Function = Function {
+                name: match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                    Ok(name) => name,
+                    Err(_) => unreachable!(),
+                },
+                version: {
+                    let versions: &[&CStr] = &[$($version)?];
+                    versions.first().copied()
+                },
+                found: AtomicPtr::new(core::ptr::null_mut()),
+            };)*
+        }
+
         $(
             /// The C library's function of this name; ENOSYS if it has none.
             #[cold]
             #[inline(never)]
             pub(crate) unsafe fn $name($($argument: $type),*) -> c_int {
-                static FOUND: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
-                // ORDERING: Acquire pairs with the Release below.
-                let mut found = FOUND.load(Acquire);
-                if found.is_null() {
-                    let name = concat!(stringify!($name), "\0").as_bytes();
-                    // SAFETY: it ends with its only zero.
-                    let name = unsafe { CStr::from_bytes_with_nul_unchecked(name) };
-                    found = look_up(name, None$(.or(Some($version)))?);
-                    if found.is_null() {
-                        found = MISSING;
-                    }
-                    FOUND.store(found, Release);
-                }
+                let found = functions::$name.find();
                 if found == MISSING {
                     return libc::ENOSYS;
                 }
-                if PREPARING.load(Acquire) {
-                    return 0;
-                }
-                type Function = unsafe extern "C-unwind" fn($($type),*) -> c_int;
                 // SAFETY: a function of this name has this type; the rest is the caller's.
                 unsafe {
-                    let function: Function = core::mem::transmute(found);
+                    let function: unsafe extern "C-unwind" fn($($type),*) -> c_int =
+                        core::mem::transmute(found);
                     function($($argument),*)
                 }
             }
@@ -64,31 +89,30 @@ macro_rules! functions {
 
         /// Looks all of them up. For the constructor.
         pub(crate) fn prepare() {
-            PREPARING.store(true, Release);
-            // SAFETY: while preparing, nothing is called: the arguments are not looked at.
-            $(let _ = unsafe { $name($(<$type as Nothing>::NOTHING),*) };)*
-            PREPARING.store(false, Release);
+            $(functions::$name.find();)*
         }
     };
 }
 
-/// In the place of a function that there is not: it is looked for once.
-const MISSING: *mut c_void = core::ptr::without_provenance_mut(1);
-
-static PREPARING: core::sync::atomic::AtomicBool = core::sync::atomic::AtomicBool::new(false);
-
-/// An argument of a call that is not made.
-trait Nothing {
-    const NOTHING: Self;
-}
-impl<T> Nothing for *mut T {
-    const NOTHING: Self = core::ptr::null_mut();
-}
-impl<T> Nothing for *const T {
-    const NOTHING: Self = core::ptr::null();
-}
-impl Nothing for c_int {
-    const NOTHING: Self = 0;
+/// Initialises an object: zeros are a new one (L2), and so is what the C library makes of these attributes, but for its
+/// marks of what kind of object it is; or it refuses.
+///
+/// # Safety
+/// Memory for an object, which nobody else uses, and attributes of it, if there are any.
+pub(crate) unsafe fn init<T, A>(
+    object: *mut T,
+    attributes: *const A,
+    by_attributes: unsafe fn(*mut T, *const A) -> c_int,
+) -> c_int {
+    // SAFETY: the caller's.
+    unsafe {
+        if attributes.is_null() {
+            object.write_bytes(0, 1);
+            0
+        } else {
+            by_attributes(object, attributes)
+        }
+    }
 }
 
 functions! {

@@ -430,28 +430,23 @@ pub(crate) unsafe fn init(
     mutex: *mut pthread_mutex_t,
     attributes: *const pthread_mutexattr_t,
 ) -> c_int {
-    if attributes.is_null() {
-        // SAFETY: memory for a mutex, which nobody else uses. Zeros are a new one (L2).
-        unsafe { mutex.write_bytes(0, 1) };
-    } else {
-        // SAFETY: the caller's; the C library leaves zeros but for the kind (L2), or refuses.
-        let result = unsafe { real::pthread_mutex_init(mutex, attributes) };
-        if result != 0 {
-            return result;
-        }
-        // SAFETY: L1.
-        let kind = unsafe { at(mutex) }.kind();
-        for (bit, why) in [
-            (ROBUST, LeftToLibc::RobustMutex),
-            (INHERITS, LeftToLibc::InheritingMutex),
-            (PROTECTED, LeftToLibc::ProtectedMutex),
-            // The last, since the C library marks robust ones so, too.
-            (SHARED, LeftToLibc::SharedMutex),
-        ] {
-            if kind & bit != 0 {
-                statistics::left_to_libc(why);
-                return 0;
-            }
+    // SAFETY: the caller's.
+    let result = unsafe { real::init(mutex, attributes, real::pthread_mutex_init) };
+    if result != 0 {
+        return result;
+    }
+    // SAFETY: L1.
+    let kind = unsafe { at(mutex) }.kind();
+    for (bit, why) in [
+        (ROBUST, LeftToLibc::RobustMutex),
+        (INHERITS, LeftToLibc::InheritingMutex),
+        (PROTECTED, LeftToLibc::ProtectedMutex),
+        // The last, since the C library marks robust ones so, too.
+        (SHARED, LeftToLibc::SharedMutex),
+    ] {
+        if kind & bit != 0 {
+            statistics::left_to_libc(why);
+            return 0;
         }
     }
     // SAFETY: L1.

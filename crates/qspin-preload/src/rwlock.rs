@@ -27,50 +27,54 @@ unsafe fn deadline_of(until: Until) -> Result<Option<Deadline>, c_int> {
     if deadline.is_valid() { Ok(Some(deadline)) } else { Err(libc::EINVAL) }
 }
 
-/// `pthread_rwlock_rdlock` and its timed forms.
-pub(crate) unsafe fn read(lock: *mut pthread_rwlock_t, until: Until, site: usize) -> c_int {
+/// `pthread_rwlock_rdlock`, `pthread_rwlock_wrlock` and their timed forms.
+#[inline(always)]
+unsafe fn acquire<const READS: bool>(
+    lock: *mut pthread_rwlock_t,
+    until: Until,
+    site: usize,
+) -> c_int {
     // SAFETY: L1, L3.
     unsafe {
         let this = at(lock);
         if !this.is_served() {
-            return match until {
-                None => real::pthread_rwlock_rdlock(lock),
-                Some((None, time)) => real::pthread_rwlock_timedrdlock(lock, time),
-                Some((Some(clock), time)) => real::pthread_rwlock_clockrdlock(lock, clock, time),
+            return match (until, READS) {
+                (None, true) => real::pthread_rwlock_rdlock(lock),
+                (None, false) => real::pthread_rwlock_wrlock(lock),
+                (Some((None, time)), true) => real::pthread_rwlock_timedrdlock(lock, time),
+                (Some((None, time)), false) => real::pthread_rwlock_timedwrlock(lock, time),
+                (Some((Some(clock), time)), true) => {
+                    real::pthread_rwlock_clockrdlock(lock, clock, time)
+                }
+                (Some((Some(clock), time)), false) => {
+                    real::pthread_rwlock_clockwrlock(lock, clock, time)
+                }
             };
         }
         let deadline = match deadline_of(until) {
             Ok(deadline) => deadline,
             Err(wrong) => return wrong,
         };
-        match this.try_read() {
-            Err(libc::EBUSY) => this.counted_wait(site, || this.read_slow(deadline.as_ref())),
+        match if READS { this.try_read() } else { this.try_write() } {
+            Err(libc::EBUSY) if READS => {
+                this.counted_wait(site, || this.read_slow(deadline.as_ref()))
+            }
+            Err(libc::EBUSY) => this.counted_wait(site, || this.write_slow(deadline.as_ref())),
             taken => this.counted(taken, site),
         }
     }
 }
 
-/// `pthread_rwlock_wrlock` and its timed forms.
+/// A reader's.
+pub(crate) unsafe fn read(lock: *mut pthread_rwlock_t, until: Until, site: usize) -> c_int {
+    // SAFETY: the caller's.
+    unsafe { acquire::<true>(lock, until, site) }
+}
+
+/// A writer's.
 pub(crate) unsafe fn write(lock: *mut pthread_rwlock_t, until: Until, site: usize) -> c_int {
-    // SAFETY: L1, L3.
-    unsafe {
-        let this = at(lock);
-        if !this.is_served() {
-            return match until {
-                None => real::pthread_rwlock_wrlock(lock),
-                Some((None, time)) => real::pthread_rwlock_timedwrlock(lock, time),
-                Some((Some(clock), time)) => real::pthread_rwlock_clockwrlock(lock, clock, time),
-            };
-        }
-        let deadline = match deadline_of(until) {
-            Ok(deadline) => deadline,
-            Err(wrong) => return wrong,
-        };
-        match this.try_write() {
-            Err(_) => this.counted_wait(site, || this.write_slow(deadline.as_ref())),
-            taken => this.counted(taken, site),
-        }
-    }
+    // SAFETY: the caller's.
+    unsafe { acquire::<false>(lock, until, site) }
 }
 
 /// `pthread_rwlock_tryrdlock`.
@@ -122,23 +126,18 @@ pub(crate) unsafe fn init(
     lock: *mut pthread_rwlock_t,
     attributes: *const pthread_rwlockattr_t,
 ) -> c_int {
-    if attributes.is_null() {
-        // SAFETY: memory for a lock, which nobody else uses. Zeros are a new one (L2).
-        unsafe { lock.write_bytes(0, 1) };
-    } else {
-        // SAFETY: the caller's; the C library leaves zeros but for the marks (L2).
-        let result = unsafe { real::pthread_rwlock_init(lock, attributes) };
+    // SAFETY: the caller's.
+    let result = unsafe { real::init(lock, attributes, real::pthread_rwlock_init) };
+    if result == 0 {
         // SAFETY: L1.
-        if result != 0 || !unsafe { at(lock) }.is_served() {
-            if result == 0 {
-                statistics::left_to_libc(LeftToLibc::SharedRwLock);
-            }
-            return result;
+        let this = unsafe { at(lock) };
+        if this.is_served() {
+            this.begin();
+        } else {
+            statistics::left_to_libc(LeftToLibc::SharedRwLock);
         }
     }
-    // SAFETY: L1.
-    unsafe { at(lock) }.begin();
-    0
+    result
 }
 
 /// `pthread_rwlock_destroy`: as in the C library, there is nothing to do but for what was counted.

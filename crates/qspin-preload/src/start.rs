@@ -10,18 +10,19 @@ use core::sync::atomic::AtomicPtr;
 use core::sync::atomic::Ordering::Relaxed;
 
 use libc::c_int;
+use qspin::platform::value_of;
 use qspin::tuning::Tuning;
 
 use crate::{condvar, generation, libc_locks, served, statistics};
 
 /// The lock that serves.
-const LOCK: &[u8] = b"QSPIN_PRELOAD_LOCK";
+const LOCK: &CStr = c"QSPIN_PRELOAD_LOCK";
 /// Tunables: `name=number`, with commas between them.
-const TUNE: &[u8] = b"QSPIN_PRELOAD_TUNE";
+const TUNE: &CStr = c"QSPIN_PRELOAD_TUNE";
 /// The file that this process says in that the library was loaded, and what is counted.
-const REPORT: &[u8] = b"QSPIN_PRELOAD_REPORT";
+const REPORT: &CStr = c"QSPIN_PRELOAD_REPORT";
 /// Whether locks are counted.
-const STATISTICS: &[u8] = b"QSPIN_PRELOAD_STATS";
+const STATISTICS: &CStr = c"QSPIN_PRELOAD_STATS";
 
 /// Where the C library says whether the process has one thread; a zero where it does not say.
 pub(crate) static ALONE: AtomicPtr<u8> = AtomicPtr::new((&raw const NOT_KNOWN).cast_mut());
@@ -41,25 +42,6 @@ const POLICY: Tuning =
     Tuning { awake_looks: 64, head_looks: 16, cull_looks: 0, queue_looks: 1, ..Tuning::DEFAULT };
 
 static TUNED: Tuned = Tuned(UnsafeCell::new(POLICY));
-
-/// The value of a variable of the environment.
-///
-/// # Safety
-/// `environment` is null or ends with null, and its texts end with a zero.
-unsafe fn variable(environment: *const *const c_char, name: &[u8]) -> Option<&'static CStr> {
-    let mut place = environment;
-    // SAFETY: the caller's; texts of the environment that the process was started with stay.
-    unsafe {
-        while !place.is_null() && !(*place).is_null() {
-            let text = CStr::from_ptr(*place);
-            if let Some([b'=', ..]) = text.to_bytes().strip_prefix(name) {
-                return Some(CStr::from_ptr((*place).add(name.len() + 1)));
-            }
-            place = place.add(1);
-        }
-    }
-    None
-}
 
 /// Puts the policy in force, with the tunables of `text`, those that there are.
 fn tune(text: &[u8]) {
@@ -92,13 +74,13 @@ unsafe extern "C" fn at_load(_: c_int, _: *const *const c_char, environment: *co
     if !alone.is_null() {
         ALONE.store(alone.cast(), Relaxed);
     }
-    // SAFETY: the dynamic linker hands over the environment.
+    // SAFETY: the dynamic linker hands over the environment, whose texts stay.
     let (lock, tunables, report, counts) = unsafe {
         (
-            variable(environment, LOCK),
-            variable(environment, TUNE),
-            variable(environment, REPORT),
-            variable(environment, STATISTICS),
+            value_of(environment, LOCK),
+            value_of(environment, TUNE),
+            value_of(environment, REPORT),
+            value_of(environment, STATISTICS),
         )
     };
     if let Some(lock) = lock {
