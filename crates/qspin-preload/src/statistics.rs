@@ -22,6 +22,7 @@
 //!   false in it.
 
 use core::cell::UnsafeCell;
+use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
@@ -106,33 +107,8 @@ const _: () = assert!(size_of::<Slot>().is_multiple_of(PAGE) && size_of::<Head>(
 /// `qspin-locks` and the number of the format.
 const MAGIC: [u64; 2] = [u64::from_le_bytes(*b"qspin-lo"), u64::from_le_bytes(*b"cks 1\0\0\0")];
 
-static SLOT: Slot = Slot {
-    head: Head {
-        magic: [const { AtomicU64::new(0) }; 2],
-        process: AtomicU64::new(0),
-        counts: AtomicU64::new(0),
-        lost: AtomicU64::new(0),
-        left: [const { AtomicU64::new(0) }; REASONS],
-        map_length: AtomicU64::new(0),
-        lock: [const { AtomicU8::new(0) }; 32],
-        first_map: AtomicU64::new(0),
-    },
-    rows: [const {
-        Row {
-            address: AtomicU64::new(0),
-            acquisitions: AtomicU64::new(0),
-            contended: AtomicU64::new(0),
-            wait_ns: AtomicU64::new(0),
-            longest_wait_ns: AtomicU64::new(0),
-            since: AtomicU64::new(0),
-            sites: [const { [const { AtomicU64::new(0) }; 2] }; SITES],
-            waits: [const { AtomicU32::new(0) }; BUCKETS],
-            holds: [const { AtomicU32::new(0) }; BUCKETS],
-            weight: AtomicU64::new(0),
-        }
-    }; ROWS],
-    map: UnsafeCell::new([0; MAP]),
-};
+// SAFETY: made of atomics and bytes, of which zeros are a value.
+static SLOT: Slot = unsafe { MaybeUninit::zeroed().assume_init() };
 
 /// Whether locks are counted.
 #[inline(always)]

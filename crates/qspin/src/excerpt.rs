@@ -1,5 +1,7 @@
 //! What was read, in a message: one line of it, and not too much.
 
+use std::path::Path;
+
 /// The beginning of `text`, without line ends and other control characters.
 pub(crate) fn excerpt(text: &str) -> String {
     const MOST: usize = 60;
@@ -10,6 +12,11 @@ pub(crate) fn excerpt(text: &str) -> String {
     } else {
         shown.take(MOST).chain(['…']).collect()
     }
+}
+
+/// What is said of a file with this text, where something else is expected.
+pub(crate) fn malformed(file: &Path, text: &str, what: &str) -> String {
+    format!("{}: `{}` is not {what}", file.display(), excerpt(text))
 }
 
 #[cfg(test)]

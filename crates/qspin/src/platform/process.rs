@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use super::topology::parse_cpu_list;
-use crate::excerpt::excerpt;
+use crate::excerpt::malformed;
 
 /// The CPUs on which the calling thread may run at this moment: its affinity within its cpuset.
 #[must_use]
@@ -52,7 +52,7 @@ pub(crate) fn listed_cpus(root: &Path) -> Result<Option<Vec<usize>>, String> {
             cpus.dedup();
             Ok(Some(cpus.into_iter().map(|cpu| cpu as usize).collect()))
         }
-        _ => Err(malformed(root, "proc/self/status", &list, "a list of CPUs like `0-3,8`")),
+        _ => Err(malformed(&root.join("proc/self/status"), &list, "a list of CPUs like `0-3,8`")),
     }
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn listed_cpus(root: &Path) -> Result<Option<Vec<usize>>, String> {
 pub(crate) fn threads(root: &Path) -> Result<Option<u32>, String> {
     let Some(threads) = status(root, "Threads") else { return Ok(None) };
     let number = threads.parse().ok().filter(|&number: &u32| number > 0);
-    let wrong = || malformed(root, "proc/self/status", &threads, "a number of threads");
+    let wrong = || malformed(&root.join("proc/self/status"), &threads, "a number of threads");
     number.map(Some).ok_or_else(wrong)
 }
 
@@ -74,7 +74,8 @@ pub(crate) fn threads(root: &Path) -> Result<Option<u32>, String> {
 pub(crate) fn stolen(root: &Path) -> Result<Option<f64>, String> {
     let Ok(text) = fs::read_to_string(root.join("proc/stat")) else { return Ok(None) };
     let line = text.lines().next().unwrap_or("");
-    let wrong = || malformed(root, "proc/stat", line, "`cpu` and at least 8 numbers of ticks");
+    let wrong =
+        || malformed(&root.join("proc/stat"), line, "`cpu` and at least 8 numbers of ticks");
     let fields = line.strip_prefix("cpu ").ok_or_else(wrong)?;
     // user nice system idle iowait irq softirq steal; guests' time is in user's, too.
     let ticks: Vec<f64> = fields
@@ -115,8 +116,4 @@ pub(crate) fn hypervisor_by_name(root: &Path) -> Option<&'static str> {
     }
     let known = |name: &str| NAMES.iter().find(|(begin, _)| name.trim().starts_with(begin));
     known(&vendor).or_else(|| known(&product)).map(|(_, name)| *name)
-}
-
-fn malformed(root: &Path, file: &str, text: &str, what: &str) -> String {
-    format!("{}: `{}` is not {what}", root.join(file).display(), excerpt(text))
 }

@@ -13,7 +13,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::excerpt::excerpt;
+use crate::excerpt::malformed;
 
 /// A limit of CPU time.
 #[derive(Debug, Clone, PartialEq)]
@@ -138,12 +138,11 @@ fn read(folder: &Path, version: Version) -> Result<Option<Quota>, String> {
     }
     match parse(&text) {
         Some(cpus) => Ok(cpus.map(|cpus| Quota { cpus, file })),
-        None => {
-            let (file, shown) = (file.display(), excerpt(&text));
-            Err(format!(
-                "{file}: `{shown}` is not a quota and a period in microseconds like `150000 100000`"
-            ))
-        }
+        None => Err(malformed(
+            &file,
+            &text,
+            "a quota and a period in microseconds like `150000 100000`",
+        )),
     }
 }
 

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use super::grid::NEXT_NODE;
 use super::{MOST_NODES, NOWHERE, Place, Topology};
-use crate::excerpt::excerpt;
+use crate::excerpt;
 
 /// Where Linux shows its CPUs (`cpu`) and NUMA nodes (`node`).
 pub const SYSFS: &str = "/sys/devices/system";
@@ -255,8 +255,7 @@ fn cpus_of(path: &Path, text: &str) -> io::Result<Vec<u32>> {
 }
 
 fn malformed(path: &Path, text: &str, what: &str) -> io::Error {
-    let message = format!("{}: `{}` is not {what}", path.display(), excerpt(text));
-    io::Error::new(io::ErrorKind::InvalidData, message)
+    io::Error::new(io::ErrorKind::InvalidData, excerpt::malformed(path, text, what))
 }
 
 fn in_file(path: &Path, error: &io::Error) -> io::Error {
