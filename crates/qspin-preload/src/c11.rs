@@ -1,9 +1,9 @@
 //! `mtx_t` and `cnd_t` of C11: pthread's objects under other names, as in the C library.
 
-use libc::{c_int, pthread_cond_t, pthread_mutex_t, timespec};
+use libc::{c_int, pthread_mutex_t};
 
 use crate::libc_locks as real;
-use crate::{condvar, mutex};
+use crate::mutex;
 
 const SUCCESS: c_int = 0;
 const BUSY: c_int = 1;
@@ -33,25 +33,4 @@ pub(crate) unsafe fn mutex_init(place: *mut pthread_mutex_t, kind: c_int) -> c_i
         }
         result
     }
-}
-
-/// `cnd_wait`.
-pub(crate) unsafe extern "C-unwind" fn wait(
-    condvar: *mut pthread_cond_t,
-    mutex: *mut pthread_mutex_t,
-    site: usize,
-) -> c_int {
-    // SAFETY: the caller's.
-    said(unsafe { condvar::wait(condvar, mutex, site) })
-}
-
-/// `cnd_timedwait`.
-pub(crate) unsafe extern "C-unwind" fn wait_until(
-    condvar: *mut pthread_cond_t,
-    mutex: *mut pthread_mutex_t,
-    time: *const timespec,
-    site: usize,
-) -> c_int {
-    // SAFETY: the caller's.
-    said(unsafe { condvar::wait_until(condvar, mutex, time, site) })
 }

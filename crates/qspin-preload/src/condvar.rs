@@ -32,9 +32,7 @@ use core::ptr::null_mut;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicPtr, AtomicU32};
 
-use libc::{
-    c_int, clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, sem_t, timespec,
-};
+use libc::{c_int, clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, sem_t};
 
 use crate::generation;
 use crate::libc_locks as real;
@@ -49,6 +47,7 @@ pub(crate) mod register;
 mod wait;
 
 pub(crate) use marks::find as find_marks;
+pub(crate) use wait::wait;
 
 /// A condition variable as it lies in the caller's memory.
 #[repr(C)]
@@ -287,39 +286,6 @@ impl Condvar {
             patience.wait();
         }
     }
-}
-
-/// `pthread_cond_wait`.
-pub(crate) unsafe extern "C-unwind" fn wait(
-    condvar: *mut pthread_cond_t,
-    mutex: *mut pthread_mutex_t,
-    site: usize,
-) -> c_int {
-    // SAFETY: the caller's.
-    unsafe { wait::wait_by(condvar, mutex, None, core::ptr::null(), site) }
-}
-
-/// `pthread_cond_timedwait`.
-pub(crate) unsafe extern "C-unwind" fn wait_until(
-    condvar: *mut pthread_cond_t,
-    mutex: *mut pthread_mutex_t,
-    time: *const timespec,
-    site: usize,
-) -> c_int {
-    // SAFETY: the caller's.
-    unsafe { wait::wait_by(condvar, mutex, None, time, site) }
-}
-
-/// `pthread_cond_clockwait`.
-pub(crate) unsafe extern "C-unwind" fn wait_until_on(
-    condvar: *mut pthread_cond_t,
-    mutex: *mut pthread_mutex_t,
-    clock: clockid_t,
-    time: *const timespec,
-    site: usize,
-) -> c_int {
-    // SAFETY: the caller's.
-    unsafe { wait::wait_by(condvar, mutex, Some(clock), time, site) }
 }
 
 /// `pthread_cond_signal`.

@@ -9,6 +9,7 @@
 //! underscores are what old programs and libraries call.
 
 use core::arch::naked_asm;
+use core::ptr::null;
 
 use libc::{
     c_int, clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, pthread_mutexattr_t,
@@ -44,11 +45,11 @@ with_site! {
     mtx_lock, "rsi" => c11_lock;
     mtx_trylock, "rsi" => c11_trylock;
     mtx_timedlock, "rdx" => c11_timedlock;
-    pthread_cond_wait, "rdx" => condvar::wait;
-    pthread_cond_timedwait, "rcx" => condvar::wait_until;
-    pthread_cond_clockwait, "r8" => condvar::wait_until_on;
-    cnd_wait, "rdx" => c11::wait;
-    cnd_timedwait, "rcx" => c11::wait_until;
+    pthread_cond_wait, "rdx" => cond_wait;
+    pthread_cond_timedwait, "rcx" => cond_timedwait;
+    pthread_cond_clockwait, "r8" => cond_clockwait;
+    cnd_wait, "rdx" => c11_wait;
+    cnd_timedwait, "rcx" => c11_timedwait;
     pthread_rwlock_rdlock, "rsi" => rwlock_rdlock;
     __pthread_rwlock_rdlock, "rsi" => rwlock_rdlock;
     pthread_rwlock_timedrdlock, "rdx" => rwlock_timedrdlock;
@@ -84,17 +85,28 @@ continued! {
     fn c11_trylock(m: *mut pthread_mutex_t, site: usize) = c11::said(mutex::try_lock(m, site));
     fn c11_timedlock(m: *mut pthread_mutex_t, time: *const timespec, site: usize) =
         c11::said(mutex::lock_until(m, None, time, site));
-    fn rwlock_rdlock(l: *mut pthread_rwlock_t, site: usize) = rwlock::read(l, None, site);
+    fn cond_wait(c: *mut pthread_cond_t, m: *mut pthread_mutex_t, site: usize) =
+        condvar::wait(c, m, None, null(), site);
+    fn cond_timedwait(c: *mut pthread_cond_t, m: *mut pthread_mutex_t, time: *const timespec, site: usize) =
+        condvar::wait(c, m, None, time, site);
+    fn cond_clockwait(
+        c: *mut pthread_cond_t, m: *mut pthread_mutex_t, clock: clockid_t, time: *const timespec, site: usize) =
+        condvar::wait(c, m, Some(clock), time, site);
+    fn c11_wait(c: *mut pthread_cond_t, m: *mut pthread_mutex_t, site: usize) =
+        c11::said(condvar::wait(c, m, None, null(), site));
+    fn c11_timedwait(c: *mut pthread_cond_t, m: *mut pthread_mutex_t, time: *const timespec, site: usize) =
+        c11::said(condvar::wait(c, m, None, time, site));
+    fn rwlock_rdlock(l: *mut pthread_rwlock_t, site: usize) = rwlock::acquire::<true>(l, None, site);
     fn rwlock_timedrdlock(l: *mut pthread_rwlock_t, time: *const timespec, site: usize) =
-        rwlock::read(l, Some((None, time)), site);
+        rwlock::acquire::<true>(l, Some((None, time)), site);
     fn rwlock_clockrdlock(l: *mut pthread_rwlock_t, clock: clockid_t, time: *const timespec, site: usize) =
-        rwlock::read(l, Some((Some(clock), time)), site);
+        rwlock::acquire::<true>(l, Some((Some(clock), time)), site);
     fn rwlock_tryrdlock(l: *mut pthread_rwlock_t, site: usize) = rwlock::try_read(l, site);
-    fn rwlock_wrlock(l: *mut pthread_rwlock_t, site: usize) = rwlock::write(l, None, site);
+    fn rwlock_wrlock(l: *mut pthread_rwlock_t, site: usize) = rwlock::acquire::<false>(l, None, site);
     fn rwlock_timedwrlock(l: *mut pthread_rwlock_t, time: *const timespec, site: usize) =
-        rwlock::write(l, Some((None, time)), site);
+        rwlock::acquire::<false>(l, Some((None, time)), site);
     fn rwlock_clockwrlock(l: *mut pthread_rwlock_t, clock: clockid_t, time: *const timespec, site: usize) =
-        rwlock::write(l, Some((Some(clock), time)), site);
+        rwlock::acquire::<false>(l, Some((Some(clock), time)), site);
     fn rwlock_trywrlock(l: *mut pthread_rwlock_t, site: usize) = rwlock::try_write(l, site);
 }
 
@@ -124,7 +136,7 @@ plain! {
     fn pthread_cond_destroy(c: *mut pthread_cond_t) = condvar::destroy(c);
     fn pthread_cond_signal(c: *mut pthread_cond_t) = condvar::signal(c);
     fn pthread_cond_broadcast(c: *mut pthread_cond_t) = condvar::broadcast(c);
-    fn cnd_init(c: *mut pthread_cond_t) = c11::said(condvar::init(c, core::ptr::null()));
+    fn cnd_init(c: *mut pthread_cond_t) = c11::said(condvar::init(c, null()));
     fn cnd_signal(c: *mut pthread_cond_t) = c11::said(condvar::signal(c));
     fn cnd_broadcast(c: *mut pthread_cond_t) = c11::said(condvar::broadcast(c));
 

@@ -6,8 +6,8 @@ use crate::deadline::{self, Deadline};
 use crate::libc_locks as real;
 use crate::statistics::{self, LeftToLibc};
 
-use state::at;
 pub(crate) use state::counts_in;
+use state::{RwLock, at};
 
 mod state;
 
@@ -28,8 +28,7 @@ unsafe fn deadline_of(until: Until) -> Result<Option<Deadline>, c_int> {
 }
 
 /// `pthread_rwlock_rdlock`, `pthread_rwlock_wrlock` and their timed forms.
-#[inline(always)]
-unsafe fn acquire<const READS: bool>(
+pub(crate) unsafe fn acquire<const READS: bool>(
     lock: *mut pthread_rwlock_t,
     until: Until,
     site: usize,
@@ -51,30 +50,26 @@ unsafe fn acquire<const READS: bool>(
                 }
             };
         }
-        let deadline = match deadline_of(until) {
-            Ok(deadline) => deadline,
-            Err(wrong) => return wrong,
-        };
+        if let Err(wrong) = deadline_of(until) {
+            return wrong;
+        }
         match if READS { this.try_read() } else { this.try_write() } {
-            Err(libc::EBUSY) if READS => {
-                this.counted_wait(site, || this.read_slow(deadline.as_ref()))
-            }
-            Err(libc::EBUSY) => this.counted_wait(site, || this.write_slow(deadline.as_ref())),
+            Err(libc::EBUSY) => wait::<READS>(this, until, site),
             taken => this.counted(taken, site),
         }
     }
 }
 
-/// A reader's.
-pub(crate) unsafe fn read(lock: *mut pthread_rwlock_t, until: Until, site: usize) -> c_int {
-    // SAFETY: the caller's.
-    unsafe { acquire::<true>(lock, until, site) }
-}
-
-/// A writer's.
-pub(crate) unsafe fn write(lock: *mut pthread_rwlock_t, until: Until, site: usize) -> c_int {
-    // SAFETY: the caller's.
-    unsafe { acquire::<false>(lock, until, site) }
+/// Looks at the deadline once more, so that the path of a free lock need not keep it.
+#[cold]
+#[inline(never)]
+unsafe fn wait<const READS: bool>(this: &RwLock, until: Until, site: usize) -> c_int {
+    // SAFETY: the caller's time is valid.
+    let deadline = unsafe { deadline_of(until) }.ok().flatten();
+    let deadline = deadline.as_ref();
+    this.counted_wait(site, || {
+        if READS { this.read_slow(deadline) } else { this.write_slow(deadline) }
+    })
 }
 
 /// `pthread_rwlock_tryrdlock`.

@@ -202,8 +202,8 @@ unsafe fn wait_served(
     }
 }
 
-/// Waits: by whom is it served?
-pub(super) unsafe fn wait_by(
+/// `pthread_cond_wait`, `pthread_cond_timedwait` with a time, and `pthread_cond_clockwait` with a clock, too.
+pub(crate) unsafe fn wait(
     condvar: *mut pthread_cond_t,
     mutex: *mut pthread_mutex_t,
     clock: Option<clockid_t>,
