@@ -59,7 +59,8 @@ pub struct Args {
 fn parse_lock(text: &str) -> Result<&'static str, String> {
     let found = Id::named(text).map(Id::lock).filter(|lock| !lock.shared);
     found.map(|lock| lock.name).ok_or_else(|| {
-        let names: Vec<_> = LOCKS.iter().filter(|lock| !lock.shared).map(|lock| lock.name).collect();
+        let names: Vec<_> =
+            LOCKS.iter().filter(|lock| !lock.shared).map(|lock| lock.name).collect();
         format!("no lock called `{text}` can serve a program: choose from {}", names.join(", "))
     })
 }
