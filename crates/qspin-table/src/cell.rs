@@ -9,8 +9,8 @@ pub struct Cell {
     pub(crate) text: Option<String>,
     /// The exact number, by which a page sorts and which CSV has.
     pub(crate) value: Option<f64>,
-    /// A name that stands between backticks in Markdown.
-    pub(crate) is_code: bool,
+    /// Names in it stand between backticks.
+    pub(crate) has_names: bool,
     /// What stands smaller behind the text.
     pub(crate) note: Option<String>,
     /// A word that stands out, and its class.
@@ -24,9 +24,16 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// A name, which Markdown sets as code.
-    pub fn code(name: impl Into<String>) -> Self {
-        Self { is_code: true, ..Self::from(name.into()) }
+    /// A name, to be set as code.
+    #[must_use]
+    pub fn name(name: &str) -> Self {
+        Self::with_names(format!("`{name}`"))
+    }
+
+    /// A sentence with names between backticks, which are to be set as code.
+    #[must_use]
+    pub fn with_names(text: String) -> Self {
+        Self { has_names: true, ..Self::from(text) }
     }
 
     /// The same text, sorted by `value`.

@@ -14,7 +14,7 @@ pub mod number;
 mod render;
 
 pub use cell::{Cell, fixed};
-pub use render::escape;
+pub use render::{code, escape};
 
 type Value<'a, R> = Box<dyn Fn(&R) -> Cell + 'a>;
 

@@ -21,7 +21,7 @@ impl fmt::Display for Table {
 impl Head {
     /// On one line: breaks were for narrow columns.
     fn in_a_line(&self) -> String {
-        self.name.replace("-\n", "").replace("\n/", "/").replace('\n', " ")
+        self.name.replace("-\n", "-").replace("\n/", "/").replace('\n', " ")
     }
 }
 
@@ -95,9 +95,9 @@ impl Table {
                 if head.unit.is_empty() { String::new() } else { format!(" ({})", head.unit) };
             escape(&(head.in_a_line() + &unit))
         };
-        let cell = |cell: &Cell| match &cell.text {
-            Some(text) if cell.is_code => format!("`{}`", text.replace(['`', '|'], "'")),
-            _ => escape(&cell.shown()),
+        let cell = |cell: &Cell| match cell.has_names {
+            true => between_backticks(&cell.shown(), escape, |name| format!("`{name}`")).concat(),
+            false => escape(&cell.shown()),
         };
         let columns = self.shown(true);
         let text = self.draw(&columns, ASCII_MARKDOWN, head, cell).to_string();
@@ -177,11 +177,24 @@ fn content(cell: &Cell) -> Markup {
     let text = cell.text.as_deref().unwrap_or("–");
     html! {
         @if let Some(id) = &cell.link { a href={ "#" (id) } { (text) } }
-        @else if cell.is_code { code { (text) } }
+        @else if cell.has_names { (code(text)) }
         @else { (text) }
         @if let Some(note) = &cell.note { span.note { (note) } }
         @for (word, class) in &cell.badges { span class={ "badge " (class) } { (word) } }
     }
+}
+
+/// The parts of a text: those between backticks are names.
+fn between_backticks<T>(text: &str, plain: impl Fn(&str) -> T, name: impl Fn(&str) -> T) -> Vec<T> {
+    let parts = text.split('`').enumerate();
+    parts.map(|(at, part)| if at % 2 == 1 { name(part) } else { plain(part) }).collect()
+}
+
+/// A sentence in a page, in which names between backticks are code.
+#[must_use]
+pub fn code(text: &str) -> Markup {
+    let parts = between_backticks(text, |part| html! { (part) }, |name| html! { code { (name) } });
+    html! { @for part in parts { (part) } }
 }
 
 /// Text from a file must not become a table cell, a heading or HTML.
@@ -257,7 +270,7 @@ mod tests {
 ";
         assert_eq!(table().markdown(), expected);
         let mut code = Table::new("lock", ["95 %"]);
-        code.add([Cell::code("a_b"), fixed(0.126, 2)]);
+        code.add([Cell::name("a_b"), fixed(0.126, 2)]);
         assert!(code.markdown().contains("| `a_b` | 0.13 |"), "{}", code.markdown());
     }
 

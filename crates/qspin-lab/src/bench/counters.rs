@@ -4,14 +4,15 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use comfy_table::{CellAlignment, Table};
 use qspin::events::{Averages, Event};
+use qspin_table::{Cell, Columns, Table};
 
+use crate::report::columns;
 use crate::report::group::label;
-use crate::report::number::{digits, list, plural};
+use crate::report::number::{list, plural};
 use crate::row::Row;
 
-use super::table::{heading, plain};
+use super::table::heading;
 
 /// Contenders beside each other: more do not fit a screen.
 const BESIDE: usize = 4;
@@ -28,15 +29,12 @@ const AVERAGES: [Average; 3] = [
 /// The tables of all numbers of threads.
 #[must_use]
 pub fn show(rows: &[Row], cpus: u32) -> String {
-    let mut threads: Vec<u32> = rows.iter().map(|row| row.threads).collect();
-    threads.sort_unstable();
-    threads.dedup();
     let mut out = String::from("Counters an operation\n");
     if rows.iter().all(|row| row.events_ops.is_none()) {
         // Counting comes after the rounds.
         out += "\nNothing was counted: the run ended before.\n";
     }
-    for threads in threads {
+    for threads in columns::threads(rows) {
         let at = |row: &&Row| row.threads == threads && row.events_ops.is_some();
         let counting: Vec<&Row> = rows.iter().filter(at).collect();
         let (busy, idle): (Vec<&Row>, Vec<&Row>) =
@@ -57,30 +55,28 @@ pub fn show(rows: &[Row], cpus: u32) -> String {
     out
 }
 
+/// A line: its two names, and its value of a row.
+type Counter = (String, &'static str, Box<dyn Fn(&Row) -> Cell>);
+
 fn table(rows: &[&Row]) -> Table {
-    let mut table = plain();
-    let names = rows.iter().map(|row| label(row));
-    table.set_header(["counter".to_owned(), "Linux".to_owned()].into_iter().chain(names));
-    for event in Event::ALL {
-        let values = rows.iter().map(|row| an_operation(row, event));
-        let names = [event.name().to_owned(), event.alias().unwrap_or("").to_owned()];
-        table.add_row(names.into_iter().chain(values));
-    }
-    for (name, alias, unit, average) in AVERAGES {
-        let values = rows.iter().map(|row| {
-            let averages = Averages::of(|event| count(row, event));
-            average(&averages).map_or_else(|| "–".to_owned(), digits)
-        });
+    let events = Event::ALL.into_iter().map(|event| -> Counter {
+        let value = move |row: &Row| an_operation(row, event).into();
+        (event.name().to_owned(), event.alias().unwrap_or(""), Box::new(value))
+    });
+    let averages = AVERAGES.into_iter().map(|(name, alias, unit, average)| -> Counter {
         let name = if unit.is_empty() { name.to_owned() } else { format!("{name}, {unit}") };
-        table.add_row([name, alias.to_owned()].into_iter().chain(values));
+        let value = move |row: &Row| average(&Averages::of(|event| count(row, event))).into();
+        (name, alias, Box::new(value))
+    });
+    let local: Counter =
+        ("hand-over locality, share".to_owned(), "", Box::new(|row| row.locality.into()));
+    let mut columns = Columns::<Counter>::new()
+        .text("counter", |(name, ..)| name.clone())
+        .text("Linux", |(_, alias, _)| *alias);
+    for row in rows {
+        columns = columns.number(&label(row), "", |(.., value)| value(row));
     }
-    let local = rows.iter().map(|row| row.locality.map_or_else(|| "–".to_owned(), digits));
-    let name = "hand-over locality, share".to_owned();
-    table.add_row([name, String::new()].into_iter().chain(local));
-    for column in table.column_iter_mut().skip(2) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
+    columns.table(&events.chain(averages).chain([local]).collect::<Vec<_>>())
 }
 
 /// Share of the hand-overs that went to a waiter near the one before, `local / (local + remote)`;
@@ -97,11 +93,11 @@ fn count(row: &Row, event: Event) -> u64 {
     row.events.get(event.name()).copied().unwrap_or(0)
 }
 
-fn an_operation(row: &Row, event: Event) -> String {
+fn an_operation(row: &Row, event: Event) -> Option<f64> {
     match (count(row, event), row.events_ops) {
-        (0, _) => "0".to_owned(),
-        (count, Some(operations)) if operations > 0 => digits(count as f64 / operations as f64),
-        _ => "–".to_owned(),
+        (0, _) => Some(0.0),
+        (count, Some(operations)) if operations > 0 => Some(count as f64 / operations as f64),
+        _ => None,
     }
 }
 

@@ -3,13 +3,12 @@
 
 use std::ptr;
 
-use comfy_table::{CellAlignment, Table};
+use qspin_table::{Cell, Columns, Table};
 
 use crate::compare::{Comparison, Outcome, SMALLEST, compare, too_few};
+use crate::report::columns;
 use crate::report::number::{digits, list, plural, times};
-use crate::row::Row;
-
-use super::table::plain;
+use crate::row::{Interval, Row};
 
 /// A line of the table.
 #[derive(Debug)]
@@ -40,19 +39,11 @@ fn first(lines: &[Line<'_>]) -> Option<usize> {
     lines.iter().position(|line| !line.reference)
 }
 
-fn threads(lines: &[Line<'_>]) -> Vec<u32> {
-    let mut threads: Vec<u32> =
-        lines.iter().flat_map(|line| &line.rows).map(|row| row.threads).collect();
-    threads.sort_unstable();
-    threads.dedup();
-    threads
-}
-
 /// The table, its legend, and what followed in words; `starving` are the rows in which threads
 /// starve.
 #[must_use]
 pub fn show(title: &str, lines: &[Line<'_>], starving: &[&Row]) -> String {
-    let threads = threads(lines);
+    let threads = columns::threads(lines.iter().flat_map(|line| line.rows.iter().copied()));
     let legend = format!(
         "k ops/s with its 95 % interval; / base: over the line that it builds on, / first: over the \
          first.\n≈ no clear difference, round by round: the 95 % interval of the ratio touches 1, or the ratio \
@@ -62,55 +53,32 @@ pub fn show(title: &str, lines: &[Line<'_>], starving: &[&Row]) -> String {
 }
 
 fn table(title: &str, lines: &[Line<'_>], threads: &[u32]) -> Table {
-    let mut table = plain();
-    let mut headings = vec![title.to_owned()];
+    let first = first(lines);
+    let mut columns = Columns::<usize>::new().text(title, |&index| lines[index].label.clone());
     for &threads in threads {
-        headings.push(format!("{}\nk ops/s", plural(f64::from(threads), "thread")));
-        headings.extend(["95 %\ninterval", "/ base", "/ first"].map(str::to_owned));
-        if counts_hand_overs(lines, threads) {
-            headings.push("local".to_owned());
-        }
+        let at = move |index: usize| lines[index].at(threads);
+        let thousands = |ops: f64| digits(ops / 1e3);
+        let interval = move |&index: &usize| {
+            let Interval { lo, hi, .. } = at(index)?.ops_per_s;
+            Some(format!("{}–{}", thousands(lo), thousands(hi)))
+        };
+        let ratio = move |index: usize, with: Option<usize>| {
+            Some(show_ratio(compared(lines, index, with?, threads)?))
+        };
+        let to_first = move |&index: &usize| {
+            ratio(index, first.filter(|first| !lines[index].reference && *first != index))
+        };
+        columns = columns
+            .number(&plural(f64::from(threads), "thread"), "k ops/s", move |&index| {
+                at(index).map(|row| thousands(row.ops_per_s.median))
+            })
+            .number("95 %\ninterval", "", interval)
+            .number("/ base", "", move |&index| ratio(index, lines[index].base))
+            .number("/ first", "", to_first)
+            .number("local", "", move |&index| Cell::from(at(index).and_then(|row| row.locality)))
+            .optional();
     }
-    table.set_header(headings);
-    for (index, line) in lines.iter().enumerate() {
-        let mut cells = vec![line.label.clone()];
-        for &threads in threads {
-            cells.extend(row_cells(lines, index, threads));
-            if counts_hand_overs(lines, threads) {
-                let local = line.at(threads).and_then(|row| row.locality);
-                cells.push(local.map_or_else(|| "–".to_owned(), digits));
-            }
-        }
-        table.add_row(cells);
-    }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
-}
-
-/// Whether a line tells how many hand-overs stayed local.
-fn counts_hand_overs(lines: &[Line<'_>], threads: u32) -> bool {
-    lines.iter().any(|line| line.at(threads).is_some_and(|row| row.locality.is_some()))
-}
-
-/// Throughput, interval, and the two ratios of a line at a number of threads.
-fn row_cells(lines: &[Line<'_>], index: usize, threads: u32) -> [String; 4] {
-    let dash = || "–".to_owned();
-    let line = &lines[index];
-    let Some(row) = line.at(threads) else { return [dash(), dash(), dash(), dash()] };
-    let thousands = |ops: f64| digits(ops / 1e3);
-    let ratio = |with: Option<usize>| {
-        let compared = with.and_then(|with| compared(lines, index, with, threads));
-        compared.map_or_else(dash, show_ratio)
-    };
-    let to_first = first(lines).filter(|first| !line.reference && *first != index);
-    [
-        thousands(row.ops_per_s.median),
-        format!("{}–{}", thousands(row.ops_per_s.lo), thousands(row.ops_per_s.hi)),
-        ratio(line.base),
-        ratio(to_first),
-    ]
+    columns.table(&(0..lines.len()).collect::<Vec<_>>())
 }
 
 fn show_ratio(Comparison { ratio, outcome }: Comparison) -> String {
@@ -189,7 +157,6 @@ fn number(label: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::row::Interval;
     use crate::verdict::tests::row;
 
     fn lines(rows: &[Row]) -> Vec<Line<'_>> {

@@ -7,7 +7,6 @@ mod settings;
 mod simulated;
 mod torture;
 
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -23,7 +22,7 @@ use crate::bench::plan::{Load, Plan, cells};
 use crate::bench::session::{self, Found};
 use crate::bench::stats::median;
 use crate::bench::steps::Series;
-use crate::bench::table::{self, Extent};
+use crate::bench::table;
 use crate::bench::{capacity, counters, rows};
 use crate::contender::catalog::{self, EMPTY};
 use crate::failure::Failure;
@@ -35,7 +34,7 @@ use crate::quantity::{
 };
 use crate::report;
 use crate::row;
-use crate::row::{Machine, Row};
+use crate::row::Machine;
 use crate::tune::{self, Tune, numa_threshold};
 use crate::verdict::verdict;
 
@@ -423,7 +422,7 @@ fn conclude(
         _ => format!("\n{}\n", verdict(&machine, &rows)),
     };
     let shown = series.unwrap_or_else(|| {
-        settings::show(args, plan, &found, &rows, || tables(&machine, &rows, args.stats))
+        settings::show(args, plan, &found, &rows, || table::tables(&rows, machine.cpus))
     });
     let counters = if args.stats {
         format!("\n{}", counters::show(&rows, machine.cpus))
@@ -437,10 +436,4 @@ fn conclude(
         return Err(why.into());
     }
     Ok(if found.partial { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
-}
-
-fn tables(machine: &Machine, rows: &[Row], stats: bool) -> String {
-    let narrow = std::io::stdout().is_terminal()
-        && terminal_size::terminal_size().is_some_and(|(width, _)| width.0 < table::WIDE);
-    table::tables(rows, machine.cpus, Extent { wide: !narrow, stats })
 }

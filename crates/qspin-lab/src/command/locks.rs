@@ -2,10 +2,9 @@
 
 use std::process::ExitCode;
 
-use comfy_table::{CellAlignment, ContentArrangement, Table};
-use qspin::tuning::Tuning;
+use qspin::tuning::{Tunable, Tuning};
+use qspin_table::{Columns, Table};
 
-use crate::bench::table::plain;
 use crate::contender::catalog::{self, Lock, Origin};
 use crate::failure::Failure;
 use crate::tune;
@@ -47,39 +46,28 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 fn table(locks: &[&Lock]) -> Table {
-    let mut table = plain();
-    table.set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(["lock", "bytes", "fairness", "waits how", "NUMA-aware", "for what"]);
-    for lock in locks {
-        table.add_row([
-            lock.name,
-            &lock.bytes.to_string(),
-            lock.fairness,
-            lock.waits,
-            if lock.numa_aware { "yes" } else { "no" },
-            lock.purpose,
-        ]);
-    }
-    if let Some(bytes) = table.column_mut(1) {
-        bytes.set_cell_alignment(CellAlignment::Right);
-    }
-    table
+    Columns::<Lock>::new()
+        .text("lock", |lock| lock.name)
+        .number("bytes", "", |lock| lock.bytes)
+        .text("fairness", |lock| lock.fairness)
+        .text("waits how", |lock| lock.waits)
+        .text("NUMA-aware", |lock| if lock.numa_aware { "yes" } else { "no" })
+        .text("for what", |lock| lock.purpose)
+        .prose()
+        .table(locks.iter().copied())
 }
 
 fn tunables(locks: &[Lock]) -> Table {
-    let mut table = plain();
-    table.set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(["tunable", "values", "default", "of", "what it does"]);
-    for tunable in Tuning::ALL {
-        let heeding: Vec<&str> =
-            locks.iter().filter(|lock| lock.heeds(tunable)).map(|lock| lock.name).collect();
-        table.add_row([
-            tunable.name,
-            &tune::range(tunable),
-            &tune::show(tunable, (tunable.get)(&Tuning::DEFAULT)),
-            &heeding.join(", "),
-            tunable.about.trim(),
-        ]);
-    }
-    table
+    let heeding = |tunable: &Tunable| {
+        let heeding = locks.iter().filter(|lock| lock.heeds(tunable)).map(|lock| lock.name);
+        heeding.collect::<Vec<_>>().join(", ")
+    };
+    Columns::<Tunable>::new()
+        .text("tunable", |tunable| tunable.name)
+        .text("values", tune::range)
+        .text("default", |tunable| tune::show(tunable, (tunable.get)(&Tuning::DEFAULT)))
+        .text("of", heeding)
+        .text("what it does", |tunable| tunable.about.trim())
+        .prose()
+        .table(Tuning::ALL)
 }

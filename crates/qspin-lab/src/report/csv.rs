@@ -2,87 +2,73 @@
 //!
 //! Every row carries its machine and its run, so that files can be put together.
 
+use qspin_table::Columns;
 use serde_json::Value;
 
 use super::Run;
-use crate::row::{Machine, Row, WaitNs};
-
-const HEADER: [&str; 51] = [
-    "source",
-    "started",
-    "cpu",
-    "cpus",
-    "numa_nodes",
-    "hypervisor",
-    "quota_cpus",
-    "kernel",
-    "kind",
-    "workload",
-    "params",
-    "lock",
-    "tune",
-    "threads",
-    "critical_ns",
-    "outside_ns",
-    "lines",
-    "pin",
-    "hogs",
-    "rounds",
-    "partial",
-    "ops_per_s_median",
-    "ops_per_s_lo",
-    "ops_per_s_hi",
-    "wait_p50_ns",
-    "wait_p99_ns",
-    "wait_p999_ns",
-    "wait_max_ns",
-    "wait_worst_thread_p999_ns",
-    "fairness_max_min",
-    "fairness_factor",
-    "cpu_ns_per_op",
-    "overhead_ns_per_op",
-    "events",
-    "version",
-    "seed",
-    "floor_ns",
-    "uncontended_ns_median",
-    "uncontended_ns_lo",
-    "uncontended_ns_hi",
-    "floor_ratio_median",
-    "floor_ratio_lo",
-    "floor_ratio_hi",
-    "events_ops",
-    "wait_by",
-    "wait_samples",
-    "wait_unfinished",
-    "op_ns_mean",
-    "op_ns_std_dev",
-    "locality",
-    "topology",
-];
+use crate::row::{Row, WaitNs};
 
 /// Renders all rows of all runs.
 #[must_use]
 pub fn render(runs: &[Run]) -> String {
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    let mut write = |record: &[String]| {
-        writer
-            .write_record(record)
-            .expect("writing to memory does not fail, and all records have the header's length");
-    };
-    write(&HEADER.map(String::from));
-    for run in runs {
-        for row in &run.rows {
-            write(&record(&run.source, &run.machine, row));
-        }
-    }
-    let bytes = writer.into_inner().expect("flushing memory does not fail");
-    String::from_utf8(bytes).expect("made of strings")
-}
-
-/// A missing value is an empty cell.
-fn cell<T: ToString>(value: Option<T>) -> String {
-    value.map(|value| value.to_string()).unwrap_or_default()
+    let rows: Vec<(&Run, &Row)> =
+        runs.iter().flat_map(|run| run.rows.iter().map(move |row| (run, row))).collect();
+    Columns::<(&Run, &Row)>::new()
+        .text("source", |(run, _)| run.source.clone())
+        .text("started", |(run, _)| run.machine.started.clone())
+        .text("cpu", |(run, _)| run.machine.cpu.clone())
+        .text("cpus", |(run, _)| run.machine.cpus)
+        .text("numa_nodes", |(run, _)| run.machine.numa_nodes)
+        .text("hypervisor", |(run, _)| run.machine.hypervisor.clone())
+        .text("quota_cpus", |(run, _)| run.machine.quota_cpus)
+        .text("kernel", |(run, _)| run.machine.kernel.clone())
+        .text("kind", |(_, row)| row.kind.clone())
+        .text("workload", |(_, row)| row.workload.clone())
+        .text("params", |(_, row)| pairs(row.params.iter().map(|(k, v)| (k, bare(v)))))
+        .text("lock", |(_, row)| row.lock.clone())
+        .text("tune", |(_, row)| pairs(row.tune.iter().map(|(k, v)| (k, bare(v)))))
+        .text("threads", |(_, row)| row.threads)
+        .text("critical_ns", |(_, row)| row.critical_ns)
+        .text("outside_ns", |(_, row)| row.outside_ns)
+        .text("lines", |(_, row)| row.lines)
+        .text("pin", |(_, row)| row.pin.clone())
+        .text("hogs", |(_, row)| row.hogs)
+        .text("rounds", |(_, row)| row.rounds)
+        .text("partial", |(_, row)| row.partial)
+        .text("ops_per_s_median", |(_, row)| row.ops_per_s.median)
+        .text("ops_per_s_lo", |(_, row)| row.ops_per_s.lo)
+        .text("ops_per_s_hi", |(_, row)| row.ops_per_s.hi)
+        .text("wait_p50_ns", |(_, row)| row.wait_ns.map(|wait| wait.p50))
+        .text("wait_p99_ns", |(_, row)| row.wait_ns.map(|wait| wait.p99))
+        .text("wait_p999_ns", |(_, row)| row.wait_ns.map(|wait| wait.p999))
+        .text("wait_max_ns", |(_, row)| row.wait_ns.map(|wait| wait.max))
+        .text("wait_worst_thread_p999_ns", |(_, row)| {
+            row.wait_ns.map(|wait| wait.worst_thread_p999)
+        })
+        .text("fairness_max_min", |(_, row)| row.fairness.max_min)
+        .text("fairness_factor", |(_, row)| row.fairness.factor)
+        .text("cpu_ns_per_op", |(_, row)| row.cpu_ns_per_op)
+        .text("overhead_ns_per_op", |(_, row)| row.overhead_ns_per_op)
+        .text("events", |(_, row)| pairs(row.events.iter().map(|(k, v)| (k, v.to_string()))))
+        .text("version", |(run, _)| run.machine.version.clone())
+        .text("seed", |(run, _)| run.machine.seed)
+        .text("floor_ns", |(run, _)| run.machine.floor_ns)
+        .text("uncontended_ns_median", |(_, row)| row.uncontended_ns.map(|ns| ns.median))
+        .text("uncontended_ns_lo", |(_, row)| row.uncontended_ns.map(|ns| ns.lo))
+        .text("uncontended_ns_hi", |(_, row)| row.uncontended_ns.map(|ns| ns.hi))
+        .text("floor_ratio_median", |(_, row)| row.floor_ratio.map(|ratio| ratio.median))
+        .text("floor_ratio_lo", |(_, row)| row.floor_ratio.map(|ratio| ratio.lo))
+        .text("floor_ratio_hi", |(_, row)| row.floor_ratio.map(|ratio| ratio.hi))
+        .text("events_ops", |(_, row)| row.events_ops)
+        .text("wait_by", |(_, row)| pairs(row.wait_ns_by.iter().map(|(k, wait)| (k, waits(wait)))))
+        .text("wait_samples", |(_, row)| row.wait_ns.map(|wait| wait.samples))
+        .text("wait_unfinished", |(_, row)| row.wait_ns.map(|wait| wait.unfinished))
+        .text("op_ns_mean", |(_, row)| row.op_ns.map(|op| op.mean))
+        .text("op_ns_std_dev", |(_, row)| row.op_ns.and_then(|op| op.std_dev))
+        .text("locality", |(_, row)| row.locality)
+        .text("topology", |(run, _)| run.machine.topology.clone())
+        .table(&rows)
+        .csv()
 }
 
 /// `name=value` pairs: readable in one cell.
@@ -103,61 +89,4 @@ fn bare(value: &Value) -> String {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     }
-}
-
-fn record(source: &str, machine: &Machine, row: &Row) -> [String; HEADER.len()] {
-    let wait = row.wait_ns;
-    [
-        source.to_owned(),
-        machine.started.clone(),
-        machine.cpu.clone(),
-        machine.cpus.to_string(),
-        machine.numa_nodes.to_string(),
-        machine.hypervisor.clone(),
-        cell(machine.quota_cpus),
-        machine.kernel.clone(),
-        row.kind.clone(),
-        row.workload.clone(),
-        pairs(row.params.iter().map(|(k, v)| (k, bare(v)))),
-        row.lock.clone(),
-        pairs(row.tune.iter().map(|(k, v)| (k, bare(v)))),
-        row.threads.to_string(),
-        row.critical_ns.to_string(),
-        row.outside_ns.to_string(),
-        row.lines.to_string(),
-        row.pin.clone(),
-        row.hogs.to_string(),
-        row.rounds.to_string(),
-        row.partial.to_string(),
-        row.ops_per_s.median.to_string(),
-        row.ops_per_s.lo.to_string(),
-        row.ops_per_s.hi.to_string(),
-        cell(wait.map(|wait| wait.p50)),
-        cell(wait.map(|wait| wait.p99)),
-        cell(wait.map(|wait| wait.p999)),
-        cell(wait.map(|wait| wait.max)),
-        cell(wait.map(|wait| wait.worst_thread_p999)),
-        cell(row.fairness.max_min),
-        row.fairness.factor.to_string(),
-        cell(row.cpu_ns_per_op),
-        cell(row.overhead_ns_per_op),
-        pairs(row.events.iter().map(|(k, v)| (k, v.to_string()))),
-        machine.version.clone(),
-        machine.seed.to_string(),
-        cell(machine.floor_ns),
-        cell(row.uncontended_ns.map(|ns| ns.median)),
-        cell(row.uncontended_ns.map(|ns| ns.lo)),
-        cell(row.uncontended_ns.map(|ns| ns.hi)),
-        cell(row.floor_ratio.map(|ratio| ratio.median)),
-        cell(row.floor_ratio.map(|ratio| ratio.lo)),
-        cell(row.floor_ratio.map(|ratio| ratio.hi)),
-        cell(row.events_ops),
-        pairs(row.wait_ns_by.iter().map(|(k, wait)| (k, waits(wait)))),
-        cell(wait.map(|wait| wait.samples)),
-        cell(wait.map(|wait| wait.unfinished)),
-        cell(row.op_ns.map(|op| op.mean)),
-        cell(row.op_ns.and_then(|op| op.std_dev)),
-        cell(row.locality),
-        cell(machine.topology.clone()),
-    ]
 }

@@ -4,6 +4,7 @@
 //! be compared; rows of different runs never are, so each run keeps a section of its own.
 
 pub mod chart;
+pub mod columns;
 pub mod csv;
 pub mod family;
 mod figures;

@@ -12,6 +12,7 @@
 use std::collections::BTreeMap;
 
 use maud::{Markup, html};
+use qspin_table::{Columns, escape};
 use serde_json::Value;
 
 use super::Run;
@@ -125,13 +126,10 @@ impl Line {
         (without > 0.0).then(|| (without - with) / without)
     }
 
-    /// The cells of a line: times without and with, difference.
-    fn cells(&self, unit: Unit) -> [String; 3] {
-        let gain = self.gain().map_or_else(
-            || "–".to_owned(),
-            |gain| format!("{:.1}%{}", gain * 100.0, if self.clear { "" } else { " ≈" }),
-        );
-        [self.without.show(unit), self.with.show(unit), gain]
+    /// The gain in percent, and whether it is clear.
+    fn difference(&self) -> Option<String> {
+        let mark = if self.clear { "" } else { " ≈" };
+        self.gain().map(|gain| format!("{:.1}%{mark}", gain * 100.0))
     }
 }
 
@@ -274,9 +272,9 @@ impl Table {
         }
     }
 
-    /// As Markdown; `escape` is applied to what comes from a file.
+    /// As Markdown.
     #[must_use]
-    pub(super) fn markdown(&self, heading: &str, escape: impl Fn(&str) -> String) -> String {
+    pub(super) fn markdown(&self, heading: &str) -> String {
         let mut out = format!(
             "\n{heading} {}\n\n{}\n\n{}\n",
             escape(&self.heading()),
@@ -284,19 +282,8 @@ impl Table {
             self.legend()
         );
         for (name, lines) in &self.scenarios {
-            out += &format!(
-                "\n**Scenario {}** ({})\n\n\
-                 | | W/o {}, avg (std-dev) | W/ {}, avg (std-dev) | Difference |\n\
-                 |:---|---:|---:|---:|\n",
-                escape(name),
-                scenario(name),
-                escape(&self.pair.without),
-                escape(&self.pair.with),
-            );
-            for (times, line) in lines {
-                let cells = line.cells(self.unit).join(" | ");
-                out += &format!("| {} | {cells} |\n", Self::degree(*times, line));
-            }
+            let table = self.block(lines).markdown();
+            out += &format!("\n**Scenario {}** ({})\n\n{table}", escape(name), scenario(name));
         }
         out
     }
@@ -313,9 +300,7 @@ impl Table {
                     @for (name, lines) in &self.scenarios {
                         figure {
                             figcaption { "Scenario " (name) ": " (scenario(name)) }
-                            div.scroll tabindex="0" role="region" aria-label={ "Scenario " (name) } {
-                                (self.block(lines))
-                            }
+                            (self.block(lines).html("", &format!("Scenario {name}")))
                         }
                     }
                 }
@@ -323,41 +308,27 @@ impl Table {
         }
     }
 
-    fn block(&self, lines: &BTreeMap<u64, Line>) -> Markup {
-        let column = |kind: &str, lock: &str| {
-            html! {
-                th scope="col" {
-                    (kind) " " (lock)
-                    span.unit { "avg (std-dev), " (self.unit.name) }
-                }
-            }
-        };
-        html! {
-            table {
-                thead {
-                    tr {
-                        th scope="col" { "overcommitted" }
-                        (column("W/o", &self.pair.without))
-                        (column("W/", &self.pair.with))
-                        th scope="col" { "Difference" }
-                    }
-                }
-                tbody {
-                    @for (times, line) in lines {
-                        tr {
-                            th scope="row" { (Self::degree(*times, line)) }
-                            @for cell in line.cells(self.unit) { td { (cell) } }
-                        }
-                    }
-                }
-            }
-        }
+    fn block(&self, lines: &BTreeMap<u64, Line>) -> qspin_table::Table {
+        let Self { pair, unit, .. } = self;
+        let what = format!("avg (std-dev), {}", unit.name);
+        let lines: Vec<(u64, Line)> = lines.iter().map(|(times, line)| (*times, *line)).collect();
+        Columns::<(u64, Line)>::new()
+            .text("overcommitted", |(times, line)| Self::degree(*times, line))
+            .number(&format!("W/o {}", pair.without), &what, |(_, line)| line.without.show(*unit))
+            .number(&format!("W/ {}", pair.with), &what, |(_, line)| line.with.show(*unit))
+            .number("Difference", "", |(_, line)| line.difference())
+            .table(&lines)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn cells(line: &Line, unit: Unit) -> [String; 3] {
+        let difference = line.difference().unwrap_or_else(|| "–".to_owned());
+        [line.without.show(unit), line.with.show(unit), difference]
+    }
 
     fn time(mean: f64, std_dev: f64) -> Time {
         Time { mean: Some(mean), std_dev: Some(std_dev) }
@@ -378,7 +349,7 @@ mod tests {
         for (without, with, cells) in published {
             let (without, with) = (time(without.0, without.1), time(with.0, with.1));
             let line = Line { hogs: 0, without, with, clear: true };
-            assert_eq!(line.cells(seconds), cells);
+            assert_eq!(self::cells(&line, seconds), cells);
         }
     }
 
@@ -387,10 +358,10 @@ mod tests {
         let ns = Unit::of(100.0);
         let line =
             Line { hogs: 0, without: time(100.0, 1.0), with: time(110.0, 2.0), clear: false };
-        assert_eq!(line.cells(ns), ["100.000 (1.000)", "110.000 (2.000)", "-10.0% ≈"]);
+        assert_eq!(cells(&line, ns), ["100.000 (1.000)", "110.000 (2.000)", "-10.0% ≈"]);
         let still = Time { mean: None, std_dev: None };
         let line = Line { hogs: 0, without: still, with: time(2e6, 1e5), clear: true };
-        assert_eq!(line.cells(ns), ["stood still", "2000000 (100000)", "–"]);
+        assert_eq!(cells(&line, ns), ["stood still", "2000000 (100000)", "–"]);
     }
 
     #[test]

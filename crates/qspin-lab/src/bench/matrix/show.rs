@@ -3,14 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use comfy_table::presets::ASCII_MARKDOWN;
-use comfy_table::{CellAlignment, Table};
+use qspin_table::{Cell, Columns, fixed};
 
 use crate::bench::plan::Setting;
 use crate::compare::{Outcome, too_few};
 use crate::report::number::{digits, duration, list, plural};
 
-use super::{Matrix, Place, geometric_mean};
+use super::{Compared, Matrix, Place, geometric_mean};
 
 /// What the judged lock was meant to keep, as the tables name what goes beyond it: operations of the
 /// busiest thread over the idlest's.
@@ -76,23 +75,22 @@ fn ratios(matrix: &Matrix<'_>) -> String {
     let losses: Vec<_> =
         compared.iter().filter(|(_, one)| one.to_it.outcome == Outcome::Worse).collect();
     if !losses.is_empty() {
-        let mut table = table(&["lost cell", "to", "ratio", "95 % interval"]);
-        for (place, one) in losses {
-            table.add_row([
-                name(matrix, place),
-                quoted(one.leader),
-                format!("{:.3}", one.to_it.ratio.median),
-                format!("{:.3} – {:.3}", one.to_it.ratio.lo, one.to_it.ratio.hi),
-            ]);
-        }
-        out += &format!("\n{table}\n");
+        let lost = Columns::<(&Place, Compared)>::new()
+            .text("lost cell", |(place, _)| name(matrix, place))
+            .text("to", |(_, one)| Cell::name(one.leader))
+            .number("ratio", "", |(_, one)| fixed(one.to_it.ratio.median, 3))
+            .number("95 % interval", "", |(_, one)| {
+                format!("{:.3} – {:.3}", one.to_it.ratio.lo, one.to_it.ratio.hi)
+            })
+            .table(losses);
+        out += &format!("\n{}", lost.markdown());
     }
     out
 }
 
 /// All contenders against the fastest of each cell.
 fn everybody(matrix: &Matrix<'_>) -> String {
-    let mut lines: Vec<(f64, f64, String, String)> = Vec::new();
+    let mut lines: Vec<(f64, f64, &str, String)> = Vec::new();
     for lock in matrix.locks() {
         let ratios: Vec<(&Place, &str, f64)> = matrix
             .places
@@ -106,30 +104,35 @@ fn everybody(matrix: &Matrix<'_>) -> String {
         let worst = ratios.iter().min_by(|(_, _, one), (_, _, other)| one.total_cmp(other));
         if let (Some(mean), Some((place, leader, least))) = (geometric_mean(&values), worst) {
             let at = format!("{}: {}", name(matrix, place), quoted(leader));
-            lines.push((mean, *least, lock.to_owned(), at));
+            lines.push((mean, *least, lock, at));
         }
     }
     lines.sort_by(|(one, ..), (other, ..)| other.total_cmp(one));
-    let mut all = table(&["lock", "geometric mean", "worst", "there the fastest is"]);
-    for (mean, worst, lock, at) in lines {
-        all.add_row([quoted(&lock), format!("{mean:.3}"), ratio(worst), at]);
-    }
-    right(&mut all, &[1, 2]);
+    let all = Columns::<(f64, f64, &str, String)>::new()
+        .text("lock", |(_, _, lock, _)| Cell::name(lock))
+        .number("geometric mean", "", |(mean, ..)| fixed(*mean, 3))
+        .number("worst", "", |(_, worst, ..)| ratio(*worst))
+        .text("there the fastest is", |(.., at)| Cell::with_names(at.clone()))
+        .table(&lines)
+        .markdown();
     let mut out = format!(
         "\n## Everybody against the best of each cell\n\n\
-         Throughput over that of the fastest contender of the cell, which is 1.\n\n{all}\n"
+         Throughput over that of the fastest contender of the cell, which is 1.\n\n{all}"
     );
-    let mut far = table(&["cell", "fastest", "ratio"]);
-    for place in &matrix.places {
-        if let Some((leader, behind)) = matrix.to_the_best(place, matrix.subject)
-            && behind < TO_THE_BEST
-        {
-            far.add_row([name(matrix, place), quoted(leader), ratio(behind)]);
-        }
-    }
-    if far.row_count() > 0 {
+    let far = matrix.places.iter().filter_map(|place| {
+        let (leader, behind) = matrix.to_the_best(place, matrix.subject)?;
+        (behind < TO_THE_BEST).then_some((place, leader, behind))
+    });
+    let far: Vec<_> = far.collect();
+    if !far.is_empty() {
+        let table = Columns::<(&Place, &str, f64)>::new()
+            .text("cell", |(place, ..)| name(matrix, place))
+            .text("fastest", |(_, leader, _)| Cell::name(leader))
+            .number("ratio", "", |(.., behind)| ratio(*behind))
+            .table(&far)
+            .markdown();
         out += &format!(
-            "\nCells in which `{}` is below {TO_THE_BEST} of the fastest:\n\n{far}\n",
+            "\nCells in which `{}` is below {TO_THE_BEST} of the fastest:\n\n{table}",
             matrix.subject
         );
     }
@@ -182,20 +185,18 @@ fn fairness(matrix: &Matrix<'_>) -> String {
 }
 
 fn cpu(matrix: &Matrix<'_>) -> String {
-    let locks = matrix.locks();
     let figure = |place: &Place, lock: &str| matrix.cpu(place, lock);
     let mut out =
         "\n## CPU time an operation\n\nOf all threads, ns; medians of the rounds.\n\n".to_owned();
-    out += &by_lock(matrix, &locks, &|place, lock| Some(digits(figure(place, lock)?)));
+    out += &by_lock(matrix, &figure);
     out += &beyond_the_least(matrix, &figure);
     out
 }
 
 fn throughputs(matrix: &Matrix<'_>) -> String {
-    let locks = matrix.locks();
     let mut out =
         "\n## Throughput\n\nThousand operations a second; medians of the rounds.\n\n".to_owned();
-    out += &by_lock(matrix, &locks, &|place, lock| Some(digits(matrix.rate(place, lock)? / 1e3)));
+    out += &by_lock(matrix, &|place, lock| Some(matrix.rate(place, lock)? / 1e3));
     out
 }
 
@@ -220,64 +221,52 @@ fn beyond(
     say: &dyn Fn(&Place) -> Option<[String; 2]>,
     headings: [&str; 2],
 ) -> String {
-    let mut table = table(&["cell", headings[0], headings[1]]);
-    for place in &matrix.places {
-        if let Some([figure, beside]) = say(place) {
-            table.add_row([name(matrix, place), figure, beside]);
-        }
-    }
-    let count = table.row_count();
+    let said = matrix.places.iter().filter_map(|place| Some((name(matrix, place), say(place)?)));
+    let said: Vec<(String, [String; 2])> = said.collect();
+    let count = said.len();
     if count == 0 {
         return format!("\nNo cell is {what}.\n");
     }
+    let table = Columns::<(String, [String; 2])>::new()
+        .text("cell", |(name, _)| name.clone())
+        .number(headings[0], "", |(_, [figure, _])| figure.clone())
+        .text(headings[1], |(_, [_, beside])| Cell::with_names(beside.clone()))
+        .table(&said)
+        .markdown();
     let are = if count == 1 { "is" } else { "are" };
-    format!("\n{} {are} {what}:\n\n{table}\n", plural(count as f64, "cell"))
+    format!("\n{} {are} {what}:\n\n{table}", plural(count as f64, "cell"))
 }
 
 /// A line a setting, a column a number of threads.
 fn by_threads(matrix: &Matrix<'_>, value: &dyn Fn(&Place) -> Option<String>) -> String {
-    let threads: BTreeSet<usize> = matrix.places.iter().map(|place| place.threads).collect();
-    let headings: Vec<String> = threads.iter().map(ToString::to_string).collect();
-    let mut headings: Vec<&str> = headings.iter().map(String::as_str).collect();
-    headings.insert(0, "critical, outside \\ threads");
-    let mut table = table(&headings);
     let mut settings: Vec<(usize, usize)> = Vec::new();
     for place in &matrix.places {
         if !settings.contains(&(place.setting, place.hogs)) {
             settings.push((place.setting, place.hogs));
         }
     }
-    for (setting, hogs) in settings {
-        let mut line = vec![scene(&matrix.plan.settings[setting], hogs)];
-        line.extend(threads.iter().map(|&threads| {
-            let same = |place: &&Place| {
-                (place.setting, place.hogs, place.threads) == (setting, hogs, threads)
-            };
-            let place = matrix.places.iter().find(same);
-            place.and_then(value).unwrap_or_default()
-        }));
-        table.add_row(line);
+    let mut columns = Columns::<(usize, usize)>::new()
+        .text("critical, outside / threads", |&(setting, hogs)| {
+            scene(&matrix.plan.settings[setting], hogs)
+        });
+    let threads: BTreeSet<usize> = matrix.places.iter().map(|place| place.threads).collect();
+    for threads in threads {
+        columns = columns.number(&threads.to_string(), "", move |&(setting, hogs)| {
+            let here = (setting, hogs, threads);
+            let same = |place: &&Place| (place.setting, place.hogs, place.threads) == here;
+            matrix.places.iter().find(same).and_then(value)
+        });
     }
-    right(&mut table, &(1..headings.len()).collect::<Vec<_>>());
-    format!("{table}\n")
+    columns.table(&settings).markdown()
 }
 
 /// A line a cell, a column a lock.
-fn by_lock(
-    matrix: &Matrix<'_>,
-    locks: &[&str],
-    value: &dyn Fn(&Place, &str) -> Option<String>,
-) -> String {
-    let mut headings = vec!["cell"];
-    headings.extend(locks);
-    let mut table = table(&headings);
-    for place in &matrix.places {
-        let mut line = vec![name(matrix, place)];
-        line.extend(locks.iter().map(|lock| value(place, lock).unwrap_or_else(|| "–".to_owned())));
-        table.add_row(line);
+fn by_lock(matrix: &Matrix<'_>, value: &dyn Fn(&Place, &str) -> Option<f64>) -> String {
+    let mut columns = Columns::<Place>::new().text("cell", |place| name(matrix, place));
+    for lock in matrix.locks() {
+        columns = columns.number(lock, "", move |place| value(place, lock));
     }
-    right(&mut table, &(1..headings.len()).collect::<Vec<_>>());
-    format!("{table}\n")
+    columns.table(&matrix.places).markdown()
 }
 
 /// `1 µs, 2 µs, 4 hogs outside`.
@@ -328,21 +317,6 @@ fn ratio(value: f64) -> String {
 
 fn plural_of(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
-}
-
-fn table(headings: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_style(ASCII_MARKDOWN);
-    table.set_header(headings.iter().map(|heading| heading.replace('_', "\\_")));
-    table
-}
-
-fn right(table: &mut Table, columns: &[usize]) {
-    for &column in columns {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
 }
 
 #[cfg(test)]

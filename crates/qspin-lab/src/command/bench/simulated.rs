@@ -8,17 +8,18 @@ use qspin::tuning::Tuning;
 use qspin_sim::batch::{self, Job};
 use qspin_sim::workload::{Step, SystemCalls, Workload as Work};
 use qspin_sim::{Hypervisor, Lock, Machine, Outcome, Pinning, Placement, Scenario};
+use qspin_table::Columns;
 
 use crate::bench::affinity::Pin;
 use crate::bench::interrupt::Interrupt;
 use crate::bench::plan::{Cell, Plan};
 use crate::bench::stats::interval;
-use crate::bench::table::{heading, plain};
+use crate::bench::table::heading;
 use crate::command::simulate;
 use crate::failure::Failure;
 use crate::report::group::label;
 use crate::report::number::digits;
-use crate::row::Row;
+use crate::row::{Interval, Row};
 use crate::this_machine;
 
 use super::contend::Entrant;
@@ -96,35 +97,30 @@ impl Simulator {
             "\nSIMULATED beside measured: {}; seeds 1 to {SEEDS}, the code around the lock is not in it\n",
             self.machine.name
         );
-        let mut before = None;
-        let mut table = plain();
+        let mut beside: Vec<(&Row, Interval)> = Vec::new();
         for (row, scenario) in &cells {
-            if before != Some(row.threads) {
-                flush(&mut text, &mut table, before.is_some());
-                text += &format!("\n{}\n", heading(row, self.machine.shape.processors()));
-                before = Some(row.threads);
-            }
             let of_cell: Vec<_> = outcomes.by_ref().take(SEEDS as usize).collect();
             let rates: Result<Vec<f64>, _> =
                 of_cell.into_iter().map(|it| it.map(|it: Outcome| it.throughput * 1e6)).collect();
-            let simulated = match rates {
-                Ok(rates) => interval(&rates),
-                Err(why) => {
-                    let lock = scenario.lock.name();
-                    return Err(anyhow::anyhow!("SIMULATED: the lock {lock} fails: {why}").into());
-                }
-            };
-            let rate = |rate: f64| digits(rate / 1e3);
-            table.add_row([
-                label(row),
-                rate(row.ops_per_s.median),
-                format!("{} – {}", rate(row.ops_per_s.lo), rate(row.ops_per_s.hi)),
-                rate(simulated.median),
-                format!("{} – {}", rate(simulated.lo), rate(simulated.hi)),
-                digits(simulated.median / row.ops_per_s.median),
-            ]);
+            let rates = rates.map_err(|why| {
+                anyhow::anyhow!("SIMULATED: the lock {} fails: {why}", scenario.lock.name())
+            })?;
+            beside.push((*row, interval(&rates)));
         }
-        flush(&mut text, &mut table, before.is_some());
+        let shown = |at: Interval| format!("{} – {}", digits(at.lo / 1e3), digits(at.hi / 1e3));
+        let columns = Columns::<(&Row, Interval)>::new()
+            .text("lock", |(row, _)| label(row))
+            .number("measured", "k ops/s", |(row, _)| row.ops_per_s.median / 1e3)
+            .number("95 % interval", "", |(row, _)| shown(row.ops_per_s))
+            .number("SIMULATED", "k ops/s", |(_, simulated)| simulated.median / 1e3)
+            .number("95 % interval", "", |(_, simulated)| shown(*simulated))
+            .number("SIMULATED /\nmeasured", "", |(row, simulated)| {
+                simulated.median / row.ops_per_s.median
+            });
+        for of_threads in beside.chunk_by(|(one, _), (next, _)| one.threads == next.threads) {
+            let heading = heading(of_threads[0].0, self.machine.shape.processors());
+            text += &format!("\n{heading}\n{}\n", columns.table(of_threads));
+        }
         Ok(text)
     }
 
@@ -163,23 +159,4 @@ impl Simulator {
             hypervisor: Some(self.system.clone()),
         })
     }
-}
-
-/// Ends a table, if there is one, and begins the next.
-fn flush(text: &mut String, table: &mut comfy_table::Table, begun: bool) {
-    if begun {
-        for column in table.column_iter_mut().skip(1) {
-            column.set_cell_alignment(comfy_table::CellAlignment::Right);
-        }
-        *text += &format!("{table}\n");
-    }
-    *table = plain();
-    table.set_header([
-        "lock",
-        "measured\nk ops/s",
-        "95 % interval",
-        "SIMULATED\nk ops/s",
-        "95 % interval",
-        "SIMULATED /\nmeasured",
-    ]);
 }

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use comfy_table::CellAlignment;
 use indicatif::{ProgressBar, ProgressStyle};
+use qspin_table::{Cell, Columns};
 
 use crate::bench::affinity::{Placement, allowed_cpus};
 use crate::bench::busy::Pace;
@@ -13,7 +13,6 @@ use crate::bench::capacity::threads_possible;
 use crate::bench::hogs::Hogs;
 use crate::bench::interrupt::Interrupt;
 use crate::bench::plan::{Load, Variant};
-use crate::bench::table::plain;
 use crate::bench::torture::{Outcome, PATIENCE, Torment, seen};
 use crate::contender::catalog::Engine;
 use crate::failure::Failure;
@@ -158,44 +157,25 @@ fn progress(tortures: usize) -> ProgressBar {
 }
 
 fn table(lines: &[Line]) -> String {
-    let mut table = plain();
-    table.set_header([
-        "lock",
-        "threads",
-        "seconds",
-        "acquisitions",
-        "by trying\n(in vain)",
-        "in\nhandlers",
-        "signals\nhandled",
-        "handlers\nnested",
-        "sleeps\ninside",
-        "threads\nborn",
-        "longest\nwait ms",
-        "verdict",
-    ]);
-    for Line { lock, threads, outcome } in lines {
-        let verdict = match (&outcome.wrong[..], outcome.interrupted) {
-            ([], false) => "held".to_owned(),
-            ([], true) => "held, interrupted".to_owned(),
-            _ => "FAILED".to_owned(),
-        };
-        table.add_row([
-            lock.clone(),
-            threads.to_string(),
-            digits(outcome.elapsed.as_secs_f64()),
-            outcome.acquisitions.to_string(),
-            format!("{} ({})", outcome.by_trying, outcome.refused),
-            outcome.in_handlers.to_string(),
-            outcome.signals.to_string(),
-            outcome.deepest.to_string(),
-            outcome.sleeps.to_string(),
-            outcome.born.to_string(),
-            digits(outcome.longest.as_secs_f64() * 1e3),
-            verdict,
-        ]);
-    }
-    for column in table.column_iter_mut().skip(1).take(10) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table.to_string()
+    let verdict = |line: &Line| match (&line.outcome.wrong[..], line.outcome.interrupted) {
+        ([], false) => "held",
+        ([], true) => "held, interrupted",
+        _ => "FAILED",
+    };
+    let columns = Columns::<Line>::new()
+        .text("lock", |line| line.lock.clone())
+        .number("threads", "", |line| line.threads)
+        .number("seconds", "", |line| line.outcome.elapsed.as_secs_f64())
+        .number("acquisitions", "", |line| line.outcome.acquisitions)
+        .number("by trying\n(in vain)", "", |line| {
+            Cell::from(line.outcome.by_trying).note(line.outcome.refused.to_string())
+        })
+        .number("in\nhandlers", "", |line| line.outcome.in_handlers)
+        .number("signals\nhandled", "", |line| line.outcome.signals)
+        .number("handlers\nnested", "", |line| line.outcome.deepest)
+        .number("sleeps\ninside", "", |line| line.outcome.sleeps)
+        .number("threads\nborn", "", |line| line.outcome.born)
+        .number("longest\nwait", "ms", |line| line.outcome.longest.as_secs_f64() * 1e3)
+        .text("verdict", verdict);
+    columns.table(lines).to_string()
 }

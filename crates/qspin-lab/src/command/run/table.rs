@@ -1,16 +1,16 @@
 //! The table of a program's locks, at its end or while it runs.
 
+use std::cell::RefCell;
 use std::fs::{self, File};
 use std::time::Duration;
 
-use comfy_table::CellAlignment;
+use qspin_table::{Columns, fixed};
 
 use crate::bench::interrupt::Interrupt;
-use crate::bench::table::plain;
 use crate::failure::Failure;
 
 use super::launch::proc_file;
-use super::report::{self, Process, REASONS, Report};
+use super::report::{self, Lock, Process, REASONS, Report};
 use super::symbols::{Maps, Names};
 
 /// So many locks are shown: those that were waited for longest, then those that were taken most.
@@ -51,7 +51,6 @@ pub(super) fn text(report: &Report, maps: &Maps) -> String {
 }
 
 fn text_of(process: &Process, map: &str) -> String {
-    let mut names = Names::of(map);
     let mut locks: Vec<_> = process.locks.iter().collect();
     locks.sort_by_key(|lock| core::cmp::Reverse((lock.wait_ns, lock.acquisitions)));
     let all: u64 = locks.iter().map(|lock| lock.acquisitions).sum();
@@ -64,35 +63,29 @@ fn text_of(process: &Process, map: &str) -> String {
     if locks.is_empty() {
         return text + &left_of(process);
     }
-    let mut table = plain();
-    table.set_header([
-        "lock",
-        "acquisitions",
-        "contended\n%",
-        "waited\nms",
-        "wait p99\nus",
-        "hold p99\nus",
-        "longest wait\nus",
-        "where",
-    ]);
-    for lock in locks.iter().take(SHOWN) {
-        let share = 100.0 * lock.contended as f64 / lock.acquisitions as f64;
-        let place = lock.sites.iter().map(|(site, _)| *site).find(|site| *site != 0);
-        table.add_row([
-            if lock.address == 0 { "others".to_owned() } else { format!("{:#x}", lock.address) },
-            lock.acquisitions.to_string(),
-            format!("{share:.2}"),
-            format!("{:.1}", lock.wait_ns as f64 / 1e6),
-            microseconds(lock.wait_p99_ns),
-            microseconds(lock.hold_p99_ns),
-            microseconds(Some(lock.longest_wait_ns).filter(|ns| *ns > 0)),
-            place.map_or_else(none, |site| names.at(site)),
-        ]);
-    }
-    for column in table.column_iter_mut().skip(1).take(6) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    text += &format!("{table}\n");
+    let names = RefCell::new(Names::of(map));
+    let place = |lock: &Lock| {
+        let site = lock.sites.iter().map(|(site, _)| *site).find(|site| *site != 0)?;
+        Some(names.borrow_mut().at(site))
+    };
+    let microseconds = |ns: Option<u64>| ns.map(|ns| fixed(ns as f64 / 1e3, 1));
+    let columns = Columns::<Lock>::new()
+        .text("lock", |lock| match lock.address {
+            0 => "others".to_owned(),
+            address => format!("{address:#x}"),
+        })
+        .number("acquisitions", "", |lock| lock.acquisitions)
+        .number("contended", "%", |lock| {
+            fixed(100.0 * lock.contended as f64 / lock.acquisitions as f64, 2)
+        })
+        .number("waited", "ms", |lock| fixed(lock.wait_ns as f64 / 1e6, 1))
+        .number("wait p99", "us", |lock| microseconds(lock.wait_p99_ns))
+        .number("hold p99", "us", |lock| microseconds(lock.hold_p99_ns))
+        .number("longest wait", "us", |lock| {
+            microseconds(Some(lock.longest_wait_ns).filter(|ns| *ns > 0))
+        })
+        .text("where", place);
+    text += &format!("{}\n", columns.table(locks.iter().copied().take(SHOWN)));
     if locks.len() > SHOWN {
         text += &format!("and {} more, which were waited for less\n", locks.len() - SHOWN);
     }
@@ -118,14 +111,6 @@ fn left_of(process: &Process) -> String {
     } else {
         format!("left to the C library: {}\n", left.join(", "))
     }
-}
-
-fn none() -> String {
-    "–".to_owned()
-}
-
-fn microseconds(ns: Option<u64>) -> String {
-    ns.map_or_else(none, |ns| format!("{:.1}", ns as f64 / 1e3))
 }
 
 /// The locks of a running process that `qspin run --stats` has started; `None` if it has none.

@@ -2,25 +2,12 @@
 
 use std::fmt::Write;
 
-use comfy_table::CellAlignment;
 use qspin_sim::Plan;
+use qspin_table::{Columns, fixed};
 use serde_json::Value;
 
-use crate::bench::table::plain;
 use crate::report::number::{digits, duration};
 use crate::row::Row;
-
-const HEADER: [&str; 9] = [
-    "lock",
-    "CPUs",
-    "ops/us",
-    "remote\n%",
-    "spun\n/op",
-    "halts\n/op",
-    "kicks\n/op",
-    "longest\nwait",
-    "fairness\nfactor",
-];
 
 /// The tables, under a title that says what they are.
 #[must_use]
@@ -51,42 +38,31 @@ pub(super) fn tables(plan: &Plan, rows: &[Row], seed: u64, seeds: u32) -> String
         if let Some(load) = load {
             let _ = writeln!(out, "\nSIMULATED: {load}");
         }
-        let mut table = plain();
-        table.set_header(HEADER);
-        for row in rows {
-            table.add_row(cells(row));
-        }
-        for column in table.column_iter_mut().skip(1) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-        let _ = writeln!(out, "{table}");
+        let _ = writeln!(out, "{}", columns().table(rows));
     }
     out
 }
 
-fn cells(row: &Row) -> [String; 9] {
-    let of = |name: &str| row.platform.get(name).copied().unwrap_or(0) as f64;
-    let an_operation = |name: &str| digits(of(name) / of("sections").max(1.0));
-    let rate = &row.ops_per_s;
-    let rate = match row.rounds {
-        1 => digits(rate.median / 1e6),
-        _ => format!(
-            "{} [{}, {}]",
-            digits(rate.median / 1e6),
-            digits(rate.lo / 1e6),
-            digits(rate.hi / 1e6)
-        ),
+fn columns<'a>() -> Columns<'a, Row> {
+    let of = |row: &Row, name: &str| row.platform.get(name).copied().unwrap_or(0) as f64;
+    let an_operation = move |row: &Row, name: &str| of(row, name) / of(row, "sections").max(1.0);
+    let step =
+        |row: &Row| row.params.get("step").and_then(Value::as_str).unwrap_or(&row.lock).to_owned();
+    let rate = |row: &Row| {
+        let [median, lo, hi] =
+            [row.ops_per_s.median, row.ops_per_s.lo, row.ops_per_s.hi].map(|it| digits(it / 1e6));
+        if row.rounds == 1 { median } else { format!("{median} [{lo}, {hi}]") }
     };
-    let remote = 100.0 * of("remote_hand_overs") / of("hand_overs").max(1.0);
-    [
-        row.params.get("step").and_then(Value::as_str).unwrap_or(&row.lock).to_owned(),
-        row.threads.to_string(),
-        rate,
-        format!("{remote:.0}"),
-        duration(of("spun_ns") / of("sections").max(1.0)),
-        an_operation("halts"),
-        an_operation("kicks"),
-        duration(of("longest_wait_ns")),
-        format!("{:.2}", row.fairness.factor),
-    ]
+    let remote =
+        move |row: &Row| 100.0 * of(row, "remote_hand_overs") / of(row, "hand_overs").max(1.0);
+    Columns::new()
+        .text("lock", step)
+        .number("CPUs", "", |row| row.threads)
+        .number("ops/us", "", rate)
+        .number("remote", "%", move |row| fixed(remote(row), 0))
+        .number("spun\n/op", "", move |row| duration(an_operation(row, "spun_ns")))
+        .number("halts\n/op", "", move |row| an_operation(row, "halts"))
+        .number("kicks\n/op", "", move |row| an_operation(row, "kicks"))
+        .number("longest\nwait", "", move |row| duration(of(row, "longest_wait_ns")))
+        .number("fairness\nfactor", "", |row| fixed(row.fairness.factor, 2))
 }

@@ -3,14 +3,14 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use comfy_table::CellAlignment;
 use qspin::events::{Averages, Event};
+use qspin_table::{Columns, Table};
 use serde_json::{Map, Value, json};
 
-use crate::bench::table::plain;
 use crate::report::number::{digits, duration, rate};
 
 use super::counters::Reading;
+use super::header::Counter;
 use super::process::Process;
 
 /// The readings of the look before, and how long ago that was.
@@ -77,25 +77,16 @@ fn seconds(group: &Group<'_>) -> String {
     duration(group.interval.as_nanos() as f64)
 }
 
-fn table(group: &Group<'_>, watched: bool) -> comfy_table::Table {
-    let mut table = plain();
-    let mut headings = vec!["counter", "Linux's name", "count"];
+fn table(group: &Group<'_>, watched: bool) -> Table {
+    let mut columns = Columns::<(Counter, u64)>::new()
+        .text("counter", |(counter, _)| counter.name.clone())
+        .text("Linux's name", |(counter, _)| counter.alias.clone().unwrap_or_default())
+        .number("count", "", |(_, count)| *count);
     if watched {
-        headings.push("per second");
+        columns =
+            columns.number("per second", "", |(counter, _)| group.rate(&counter.name).map(rate));
     }
-    table.set_header(headings);
-    for (counter, count) in &group.now.counts {
-        let alias = counter.alias.clone().unwrap_or_default();
-        let mut cells = vec![counter.name.clone(), alias, count.to_string()];
-        if watched {
-            cells.push(group.rate(&counter.name).map_or_else(none, rate));
-        }
-        table.add_row(cells);
-    }
-    for column in table.column_iter_mut().skip(2) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
+    columns.table(&group.now.counts)
 }
 
 fn averages(averages: &Averages) -> String {

@@ -1,6 +1,7 @@
 //! The verdict and the machine as cards.
 
 use maud::{Markup, html};
+use qspin_table::{Cell, Columns, code};
 
 use crate::report::Run;
 use crate::report::group::Group;
@@ -27,9 +28,9 @@ pub(super) fn verdict(run: &Run, group: &Group<'_>, judgement: &Judgement) -> Ma
                 @if group.mark() != Some("SIMULATED") { " · " (run.machine.cpu) }
             }
             @if let Some(line) = all_round(judgement) {
-                p.answer { (ticks(&line)) }
+                p.answer { (code(&line)) }
             } @else if let [only] = &judgement.cases[..] {
-                p.answer { (ticks(&alone(only))) "." }
+                p.answer { (code(&alone(only))) "." }
             }
             @if judgement.cases.is_empty() {
                 p.answer { "No lock was measured at every number of threads; nothing to compare." }
@@ -38,9 +39,9 @@ pub(super) fn verdict(run: &Run, group: &Group<'_>, judgement: &Judgement) -> Ma
                 @for judged in &judgement.cases { (case(group, judged)) }
             }
             @if let Some(fallen) = &judgement.collapse {
-                p.alert { (ticks(&collapse(group, fallen))) }
+                p.alert { (code(&collapse(group, fallen))) }
             }
-            @if let Some(line) = left_out(judgement) { p.note { (ticks(&line)) } }
+            @if let Some(line) = left_out(judgement) { p.note { (code(&line)) } }
             @if let Some(line) = noise(group) { p.note { (line) } }
             @if let Some(line) = partial(group) { p.note { (line) } }
         }
@@ -100,10 +101,10 @@ fn case(group: &Group<'_>, judged: &Judged) -> Markup {
                     }
                     Outcome::Best { .. } => { "Every other lock starves threads here, or collapses." }
                     Outcome::Only(_) => { "Nothing to compare it with." }
-                    Outcome::NoneFit(_) | Outcome::TooFew(_) => { (ticks(&capital(&outcome(judged)))) "." }
+                    Outcome::NoneFit(_) | Outcome::TooFew(_) => { (code(&capital(&outcome(judged)))) "." }
                 }
                 @if let (Outcome::Tie(_), Some(line)) = (&judged.outcome, tie_break(judged)) {
-                    " " (ticks(&capital(&line))) "."
+                    " " (code(&capital(&line))) "."
                 }
             }
         }
@@ -151,15 +152,6 @@ fn busy(machine: &Machine) -> Markup {
     }
 }
 
-/// Names between backticks become code.
-fn ticks(line: &str) -> Markup {
-    html! {
-        @for (index, part) in line.split('`').enumerate() {
-            @if index % 2 == 1 { code { (part) } } @else { (part) }
-        }
-    }
-}
-
 fn capital(line: &str) -> String {
     let mut characters = line.chars();
     characters
@@ -186,37 +178,18 @@ pub(super) fn overview(judged: &[(&Group<'_>, Judgement, String)]) -> Markup {
         (Case::Fits, "a CPU for each thread"),
         (Case::Over, "more threads than CPUs"),
     ];
-    html! {
-        div.scroll.overview tabindex="0" role="region" aria-label="All settings" {
-            table {
-                thead {
-                    tr {
-                        th scope="col" { "setting" }
-                        @for (_, name) in cases { th scope="col" { (name) } }
-                        th scope="col" { "collapse" }
-                    }
-                }
-                tbody {
-                    @for (group, judgement, id) in judged {
-                        tr {
-                            th scope="row" {
-                                a href={ "#" (id) } { (group.title()) }
-                                @if let Some(mark) = group.mark() { span.badge.warn { (mark) } }
-                                @if group.partial() { span.badge.warn { "PARTIAL" } }
-                            }
-                            @for (case, _) in cases {
-                                td { (pick(judgement, case).unwrap_or_else(|| "–".to_owned())) }
-                            }
-                            td.fallen {
-                                @if let Some(fallen) = &judgement.collapse {
-                                    @let example = fallen.example();
-                                    (example.name) " " (times(example.than_best)) "×"
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-        }
+    let mut columns =
+        Columns::<(&Group<'_>, Judgement, String)>::new().text("setting", |(group, _, id)| {
+            let partial = group.partial().then_some("PARTIAL");
+            Cell::from(group.title()).link(id).badge(group.mark(), "warn").badge(partial, "warn")
+        });
+    for (case, name) in cases {
+        columns = columns.text(name, move |(_, judgement, _)| pick(judgement, case));
     }
+    let collapse = |(_, judgement, _): &(&Group<'_>, Judgement, String)| {
+        let fallen = judgement.collapse.as_ref().map(|fallen| fallen.example());
+        fallen.map_or_else(String::new, |it| format!("{} {}×", it.name, times(it.than_best)))
+    };
+    let table = columns.text("collapse", collapse).table(judged);
+    html! { div.overview { (table.html("", "All settings")) } }
 }

@@ -1,0 +1,95 @@
+//! The figures of a row, as the columns of every table that shows rows: on the terminal, in Markdown and in a
+//! page.
+
+use std::collections::BTreeSet;
+
+use qspin_table::{Cell, Columns, fixed};
+
+use super::group::label;
+use super::number::digits;
+use crate::row::{Row, WaitNs};
+
+/// The unit of throughput: how many operations a second one of it is, and its sign.
+pub type Unit = (f64, &'static str);
+
+/// For figures that stand beside each other on a terminal.
+pub const THOUSANDS: Unit = (1e3, "k");
+/// For figures to be read by themselves.
+pub const MILLIONS: Unit = (1e6, "M");
+
+/// A lock's name as it took part, and whether its run was interrupted; then its figures.
+#[must_use]
+pub fn of_rows<'a>(unit: Unit) -> Columns<'a, Row> {
+    figures(Columns::new().text("lock", named), unit)
+}
+
+/// The same of several numbers of threads in one table.
+#[must_use]
+pub fn of_all_rows<'a>(unit: Unit) -> Columns<'a, Row> {
+    let name = |row: &Row| {
+        let reference = super::family::is_reference(&row.lock).then_some("reference");
+        named(row).badge(reference, "")
+    };
+    let columns = Columns::new().text("lock", name);
+    let columns = columns.number("threads", "", |row| f64::from(row.threads));
+    figures(columns, unit).number("rounds", "", |row| f64::from(row.rounds))
+}
+
+/// As it took part, and whether its run was interrupted.
+fn named(row: &Row) -> Cell {
+    Cell::from(label(row)).badge(row.partial.then_some("partial"), "warn")
+}
+
+fn figures<'a>(columns: Columns<'a, Row>, (one, sign): Unit) -> Columns<'a, Row> {
+    let wait = |of: fn(&WaitNs) -> f64| move |row: &Row| Some(of(row.wait_ns.as_ref()?) / 1e3);
+    let interval = move |row: &Row| {
+        let (lo, hi) = (row.ops_per_s.lo / one, row.ops_per_s.hi / one);
+        Cell::from(format!("{} – {}", digits(lo), digits(hi))).sorted_by(lo)
+    };
+    columns
+        .number("ops/s", sign, move |row| row.ops_per_s.median / one)
+        .number("95 % interval", sign, interval)
+        .number("wait p50", "µs", wait(|wait| wait.p50))
+        .optional()
+        .number("p99", "µs", wait(|wait| wait.p99))
+        .optional()
+        .spare()
+        .number("p99.9", "µs", wait(|wait| wait.p999))
+        .optional()
+        .number("max", "µs", wait(|wait| wait.max))
+        .optional()
+        .spare()
+        .number("worst\nthread\np99.9", "µs", wait(|wait| wait.worst_thread_p999))
+        .optional()
+        .spare()
+        .number("max/min", "", |row| row.fairness.max_min.unwrap_or(f64::INFINITY))
+        .number("fairness\nfactor", "", |row| fixed(row.fairness.factor, 2))
+        .spare()
+        .number("local\nhand-\novers", "", |row| row.locality)
+        .optional()
+        .spare()
+        .number("CPU/op", "ns", |row| row.cpu_ns_per_op)
+        .optional()
+        .number("overhead\n/op", "ns", |row| row.overhead_ns_per_op)
+        .optional()
+        .spare()
+        .number("tight\npair", "ns", |row| row.uncontended_ns.map(|pair| fixed(pair.median, 2)))
+        .optional()
+        .number("pair /\nfloor", "", |row| row.floor_ratio.map(|ratio| fixed(ratio.median, 2)))
+        .optional()
+}
+
+/// The numbers of threads of rows, ascending.
+pub fn threads<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Vec<u32> {
+    rows.into_iter().map(|row| row.threads).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// The rows with so many threads, the fastest lock first.
+pub fn ranked<'a>(rows: impl IntoIterator<Item = &'a Row>, threads: u32) -> Vec<&'a Row> {
+    let mut rows: Vec<&Row> = rows.into_iter().filter(|row| row.threads == threads).collect();
+    rows.sort_by(|a, b| {
+        let (left, right) = (a.ops_per_s.median, b.ops_per_s.median);
+        right.total_cmp(&left).then_with(|| label(a).cmp(&label(b)))
+    });
+    rows
+}
