@@ -9,6 +9,7 @@ pub mod bench;
 pub mod calibrate;
 pub mod hog;
 pub mod locks;
+mod proc;
 pub mod report;
 pub mod reproduce;
 pub mod run;

@@ -4,6 +4,8 @@
 //! waiting* tells the story: the queues that spin fall off a cliff where threads outnumber CPUs,
 //! and the locks whose waiters sleep do not.
 
+use qspin_core::locks::{Id, Lock, Waits};
+
 /// How the waiters of a lock wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Family {
@@ -24,19 +26,29 @@ impl Family {
     /// All families, in the order of a legend.
     pub const ALL: [Self; 5] = [Self::Queue, Self::Spin, Self::Yield, Self::Sleep, Self::Other];
 
-    /// The family of a lock by its name in the rows.
+    /// The family of a lock by its name in the rows: of ours by the register, of the peers by what is
+    /// known of them, since rows come from other builds with other peers, too.
     #[must_use]
     pub fn of(lock: &str) -> Self {
-        match lock {
-            "native" | "ticket" | "mcs" | "cna" | "ck_mcs" | "queued-rw" => Self::Queue,
-            "backoff" | "tas" | "spin" | "spinning_top" | "mcslock" | "pthread_spin" | "ck_fas"
-            | "spin-rw" => Self::Spin,
-            "yield" | "simple" | "tbb_spin" => Self::Yield,
-            "paravirt" | "paravirt-stealing" | "paravirt-queued" | "paravirt-ticket"
-            | "cna-paravirt" | "mutex" | "rwlock" | "std" | "parking_lot" | "pthread"
-            | "pthread_adaptive" | "usync" | "tbb_mutex" | "absl" | "nsync" | "std-rw"
-            | "parking_lot-rw" | "pthread-rw" | "usync-rw" => Self::Sleep,
-            _ => Self::Other,
+        match ours(lock) {
+            Some(lock) => match lock.waits {
+                Waits::Halts => Self::Sleep,
+                Waits::Yields => Self::Yield,
+                Waits::Spins if lock.queues() => Self::Queue,
+                Waits::Spins => Self::Spin,
+            },
+            None => match lock {
+                "ck_mcs" => Self::Queue,
+                "spin" | "spinning_top" | "mcslock" | "pthread_spin" | "ck_fas" | "spin-rw" => {
+                    Self::Spin
+                }
+                "tbb_spin" => Self::Yield,
+                "std" | "parking_lot" | "pthread" | "pthread_adaptive" | "usync" | "tbb_mutex"
+                | "absl" | "nsync" | "std-rw" | "parking_lot-rw" | "pthread-rw" | "usync-rw" => {
+                    Self::Sleep
+                }
+                _ => Self::Other,
+            },
         }
     }
 
@@ -65,34 +77,21 @@ impl Family {
     }
 }
 
+/// What the register says of a lock.
+fn ours(lock: &str) -> Option<&'static Lock> {
+    Id::named(lock).map(Id::lock)
+}
+
 /// Whether the lock is one of qspin's own, which charts draw stronger.
 #[must_use]
 pub fn is_own(lock: &str) -> bool {
-    matches!(
-        lock,
-        "native"
-            | "backoff"
-            | "tas"
-            | "yield"
-            | "ticket"
-            | "mcs"
-            | "simple"
-            | "paravirt"
-            | "paravirt-stealing"
-            | "paravirt-queued"
-            | "paravirt-ticket"
-            | "cna"
-            | "cna-paravirt"
-            | "mutex"
-            | "queued-rw"
-            | "rwlock"
-    )
+    ours(lock).is_some()
 }
 
 /// Whether the lock goes to its waiters in strict order, also where the next one sleeps.
 #[must_use]
 pub fn sleeps_in_order(lock: &str) -> bool {
-    matches!(lock, "paravirt-queued" | "paravirt-ticket")
+    ours(lock).is_some_and(|lock| lock.fifo && lock.waits == Waits::Halts)
 }
 
 /// Whether the row measures the harness and not a lock: shown, never recommended.

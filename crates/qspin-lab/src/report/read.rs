@@ -170,14 +170,13 @@ fn parse(line: &[u8], whole: bool) -> Result<Line, String> {
             check_row(&row)?;
             Ok(Line::Row(Box::new(row)))
         }
-        Some(kind) => Err(format!(
-            "kind \"{kind}\" is not known; it must be machine, {}",
-            super::number::list(&KINDS.map(String::from), "or")
-        )),
-        None => Err(format!(
-            "the row has no \"kind\"; it must be machine, {}",
-            super::number::list(&KINDS.map(String::from), "or")
-        )),
+        kind => {
+            let what = kind.map_or("the row has no \"kind\"".to_owned(), |kind| {
+                format!("kind \"{kind}\" is not known")
+            });
+            let kinds = super::number::list(&KINDS.map(String::from), "or");
+            Err(format!("{what}; it must be machine, {kinds}"))
+        }
     }
 }
 
@@ -219,14 +218,8 @@ fn check_machine(machine: &Machine) -> Result<(), String> {
     if machine.cpus == 0 {
         return Err("cpus is 0, and must be 1 or more".into());
     }
-    not_negative("load", machine.load)?;
-    if let Some(quota) = machine.quota_cpus {
-        positive("quota_cpus", quota)?;
-    }
-    if let Some(floor) = machine.floor_ns {
-        not_negative("floor_ns", floor)?;
-    }
-    Ok(())
+    not_negative("", &[("load", Some(machine.load)), ("floor_ns", machine.floor_ns)])?;
+    positive("quota_cpus", machine.quota_cpus)
 }
 
 fn check_row(row: &Row) -> Result<(), String> {
@@ -238,82 +231,71 @@ fn check_row(row: &Row) -> Result<(), String> {
     if row.threads == 0 {
         return Err("threads is 0, and must be 1 or more".into());
     }
-    not_negative("critical_ns", row.critical_ns)?;
-    not_negative("outside_ns", row.outside_ns)?;
-    interval("ops_per_s", row.ops_per_s)?;
-    if let Some(op) = row.op_ns {
-        positive("op_ns.mean", op.mean)?;
-        not_negative("op_ns.std_dev", op.std_dev.unwrap_or(0.0))?;
-    }
-    if let Some(wait) = &row.wait_ns {
-        waits("wait_ns", wait)?;
-    }
+    let lengths = [
+        ("critical_ns", Some(row.critical_ns)),
+        ("outside_ns", Some(row.outside_ns)),
+        ("op_ns.std_dev", row.op_ns.and_then(|op| op.std_dev)),
+        ("cpu_ns_per_op", row.cpu_ns_per_op),
+    ];
+    not_negative("", &lengths)?;
+    positive("op_ns.mean", row.op_ns.map(|op| op.mean))?;
+    interval("ops_per_s", Some(row.ops_per_s))?;
+    interval("uncontended_ns", row.uncontended_ns)?;
+    interval("floor_ratio", row.floor_ratio)?;
+    row.wait_ns.iter().try_for_each(|wait| waits("wait_ns.", wait))?;
     for (kind, wait) in &row.wait_ns_by {
-        waits(&format!("wait_ns_by.{kind}"), wait)?;
+        waits(&format!("wait_ns_by.{kind}."), wait)?;
     }
-    if let Some(ns) = row.uncontended_ns {
-        interval("uncontended_ns", ns)?;
-    }
-    if let Some(ratio) = row.floor_ratio {
-        interval("floor_ratio", ratio)?;
-    }
-    if let Some(ratio) = row.fairness.max_min.filter(|ratio| ratio.is_nan() || *ratio < 1.0) {
-        return Err(format!("fairness.max_min is {ratio}, and must be 1 or more"));
-    }
-    if !(0.0..=1.0).contains(&row.fairness.factor) {
-        return Err(format!(
-            "fairness.factor is {}, and must be a share between 0 and 1",
-            row.fairness.factor
-        ));
-    }
-    for &rate in &row.round_ops_per_s {
-        not_negative("round_ops_per_s", rate)?;
-    }
-    if let Some(locality) = row.locality.filter(|share| !(0.0..=1.0).contains(share)) {
-        return Err(format!("locality is {locality}, and must be a share between 0 and 1"));
-    }
-    if let Some(cpu) = row.cpu_ns_per_op {
-        not_negative("cpu_ns_per_op", cpu)?;
-    }
+    let is_share = |share: &f64| (0.0..=1.0).contains(share);
+    const SHARE: &str = "a share between 0 and 1";
+    check("fairness.max_min", row.fairness.max_min, |ratio| *ratio >= 1.0, "1 or more")?;
+    check("fairness.factor", Some(row.fairness.factor), is_share, SHARE)?;
+    check("locality", row.locality, is_share, SHARE)?;
     // An overhead net of the work may be a little below zero where clocks are noisy.
-    if let Some(overhead) = row.overhead_ns_per_op.filter(|ns| !ns.is_finite()) {
-        return Err(format!("overhead_ns_per_op is {overhead}, and must be a number"));
-    }
-    Ok(())
+    check("overhead_ns_per_op", row.overhead_ns_per_op, |ns| ns.is_finite(), "a number")
 }
 
-fn interval(field: &str, value: Interval) -> Result<(), String> {
-    let Interval { median, lo, hi } = value;
-    not_negative(&format!("{field}.median"), median)?;
-    not_negative(&format!("{field}.lo"), lo)?;
-    not_negative(&format!("{field}.hi"), hi)?;
+fn interval(field: &str, value: Option<Interval>) -> Result<(), String> {
+    let Some(Interval { median, lo, hi }) = value else { return Ok(()) };
+    let ends = [(".median", Some(median)), (".lo", Some(lo)), (".hi", Some(hi))];
+    not_negative(field, &ends)?;
     if lo <= median && median <= hi {
-        Ok(())
-    } else {
-        Err(format!("{field}: lo {lo}, median {median} and hi {hi} must ascend"))
+        return Ok(());
     }
+    Err(format!("{field}: lo {lo}, median {median} and hi {hi} must ascend"))
 }
 
 fn waits(field: &str, wait: &WaitNs) -> Result<(), String> {
-    not_negative(&format!("{field}.p50"), wait.p50)?;
-    not_negative(&format!("{field}.p99"), wait.p99)?;
-    not_negative(&format!("{field}.p999"), wait.p999)?;
-    not_negative(&format!("{field}.max"), wait.max)?;
-    not_negative(&format!("{field}.worst_thread_p999"), wait.worst_thread_p999)
+    let figures = [
+        ("p50", Some(wait.p50)),
+        ("p99", Some(wait.p99)),
+        ("p999", Some(wait.p999)),
+        ("max", Some(wait.max)),
+        ("worst_thread_p999", Some(wait.worst_thread_p999)),
+    ];
+    not_negative(field, &figures)
 }
 
-fn not_negative(field: &str, value: f64) -> Result<(), String> {
-    if value.is_finite() && value >= 0.0 {
-        Ok(())
-    } else {
-        Err(format!("{field} is {value}, and must be 0 or more"))
-    }
+fn not_negative(of: &str, fields: &[(&str, Option<f64>)]) -> Result<(), String> {
+    fields.iter().try_for_each(|(field, value)| {
+        let right = |value: &f64| value.is_finite() && *value >= 0.0;
+        check(&format!("{of}{field}"), *value, right, "0 or more")
+    })
 }
 
-fn positive(field: &str, value: f64) -> Result<(), String> {
-    if value.is_finite() && value > 0.0 {
-        Ok(())
-    } else {
-        Err(format!("{field} is {value}, and must be more than 0"))
+fn positive(field: &str, value: Option<f64>) -> Result<(), String> {
+    check(field, value, |value| value.is_finite() && *value > 0.0, "more than 0")
+}
+
+/// A value that is there is `right`.
+fn check(
+    field: &str,
+    value: Option<f64>,
+    right: impl Fn(&f64) -> bool,
+    must_be: &str,
+) -> Result<(), String> {
+    match value.filter(|value| !right(value)) {
+        Some(value) => Err(format!("{field} is {value}, and must be {must_be}")),
+        None => Ok(()),
     }
 }

@@ -34,18 +34,8 @@ const GET_IT: &str =
 ///
 /// Wrong input: there is none.
 pub fn find(qemu: &Path) -> Result<PathBuf, Failure> {
-    let is_program = |path: &Path| {
-        use std::os::unix::fs::PermissionsExt;
-        fs::metadata(path)
-            .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-    };
-    let found = if qemu.components().count() > 1 {
-        Some(qemu.to_owned()).filter(|path| is_program(path))
-    } else {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        std::env::split_paths(&path).map(|directory| directory.join(qemu)).find(|at| is_program(at))
-    };
-    found.ok_or_else(|| Failure::usage(format!("there is no {}: {GET_IT}", qemu.display())))
+    which::which(qemu)
+        .map_err(|_| Failure::usage(format!("there is no {}: {GET_IT}", qemu.display())))
 }
 
 /// What the process of a machine is started with.

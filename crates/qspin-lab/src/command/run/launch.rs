@@ -1,9 +1,9 @@
 //! Running the program once: its environment, its signals, its end.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Read;
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
@@ -13,6 +13,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use crate::failure::Failure;
 use crate::tune::Tune;
@@ -164,14 +166,10 @@ impl Launch<'_> {
 /// Waits for the end of the child, for `most` at most; whether it has ended. It stays to be waited for.
 fn await_end(child: &Child, most: Duration) -> bool {
     let end = Instant::now().checked_add(most);
+    let look = if end.is_some() { WaitIdOptions::NOHANG } else { WaitIdOptions::empty() };
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | look;
     loop {
-        let wait = if end.is_some() { libc::WNOHANG } else { 0 };
-        // SAFETY: an all-zero answer is valid, and the place is.
-        let ended = unsafe {
-            let mut about: libc::siginfo_t = core::mem::zeroed();
-            let flags = libc::WEXITED | libc::WNOWAIT | wait;
-            libc::waitid(libc::P_PID, child.id(), &raw mut about, flags) == 0 && about.si_pid() != 0
-        };
+        let ended = matches!(waitid(WaitId::Pid(Pid::from_child(child)), options), Ok(Some(_)));
         if ended || end.is_some_and(|end| Instant::now() >= end) {
             return ended;
         }
@@ -188,15 +186,9 @@ fn path_of(file: &File) -> String {
 
 /// A file in memory for what the library says.
 fn report_file() -> Result<File, Failure> {
-    // SAFETY: a name that ends with a zero.
-    let descriptor = unsafe { libc::memfd_create(c"qspin-locks".as_ptr(), libc::MFD_CLOEXEC) };
-    if descriptor < 0 {
-        let why = std::io::Error::last_os_error();
-        return Err(anyhow::Error::from(why).context("cannot make a file in memory").into());
-    }
-    // SAFETY: a new file descriptor, which is nobody else's.
-    let file = unsafe { File::from_raw_fd(descriptor) };
-    file.set_len(report::LENGTH).context("cannot make a file in memory as long as is needed")?;
+    const WHY: &str = "cannot make a file in memory";
+    let file = File::from(memfd_create("qspin-locks", MemfdFlags::CLOEXEC).context(WHY)?);
+    file.set_len(report::LENGTH).with_context(|| format!("{WHY} as long as is needed"))?;
     Ok(file)
 }
 
@@ -285,9 +277,4 @@ impl Drop for Forwarding {
             unsafe { libc::sigaction(*signal, before, core::ptr::null_mut()) };
         }
     }
-}
-
-/// The text of a file below `/proc`, if it is there.
-pub(super) fn proc_file(process: u32, name: &str) -> Option<String> {
-    fs::read_to_string(format!("/proc/{process}/{name}")).ok()
 }

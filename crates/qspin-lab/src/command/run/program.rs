@@ -1,16 +1,17 @@
 //! The program: where it is, and whether the dynamic linker would load a library into it.
 
 use std::env;
-use std::ffi::{CString, OsStr};
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Read;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use object::read::ReadCache;
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, elf};
+use rustix::fs::{Access, AtFlags, CWD};
+use rustix::process::{getegid, geteuid};
 
 use crate::failure::Failure;
 
@@ -37,9 +38,7 @@ pub(super) fn find(name: &OsStr) -> Result<PathBuf, Failure> {
 }
 
 fn may_execute(path: &Path) -> bool {
-    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
-    // SAFETY: text that ends with a zero.
-    unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::X_OK, libc::AT_EACCESS) == 0 }
+    rustix::fs::accessat(CWD, path, Access::EXEC_OK, AtFlags::EACCESS).is_ok()
 }
 
 /// Why a library would not be loaded into the program, where that can be seen from its file.
@@ -54,16 +53,13 @@ const LONGEST_LINE: u64 = 256;
 const LINKER: &str = "/lib64/ld-linux-x86-64.so.2";
 
 fn has_capabilities(program: &Path) -> bool {
-    let Ok(path) = CString::new(program.as_os_str().as_bytes()) else { return false };
-    let name = c"security.capability";
-    // SAFETY: texts that end with a zero; nothing is to be written.
-    unsafe { libc::getxattr(path.as_ptr(), name.as_ptr(), core::ptr::null_mut(), 0) > 0 }
+    rustix::fs::getxattr(program, "security.capability", &mut [0_u8; 64][..])
+        .is_ok_and(|size| size > 0)
 }
 
 fn why_not(program: &Path, depth: u32) -> Option<String> {
     let about = fs::metadata(program).ok()?;
-    // SAFETY: questions without arguments.
-    let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
+    let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     let mode = about.mode();
     if mode & libc::S_ISUID != 0 && about.uid() != user
         || mode & libc::S_ISGID != 0 && about.gid() != group

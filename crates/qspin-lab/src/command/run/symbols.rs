@@ -6,8 +6,8 @@ use std::path::Path;
 
 use object::{Object, ObjectSegment, ObjectSymbol};
 
-use super::launch::proc_file;
 use super::report;
+use crate::command::proc;
 
 /// What lay where in the memory of processes, by the slots that they write to: a process that executes
 /// another program has another map and another slot.
@@ -17,7 +17,7 @@ pub(super) struct Maps(BTreeMap<u64, String>);
 impl Maps {
     /// Keeps a process's map of memory, if it is there and is that of one that counts.
     pub(super) fn look_at(&mut self, process: u32) {
-        let Some(text) = proc_file(process, "maps") else { return };
+        let Some(text) = proc::text(process, "maps") else { return };
         if let Some(slot) = report::slot_in(&text) {
             self.0.insert(slot, text);
         }

@@ -1,15 +1,15 @@
 //! The table of a program's locks, at its end or while it runs.
 
 use std::cell::RefCell;
-use std::fs::{self, File};
+use std::fs::File;
 use std::time::Duration;
 
 use qspin_table::{Columns, fixed};
 
 use crate::bench::interrupt::Interrupt;
+use crate::command::proc;
 use crate::failure::Failure;
 
-use super::launch::proc_file;
 use super::report::{self, Lock, Process, REASONS, Report};
 use super::symbols::{Maps, Names};
 
@@ -124,38 +124,23 @@ pub(in crate::command) fn live(process: u32) -> Option<Live> {
     // A program may have closed the file; `qspin run`, which has started it, still has it.
     let mut holder = process;
     for _ in 0..64 {
-        if let Some(live) = files_of(holder).find_map(|file| {
-            let live = Live { process, file };
+        let files = proc::files(holder, "/memfd:qspin-locks").unwrap_or_default();
+        if let Some(live) = files.into_iter().find_map(|path| {
+            let live = Live { process, file: File::open(path).ok()? };
             // The file is that of all that `qspin run` started.
             live.own().is_some().then_some(live)
         }) {
             return Some(live);
         }
-        holder = field(holder, "PPid:")?.parse().ok().filter(|parent| *parent != 0)?;
+        let status = proc::text(holder, "status")?;
+        holder = proc::field(&status, "PPid")?.parse().ok().filter(|parent| *parent != 0)?;
     }
     None
 }
 
-/// The files of locks that a process has open.
-fn files_of(process: u32) -> impl Iterator<Item = File> {
-    let files = fs::read_dir(format!("/proc/{process}/fd"));
-    files.into_iter().flatten().flatten().filter_map(|entry| {
-        let target = fs::read_link(entry.path()).ok()?;
-        let is_it = target.to_string_lossy().starts_with("/memfd:qspin-locks");
-        is_it.then(|| File::open(entry.path()).ok()).flatten()
-    })
-}
-
-/// What a line of a process's status says.
-fn field(process: u32, name: &str) -> Option<String> {
-    let status = proc_file(process, "status")?;
-    let rest = status.lines().find_map(|line| line.strip_prefix(name))?;
-    Some(rest.trim().to_owned())
-}
-
 /// Why a process whose locks are these has no table, if they are.
 pub(in crate::command) fn why_not_live(process: u32) -> Option<&'static str> {
-    let maps = proc_file(process, "maps")?;
+    let maps = proc::text(process, "maps")?;
     if !maps.contains(super::library::NAME) {
         return None;
     }
@@ -167,11 +152,9 @@ pub(in crate::command) fn why_not_live(process: u32) -> Option<&'static str> {
 
 impl Live {
     fn own(&self) -> Option<Process> {
-        let slot = report::slot_in(&proc_file(self.process, "maps")?)?;
-        // In a container the process knows itself by another number, the last one of its line. The child of
-        // a fork has its parent's slot.
-        let own = field(self.process, "NSpid:")?;
-        let own = own.split_whitespace().last()?.parse::<u32>().ok()?;
+        let slot = report::slot_in(&proc::text(self.process, "maps")?)?;
+        // The child of a fork has its parent's slot.
+        let own = proc::own_number(&proc::text(self.process, "status")?)?;
         let found = report::read_slot(&self.file, slot).ok()??;
         (found.number == own && found.counts).then_some(found)
     }

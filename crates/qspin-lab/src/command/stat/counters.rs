@@ -6,9 +6,10 @@
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
+use crate::command::proc;
 use crate::failure::Failure;
 
 use super::header::{self, Counter, Fault, Header};
@@ -197,7 +198,7 @@ impl Search {
     /// wrong with files.
     fn look(&mut self, process: &Process) -> std::io::Result<(Vec<u32>, Vec<String>)> {
         let (mut present, mut foreign, mut bad) = (HashSet::new(), Vec::new(), Vec::new());
-        for path in files(process)? {
+        for path in proc::files(process.pid, PREFIX)? {
             let Ok(identity) = fs::metadata(&path).map(|data| (data.dev(), data.ino())) else {
                 // Closed in this moment.
                 continue;
@@ -218,23 +219,6 @@ impl Search {
         }
         Ok((foreign, bad))
     }
-}
-
-/// The open files of the process that bear the name of counters, in the order in which they were
-/// opened.
-fn files(process: &Process) -> std::io::Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(format!("/proc/{}/fd", process.pid))? {
-        let path = entry?.path();
-        let number = path.file_name().and_then(|name| name.to_str()?.parse::<u32>().ok());
-        // A link that is not to be read belongs to a file that was closed in this moment.
-        let Ok(link) = fs::read_link(&path) else { continue };
-        if link.as_os_str().as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
-            files.push((number, path));
-        }
-    }
-    files.sort();
-    Ok(files.into_iter().map(|(_, path)| path).collect())
 }
 
 fn open(process: &Process, path: &Path, identity: (u64, u64)) -> Candidate {
@@ -285,8 +269,6 @@ fn has_closed_files(process: &Process) -> bool {
 }
 
 fn since_boot_ns() -> u64 {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a valid place. The clock exists on every Linux.
-    unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut now) };
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

@@ -3,10 +3,15 @@
 use std::fmt;
 use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, geteuid, pidfd_open, test_kill_process};
+
 use crate::bench::interrupt::Interrupt;
+use crate::command::proc;
 use crate::failure::Failure;
 
 /// How long a wait for the end of a process may keep an interrupt waiting.
@@ -39,22 +44,16 @@ impl Process {
     ///
     /// There is none, it has ended, or the number is a thread's.
     pub(super) fn open(pid: u32) -> Result<Self, Failure> {
-        let handle = handle(pid);
-        let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else {
-            return Err(Failure::usage(absent(pid)));
-        };
-        let field = |name: &str| {
-            let mut lines = status.lines();
-            lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(":\t")).unwrap_or_default()
-        };
-        let last = |text: &str| text.split_whitespace().last()?.parse::<u32>().ok();
+        let handle = number(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        let status = proc::text(pid, "status").ok_or_else(|| Failure::usage(absent(pid)))?;
+        let field = |name: &str| proc::field(&status, name).unwrap_or_default();
         let name: String = field("Name").chars().filter(|c| !c.is_control()).collect();
         if field("State").starts_with(['Z', 'X']) {
             return Err(Failure::usage(format!(
                 "process {pid} ({name}) has ended, though its parent has not noticed yet"
             )));
         }
-        match last(field("Tgid")) {
+        match field("Tgid").parse::<u32>().ok() {
             Some(leader) if leader != pid => {
                 return Err(Failure::usage(format!(
                     "{pid} is a thread of process {leader} ({name}): give {leader}"
@@ -64,7 +63,7 @@ impl Process {
         }
         // The real, the effective, … : files belong to the effective one.
         let user = field("Uid").split_whitespace().nth(1).and_then(|user| user.parse().ok());
-        let own_pid = last(field("NSpid")).unwrap_or(pid);
+        let own_pid = proc::own_number(&status).unwrap_or(pid);
         Ok(Self { pid, name, own_pid, user: user.unwrap_or(0), handle })
     }
 
@@ -73,8 +72,7 @@ impl Process {
         if why.kind() != io::ErrorKind::PermissionDenied || self.has_ended() {
             return Failure::usage(absent(self.pid));
         }
-        // SAFETY: a question without arguments.
-        if self.user == unsafe { libc::geteuid() } {
+        if self.user == geteuid().as_raw() {
             return Failure::usage(format!(
                 "{self} hides its open files (it has changed its user, or forbids others to trace \
                  it): run as root"
@@ -123,28 +121,20 @@ impl Process {
     }
 }
 
+fn number(pid: u32) -> Option<Pid> {
+    Pid::from_raw(pid as i32)
+}
+
 /// What to say of a number that is no process's, or none that is shown.
 fn absent(pid: u32) -> String {
-    // SAFETY: signal 0 is not delivered; it asks whether it could be.
-    let asked = unsafe { libc::kill(pid as libc::pid_t, 0) };
-    if asked != 0 && io::Error::last_os_error().raw_os_error() == Some(libc::EPERM) {
+    if number(pid).map(test_kill_process) == Some(Err(Errno::PERM)) {
         return format!("process {pid} belongs to another user: run as that user or root");
     }
     format!("no process {pid}: it has ended, or never was")
 }
 
-fn handle(pid: u32) -> Option<OwnedFd> {
-    // SAFETY: touches no memory.
-    let handle = unsafe { libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0) };
-    // SAFETY: the kernel has just opened it, for nobody else.
-    (handle >= 0).then(|| unsafe { OwnedFd::from_raw_fd(handle as libc::c_int) })
-}
-
 /// Waits until there is something to be read from `file`, which a process that ends provides.
 fn readable(file: &OwnedFd, most: Duration) -> bool {
-    let mut question = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    // Rounded up, so that no time is spent in asking again and again.
-    let milliseconds = most.as_micros().div_ceil(1000) as libc::c_int;
-    // SAFETY: one valid entry.
-    unsafe { libc::poll(&raw mut question, 1, milliseconds) > 0 }
+    let most = Timespec::try_from(most).ok();
+    poll(&mut [PollFd::new(file, PollFlags::IN)], most.as_ref()).is_ok_and(|ready| ready > 0)
 }
