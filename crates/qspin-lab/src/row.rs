@@ -14,7 +14,7 @@ use serde_json::Value;
 pub const SCHEMA: u32 = 1;
 
 /// A median and its 95 % bootstrap interval.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// Median over the rounds.
     pub median: f64,
@@ -55,7 +55,7 @@ pub struct WaitNs {
 }
 
 /// How evenly the lock was shared among the threads.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Fairness {
     /// Operations of the busiest thread over those of the idlest; `None` when the idlest had none,
     /// also where nobody had any.
@@ -67,7 +67,7 @@ pub struct Fairness {
 }
 
 /// One measured point: a lock at a number of threads under a workload.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// Version of the format, [`SCHEMA`].
     pub schema: u32,

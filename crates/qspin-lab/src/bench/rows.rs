@@ -29,25 +29,10 @@ pub fn rows(plan: &Plan, found: &Found) -> Vec<Row> {
         .collect()
 }
 
-/// What every row says of its rounds: their rates, what each thread has done in them, and what was counted.
-#[must_use]
-pub fn of_rounds(rates: Vec<f64>, operations: &[Vec<u64>], events: BTreeMap<String, u64>) -> Row {
-    let op_ns: Vec<f64> = rates.iter().map(|rate| 1e9 / rate).collect();
-    Row {
-        schema: SCHEMA,
-        rounds: rates.len() as u32,
-        ops_per_s: interval(&rates),
-        round_ops_per_s: rates,
-        op_ns: spread(&op_ns),
-        fairness: fairness(operations),
-        locality: locality(&events),
-        events,
-        ..Row::default()
-    }
-}
-
 fn row(plan: &Plan, found: &Found, cell: Cell, findings: &Findings) -> Row {
     let setting = &plan.settings[cell.setting];
+    let rates = findings.rates();
+    let op_ns: Vec<f64> = rates.iter().map(|rate| 1e9 / rate).collect();
     let mut cpu = findings.cpu_ns_per_op();
     let pair = (!findings.pair_ns.is_empty()).then(|| interval(&findings.pair_ns));
     let ratios: Vec<f64> =
@@ -55,8 +40,12 @@ fn row(plan: &Plan, found: &Found, cell: Cell, findings: &Findings) -> Row {
     // A run that was made for them tells more than the rounds.
     let fair = findings.fair.as_ref();
     let (wait_ns, wait_ns_by) = waits(fair.map_or(&findings.waits, |fair| &fair.waits));
-    let served = fair.map_or(&findings.operations[..], |fair| std::slice::from_ref(&fair.served));
+    let shared = fair.map_or_else(
+        || fairness(&findings.operations),
+        |fair| fairness(std::slice::from_ref(&fair.served)),
+    );
     Row {
+        schema: SCHEMA,
         kind: "bench".to_owned(),
         workload: setting.workload.to_owned(),
         params: params(setting, cell),
@@ -69,16 +58,22 @@ fn row(plan: &Plan, found: &Found, cell: Cell, findings: &Findings) -> Row {
         pin: plan.pin.clone(),
         hogs: cell.hogs as u32,
         rounds: found.rounds as u32,
+        ops_per_s: interval(&rates),
+        round_ops_per_s: rates,
+        op_ns: spread(&op_ns),
         wait_ns,
         wait_ns_by,
         partial: found.partial,
+        fairness: shared,
         fairness_s: fair.map(|fair| fair.seconds),
         cpu_ns_per_op: finite(median(&mut cpu)),
         overhead_ns_per_op: overhead(plan, found, cell, findings),
         uncontended_ns: pair,
         floor_ratio: (!ratios.is_empty()).then(|| interval(&ratios)),
+        events: findings.events.clone(),
         events_ops: findings.events_ops,
-        ..of_rounds(findings.rates(), served, findings.events.clone())
+        locality: locality(&findings.events),
+        platform: BTreeMap::new(),
     }
 }
 

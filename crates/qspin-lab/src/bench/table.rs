@@ -28,12 +28,3 @@ pub fn heading(row: &Row, cpus: u32) -> String {
     let cpus = plural(f64::from(cpus), "CPU");
     format!("{}{hogs} on {cpus}", plural(f64::from(row.threads), "thread"))
 }
-
-/// A table without lines between its rows.
-#[must_use]
-pub fn plain() -> comfy_table::Table {
-    use comfy_table::{LineStyle, Table, presets::ASCII_NO_BORDERS};
-    let mut table = Table::new();
-    table.load_style(ASCII_NO_BORDERS.row_separator(LineStyle::none()));
-    table
-}

@@ -6,8 +6,9 @@ use qspin_guest::histogram::{middle, percentile};
 use serde_json::Value;
 
 use super::reply::{Events, Phase};
-use crate::bench::rows::of_rounds;
-use crate::row::{Row, WaitNs};
+use crate::bench::counters::locality;
+use crate::bench::stats::{fairness, interval, spread};
+use crate::row::{Row, SCHEMA, WaitNs};
 
 /// What all rows of a run have in common.
 #[derive(Debug, Clone)]
@@ -37,6 +38,7 @@ pub fn row(
         .iter()
         .map(|phase| phase.operations.iter().sum::<u64>() as f64 * 1e9 / phase.ns as f64)
         .collect();
+    let op_ns: Vec<f64> = rates.iter().map(|rate| 1e9 / rate).collect();
     let mut platform = BTreeMap::new();
     for (name, count) in phases.iter().flat_map(|phase| &phase.platform) {
         *platform.entry(name.clone()).or_insert(0) += count;
@@ -47,6 +49,7 @@ pub fn row(
     }
     let counted = events.map(|events| events.events.clone()).unwrap_or_default();
     Some(Row {
+        schema: SCHEMA,
         kind: "vm".to_owned(),
         workload: "lengths".to_owned(),
         params: setting.params.clone(),
@@ -57,11 +60,24 @@ pub fn row(
         outside_ns: setting.outside_ns,
         lines: 1,
         pin: "B".to_owned(),
+        hogs: 0,
+        rounds: phases.len() as u32,
+        ops_per_s: interval(&rates),
+        round_ops_per_s: rates,
+        op_ns: spread(&op_ns),
         wait_ns: waits(phases),
+        wait_ns_by: BTreeMap::new(),
         partial,
+        fairness: fairness(&operations),
+        fairness_s: None,
+        cpu_ns_per_op: None,
+        overhead_ns_per_op: None,
+        uncontended_ns: None,
+        floor_ratio: None,
+        locality: locality(&counted),
         events_ops: events.map(|events| events.operations),
+        events: counted,
         platform,
-        ..of_rounds(rates, &operations, counted)
     })
 }
 

@@ -7,9 +7,9 @@ use qspin_sim::workload::Workload;
 use qspin_sim::{Outcome, Pinning, Plan};
 use serde_json::Value;
 
-use crate::bench::rows::of_rounds;
-use crate::bench::stats::median;
-use crate::row::Row;
+use crate::bench::counters::locality;
+use crate::bench::stats::{fairness, interval, median, spread};
+use crate::row::{Row, SCHEMA};
 
 /// The row of a cell, from its runs; `None` without any. `asked` runs were asked for.
 #[must_use]
@@ -17,6 +17,7 @@ pub(super) fn row(cell: &Cell, plan: &Plan, runs: &[Outcome], asked: u32) -> Opt
     let first = runs.first()?;
     let scenario = &cell.scenario;
     let rates: Vec<f64> = runs.iter().map(|run| run.throughput * 1e6).collect();
+    let op_ns: Vec<f64> = rates.iter().map(|rate| 1e9 / rate).collect();
     let sections: Vec<Vec<u64>> = runs.iter().map(|run| run.sections.clone()).collect();
     let mut events = BTreeMap::new();
     for (name, count) in runs.iter().flat_map(|run| &run.events) {
@@ -25,6 +26,7 @@ pub(super) fn row(cell: &Cell, plan: &Plan, runs: &[Outcome], asked: u32) -> Opt
     let mut spun: Vec<f64> = runs.iter().map(|run| run.spun_ns / all(run)).collect();
     let (workload, critical_ns, outside_ns) = workload(&scenario.workload);
     Some(Row {
+        schema: SCHEMA,
         kind: "simulate".to_owned(),
         workload: workload.to_owned(),
         params: params(cell, plan),
@@ -33,13 +35,26 @@ pub(super) fn row(cell: &Cell, plan: &Plan, runs: &[Outcome], asked: u32) -> Opt
         threads: scenario.cpus,
         critical_ns,
         outside_ns,
+        lines: 0,
         pin: pin(&scenario.pinning).to_owned(),
         hogs: scenario.hogs,
+        rounds: runs.len() as u32,
+        ops_per_s: interval(&rates),
+        round_ops_per_s: rates,
+        op_ns: spread(&op_ns),
+        wait_ns: None,
+        wait_ns_by: BTreeMap::new(),
         partial: runs.len() < asked as usize,
+        fairness: fairness(&sections),
+        fairness_s: None,
+        cpu_ns_per_op: None,
         overhead_ns_per_op: Some(median(&mut spun)).filter(|ns| ns.is_finite()),
+        uncontended_ns: None,
+        floor_ratio: None,
+        locality: locality(&events),
+        events,
         events_ops: Some(first.sections.iter().sum()).filter(|_| runs.len() == 1),
         platform: platform(runs),
-        ..of_rounds(rates, &sections, events)
     })
 }
 
