@@ -69,7 +69,17 @@ pub fn parse_seed(text: &str) -> Result<u64, String> {
 }
 
 /// The most threads that one may ask for.
-const MOST_THREADS: usize = 4096;
+const MOST_THREADS: u32 = 4096;
+
+/// A whole number of `what`, from 1 to `most`; `several` says how more than one are written.
+///
+/// # Errors
+///
+/// What is wrong with `text`, and what would be right.
+pub fn parse_count(text: &str, what: &str, most: u32, several: &str) -> Result<u32, String> {
+    let number = text.trim().parse().ok().filter(|number| (1..=most).contains(number));
+    number.ok_or_else(|| format!("`{text}` is no number of {what}: give 1 to {most}{several}"))
+}
 
 /// A number of threads.
 ///
@@ -77,12 +87,8 @@ const MOST_THREADS: usize = 4096;
 ///
 /// What is wrong with `text`, and what would be right.
 pub fn parse_threads(text: &str) -> Result<usize, String> {
-    match text.trim().parse::<usize>() {
-        Ok(threads @ 1..=MOST_THREADS) => Ok(threads),
-        _ => Err(format!(
-            "`{text}` is no number of threads: give 1 to {MOST_THREADS}, several as 1,2,4,8"
-        )),
-    }
+    parse_count(text, "threads", MOST_THREADS, ", several as 1,2,4,8")
+        .map(|threads| threads as usize)
 }
 
 /// An overcommitment as `1x` … `4x`.

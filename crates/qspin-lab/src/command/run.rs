@@ -19,6 +19,7 @@ use std::process::ExitCode;
 use qspin_core::locks::{Id, LOCKS};
 
 use crate::failure::Failure;
+use crate::quantity::parse_count;
 use crate::tune::{self, Tune};
 
 pub(super) use table::{live, why_not_live};
@@ -45,7 +46,7 @@ pub struct Args {
     /// Run the program so many times with these locks and as many with the C library's, in turns, and
     /// show the ratio. What the program prints is not shown.
     #[arg(long, value_name = "N", value_parser = parse_pairs, conflicts_with = "stats")]
-    compare: Option<usize>,
+    compare: Option<u32>,
     /// With --compare: what to compare is not the time, but the number that follows TEXT where the program
     /// last prints it; more is better.
     #[arg(long, value_name = "TEXT", requires = "compare")]
@@ -65,11 +66,8 @@ fn parse_lock(text: &str) -> Result<&'static str, String> {
     })
 }
 
-fn parse_pairs(text: &str) -> Result<usize, String> {
-    match text.trim().parse() {
-        Ok(pairs @ 1..=1000) => Ok(pairs),
-        _ => Err(format!("`{text}` is no number of pairs of runs: give 1 to 1000, such as 5")),
-    }
+fn parse_pairs(text: &str) -> Result<u32, String> {
+    parse_count(text, "pairs of runs", 1000, ", such as 5")
 }
 
 /// Runs the program.

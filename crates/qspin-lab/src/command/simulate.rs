@@ -17,7 +17,7 @@ use crate::bench::interrupt::Interrupt;
 use crate::failure::Failure;
 use crate::machine as host;
 use crate::output::Output;
-use crate::quantity::parse_seed;
+use crate::quantity::{parse_count, parse_seed};
 use crate::row::{self, Machine, Row};
 
 pub(in crate::command) use choice::machine;
@@ -75,11 +75,7 @@ pub struct Args {
 }
 
 fn parse_cpus(text: &str) -> Result<u32, String> {
-    const MOST: u32 = qspin_sim::scenario::MOST_CPUS;
-    match text.trim().parse() {
-        Ok(cpus @ 1..=MOST) => Ok(cpus),
-        _ => Err(format!("`{text}` is no number of CPUs: give 1 to {MOST}, several as 1,2,4,8")),
-    }
+    parse_count(text, "CPUs", qspin_sim::scenario::MOST_CPUS, ", several as 1,2,4,8")
 }
 
 /// Simulates, and reports.

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use qspin_guest::options::{LOCKS, MOST_CPUS, TESTS};
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ use crate::bench::interrupt::Interrupt;
 use crate::failure::Failure;
 use crate::machine as host;
 use crate::output::Output;
-use crate::quantity::{parse_duration, parse_seconds, parse_seed};
+use crate::quantity::{parse_count, parse_duration, parse_seconds, parse_seed};
 use crate::row::{self, Row};
 use crate::tune::{self, Tune};
 use crate::vm::accelerator::{self, Accel, Choice};
@@ -105,12 +105,7 @@ pub struct Args {
 }
 
 fn parse_vcpus(text: &str) -> Result<u32, String> {
-    match text.trim().parse() {
-        Ok(vcpus @ 1..=MOST_CPUS) => Ok(vcpus),
-        _ => Err(format!(
-            "`{text}` is no number of virtual CPUs: give 1 to {MOST_CPUS}, several as 2,4,8"
-        )),
-    }
+    parse_count(text, "virtual CPUs", MOST_CPUS, ", several as 2,4,8")
 }
 
 fn parse_lock(text: &str) -> Result<String, String> {
@@ -266,10 +261,7 @@ fn listen(
     interrupt: &Interrupt,
 ) -> Result<bool, Failure> {
     let total = u64::from(args.rounds) * locks.len() as u64;
-    let bar = if args.suite { ProgressBar::hidden() } else { ProgressBar::new(total) };
-    if let Ok(style) = ProgressStyle::with_template("{bar:20} {pos}/{len} {msg} {eta}") {
-        bar.set_style(style);
-    }
+    let bar = if args.suite { ProgressBar::hidden() } else { super::bar(total, "{msg} ") };
     let mut asked = false;
     loop {
         let limit = match (&heard.ready, asked) {

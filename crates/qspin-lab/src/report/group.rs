@@ -106,6 +106,32 @@ pub fn label(row: &Row) -> String {
     format!("{lock} [{}]", knobs.join(" "))
 }
 
+/// What the threads of a row do, in words; `says` chooses among its params. The CPUs are said elsewhere.
+pub(super) fn load(row: &Row, says: impl Fn(&str) -> bool) -> Vec<String> {
+    let mut parts = Vec::new();
+    // Some workloads have no lengths in time; their params say what they do.
+    if row.critical_ns > 0.0 || row.outside_ns > 0.0 {
+        parts.push(format!("critical {}", duration(row.critical_ns)));
+        parts.push(format!("outside {}", duration(row.outside_ns)));
+    }
+    if row.lines != 1 {
+        parts.push(plural(f64::from(row.lines), "line"));
+    }
+    let said = |name: &str| name != "cpus" && name != STEP && says(name);
+    let params = row.params.iter().filter(|(name, _)| said(name));
+    parts.extend(params.map(|(name, value)| format!("{name} {}", text(value))));
+    parts
+}
+
+/// `SIMULATED` or `GUEST` where a row was not measured on threads of this machine.
+pub(super) fn mark(row: &Row) -> Option<&'static str> {
+    match row.kind.as_str() {
+        "simulate" => Some("SIMULATED"),
+        "vm" => Some("GUEST"),
+        _ => None,
+    }
+}
+
 /// Sorts rows into groups; groups and contenders keep the order of their first rows.
 #[must_use]
 pub fn groups<'a>(machine: &Machine, rows: &'a [Row]) -> Vec<Group<'a>> {
@@ -183,11 +209,7 @@ impl<'a> Group<'a> {
     /// `SIMULATED` or `GUEST` where the rows were not measured on threads of this machine.
     #[must_use]
     pub fn mark(&self) -> Option<&'static str> {
-        match self.first.kind.as_str() {
-            "simulate" => Some("SIMULATED"),
-            "vm" => Some("GUEST"),
-            _ => None,
-        }
+        mark(self.first)
     }
 
     /// The CPUs in words: `2 CPUs`, `2 CPUs that 4 hogs use too`.
@@ -205,18 +227,7 @@ impl<'a> Group<'a> {
     #[must_use]
     pub fn title(&self) -> String {
         let row = self.first;
-        let mut parts = Vec::new();
-        // Some workloads have no lengths in time; their params say what they do.
-        if row.critical_ns > 0.0 || row.outside_ns > 0.0 {
-            parts.push(format!("critical {}", duration(row.critical_ns)));
-            parts.push(format!("outside {}", duration(row.outside_ns)));
-        }
-        if row.lines != 1 {
-            parts.push(plural(f64::from(row.lines), "line"));
-        }
-        // The CPUs are said elsewhere.
-        let params = row.params.iter().filter(|(name, _)| *name != "cpus" && *name != STEP);
-        parts.extend(params.map(|(name, value)| format!("{name} {}", text(value))));
+        let mut parts = load(row, |_| true);
         match row.pin.as_str() {
             "A" => parts.push("each thread pinned to its CPU".to_owned()),
             "C" => parts.push("all threads on half of the CPUs".to_owned()),

@@ -16,8 +16,8 @@ use qspin_table::{Columns, escape};
 use serde_json::Value;
 
 use super::Run;
-use super::group::label;
-use super::number::{duration, plural};
+use super::group::{label, load, mark};
+use super::number::plural;
 use crate::compare::{FEWEST_ROUNDS, compare};
 use crate::row::{Machine, Row};
 
@@ -153,31 +153,12 @@ impl Unit {
 
 /// What rows of one table have in common, in words.
 fn title(machine: &Machine, row: &Row) -> String {
-    let mut parts = Vec::new();
-    if row.critical_ns > 0.0 || row.outside_ns > 0.0 {
-        parts.push(format!("critical {}", duration(row.critical_ns)));
-        parts.push(format!("outside {}", duration(row.outside_ns)));
-    }
-    if row.lines != 1 {
-        parts.push(plural(f64::from(row.lines), "line"));
-    }
-    for (name, value) in &row.params {
-        if name != "overcommit" && name != "cpus" && name != "step" {
-            parts.push(format!("{name} {value}"));
-        }
-    }
+    let mut parts = load(row, |param| param != "overcommit");
     parts.push(plural(f64::from(row.threads), "thread"));
-    let cpus = match row.params.get("cpus").and_then(Value::as_f64) {
-        Some(cpus) => plural(cpus, "CPU"),
-        None => plural(f64::from(machine.cpus), "CPU"),
-    };
-    let mark = match row.kind.as_str() {
-        "simulate" => ", SIMULATED",
-        "vm" => ", GUEST",
-        _ => "",
-    };
-    let on = format!("{cpus}, {}", machine.cpu);
-    format!("{}: {} on {on}{mark}", row.workload, parts.join(", "))
+    let cpus = row.params.get("cpus").and_then(Value::as_f64);
+    let cpus = plural(cpus.unwrap_or_else(|| f64::from(machine.cpus)), "CPU");
+    let mark = mark(row).map(|mark| format!(", {mark}")).unwrap_or_default();
+    format!("{}: {} on {cpus}, {}{mark}", row.workload, parts.join(", "), machine.cpu)
 }
 
 /// In words what the scenario of a name is.

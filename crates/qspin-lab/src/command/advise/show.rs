@@ -3,6 +3,8 @@
 use qspin::select::{Dedicated, Inputs, Threads};
 use serde_json::{Value, json};
 
+use crate::report::number::plural;
+
 /// CPUs as the kernel lists them.
 fn list(cpus: &[usize]) -> String {
     let mut ranges: Vec<(usize, usize)> = Vec::new();
@@ -18,25 +20,10 @@ fn list(cpus: &[usize]) -> String {
     ranges.iter().map(range).collect::<Vec<_>>().join(",")
 }
 
-fn counted(number: usize, one: &str, many: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { many })
-}
-
 /// Breaks a paragraph into lines that fit a page.
 fn fold(paragraph: &str) -> String {
-    const WIDTH: usize = 100;
-    let (mut text, mut column) = (String::new(), 0);
-    for word in paragraph.split_whitespace() {
-        let width = word.chars().count();
-        if column > 0 {
-            let breaks = column + 1 + width > WIDTH;
-            text.push(if breaks { '\n' } else { ' ' });
-            column = if breaks { 0 } else { column + 1 };
-        }
-        text += word;
-        column += width;
-    }
-    text
+    let words: Vec<&str> = paragraph.split_whitespace().collect();
+    textwrap::fill(&words.join(" "), textwrap::Options::new(100).break_words(false))
 }
 
 /// Each input: its name, its value, where it is from.
@@ -127,7 +114,7 @@ fn remarks(inputs: &Inputs) -> Vec<String> {
         remarks.push(format!(
             "A program that will have more than {} must say so: by --threads here, by QSPIN_THREADS \
              or in code when it runs.",
-            counted(inputs.cpus.len(), "thread", "threads")
+            plural(inputs.cpus.len() as f64, "thread")
         ));
     }
     remarks

@@ -12,7 +12,7 @@ use super::launch::{Ended, Launch, Output};
 /// Runs the pairs, and says how the two compare.
 pub(super) fn run(
     launch: &Launch<'_>,
-    pairs: usize,
+    pairs: u32,
     figure: Option<&str>,
 ) -> Result<ExitCode, Failure> {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
