@@ -2,14 +2,14 @@
 
 use std::fmt::Write;
 
-use crate::report::columns::{self, THOUSANDS, ranked};
+use crate::report::columns::{self, THOUSANDS, of_rows, of_rows_uncounted, ranked};
 use crate::report::number::plural;
 use crate::row::Row;
 
-/// The tables of all numbers of threads.
+/// The tables of all numbers of threads; `counted`: with what the locks have counted.
 #[must_use]
-pub fn tables(rows: &[Row], cpus: u32) -> String {
-    let columns = columns::of_rows(THOUSANDS);
+pub fn tables(rows: &[Row], cpus: u32, counted: bool) -> String {
+    let columns = if counted { of_rows(THOUSANDS) } else { of_rows_uncounted(THOUSANDS) };
     let mut out = String::new();
     for threads in columns::threads(rows) {
         let rows = ranked(rows, threads);

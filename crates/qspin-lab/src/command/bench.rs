@@ -422,7 +422,7 @@ fn conclude(
         _ => format!("\n{}\n", verdict(&machine, &rows)),
     };
     let shown = series.unwrap_or_else(|| {
-        settings::show(args, plan, &found, &rows, || table::tables(&rows, machine.cpus))
+        settings::show(args, plan, &found, &rows, || table::tables(&rows, machine.cpus, args.stats))
     });
     let counters = if args.stats {
         format!("\n{}", counters::show(&rows, machine.cpus))

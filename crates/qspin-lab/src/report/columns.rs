@@ -17,10 +17,17 @@ pub const THOUSANDS: Unit = (1e3, "k");
 /// For figures to be read by themselves.
 pub const MILLIONS: Unit = (1e6, "M");
 
-/// A lock's name as it took part, and whether its run was interrupted; then its figures.
+/// A lock's name as it took part, and whether its run was interrupted; then its figures, those that were
+/// counted among them.
 #[must_use]
 pub fn of_rows<'a>(unit: Unit) -> Columns<'a, Row> {
-    figures(Columns::new().text("lock", named), unit)
+    figures(Columns::new().text("lock", named), unit, true)
+}
+
+/// The same without what was counted.
+#[must_use]
+pub fn of_rows_uncounted<'a>(unit: Unit) -> Columns<'a, Row> {
+    figures(Columns::new().text("lock", named), unit, false)
 }
 
 /// The same of several numbers of threads in one table.
@@ -32,7 +39,7 @@ pub fn of_all_rows<'a>(unit: Unit) -> Columns<'a, Row> {
     };
     let columns = Columns::new().text("lock", name);
     let columns = columns.number("threads", "", |row| f64::from(row.threads));
-    figures(columns, unit).number("rounds", "", |row| f64::from(row.rounds))
+    figures(columns, unit, true).number("rounds", "", |row| f64::from(row.rounds))
 }
 
 /// As it took part, and whether its run was interrupted.
@@ -40,7 +47,7 @@ fn named(row: &Row) -> Cell {
     Cell::from(label(row)).badge(row.partial.then_some("partial"), "warn")
 }
 
-fn figures<'a>(columns: Columns<'a, Row>, (one, sign): Unit) -> Columns<'a, Row> {
+fn figures<'a>(columns: Columns<'a, Row>, (one, sign): Unit, counted: bool) -> Columns<'a, Row> {
     let wait = |of: fn(&WaitNs) -> f64| move |row: &Row| Some(of(row.wait_ns.as_ref()?) / 1e3);
     let interval = move |row: &Row| {
         let (lo, hi) = (row.ops_per_s.lo / one, row.ops_per_s.hi / one);
@@ -65,9 +72,8 @@ fn figures<'a>(columns: Columns<'a, Row>, (one, sign): Unit) -> Columns<'a, Row>
         .number("max/min", "", |row| row.fairness.max_min.unwrap_or(f64::INFINITY))
         .number("fairness\nfactor", "", |row| fixed(row.fairness.factor, 2))
         .spare()
-        .number("local\nhand-\novers", "", |row| row.locality)
+        .number("local\nhand-\novers", "", move |row| row.locality.filter(|_| counted))
         .optional()
-        .spare()
         .number("CPU/op", "ns", |row| row.cpu_ns_per_op)
         .optional()
         .number("overhead\n/op", "ns", |row| row.overhead_ns_per_op)

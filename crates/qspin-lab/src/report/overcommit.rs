@@ -291,12 +291,15 @@ impl Table {
 
     fn block(&self, lines: &BTreeMap<u64, Line>) -> qspin_table::Table {
         let Self { pair, unit, .. } = self;
-        let what = format!("avg (std-dev), {}", unit.name);
         let lines: Vec<(u64, Line)> = lines.iter().map(|(times, line)| (*times, *line)).collect();
         Columns::<(u64, Line)>::new()
             .text("overcommitted", |(times, line)| Self::degree(*times, line))
-            .number(&format!("W/o {}", pair.without), &what, |(_, line)| line.without.show(*unit))
-            .number(&format!("W/ {}", pair.with), &what, |(_, line)| line.with.show(*unit))
+            .number(&format!("W/o {}, avg (std-dev)", pair.without), "", |(_, line)| {
+                line.without.show(*unit)
+            })
+            .number(&format!("W/ {}, avg (std-dev)", pair.with), "", |(_, line)| {
+                line.with.show(*unit)
+            })
             .number("Difference", "", |(_, line)| line.difference())
             .table(&lines)
     }
