@@ -103,8 +103,9 @@ fn a_report_names_what_was_tuned() {
     }
     qspin(&[&["bench", "--steps"][..], &short].concat());
     let made = qspin(&["report", "run.jsonl", "--format", "md"]);
+    let names: Vec<&str> = made.lines().filter_map(|line| line.split('|').nth(1)).collect();
     for step in steps(Series::Paravirt) {
-        assert!(made.contains(&format!("| {} |", step.name)), "{made}");
+        assert!(names.iter().any(|name| name.trim() == step.name), "{made}");
     }
     // One chart: a step is a contender, not a setting.
     assert_eq!(made.matches("\n## ").count(), 1, "{made}");
