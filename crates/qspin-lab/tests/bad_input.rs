@@ -251,14 +251,16 @@ fn unknown_words_are_one_line_too() {
 }
 
 #[test]
-fn a_grid_decides_for_itself() {
-    assert_said(&["bench", "--grid", "all"], &["default", "quick", "disturbed", "rwlock"]);
-    assert_said(&["bench", "--grid", "default", "--quick"], &["--grid quick"]);
-    assert_said(&["bench", "--grid", "default", "--hogs", "2"], &["leave out --hogs"]);
-    assert_said(&["bench", "--grid", "rwlock", "--workload", "rw"], &["leave out --workload"]);
-    assert_said(&["bench", "--grid", "quick", "--locks", "mutex,tas"], &["std", "parking_lot"]);
-    assert_said(&["bench", "--grid", "quick", "--locks", "std-rw"], &["--grid rwlock"]);
-    assert_said(&["bench", "--grid", "quick", "--locks", "floor,std"], &["one thread only"]);
-    assert_said(&["bench", "--table", "/tmp/grid.md"], &["--grid default"]);
-    assert_said(&["bench", "--grid", "quick", "--table", "/no/such/file.md"], &["/no/such"]);
+fn a_matrix_decides_for_itself() {
+    // As it was called before.
+    assert_said(&["bench", "--grid", "quick", "--hogs", "2"], &["leave out --hogs"]);
+    assert_said(&["bench", "--matrix", "all"], &["default", "quick", "disturbed", "rwlock"]);
+    assert_said(&["bench", "--matrix", "default", "--quick"], &["--matrix quick"]);
+    assert_said(&["bench", "--matrix", "default", "--hogs", "2"], &["leave out --hogs"]);
+    assert_said(&["bench", "--matrix", "rwlock", "--workload", "rw"], &["leave out --workload"]);
+    assert_said(&["bench", "--matrix", "quick", "--locks", "mutex,tas"], &["std", "parking_lot"]);
+    assert_said(&["bench", "--matrix", "quick", "--locks", "std-rw"], &["--matrix rwlock"]);
+    assert_said(&["bench", "--matrix", "quick", "--locks", "floor,std"], &["one thread only"]);
+    assert_said(&["bench", "--table", "/tmp/matrix.md"], &["--matrix default"]);
+    assert_said(&["bench", "--matrix", "quick", "--table", "/no/such/file.md"], &["/no/such"]);
 }

@@ -195,16 +195,16 @@ fn pins_and_overcommitment_are_in_the_rows() {
     assert_eq!(rows[1]["params"]["overcommit"], 2);
 }
 
-/// A grid of one cell.
+/// A matrix of one cell.
 const ONE_CELL: [&str; 10] =
     ["--threads", "2", "--critical", "0", "--outside", "0", "--rounds", "2", "--seconds", "0.005"];
 
 #[test]
-fn a_grid_judges_its_first_lock_and_writes_what_it_prints() {
+fn a_matrix_judges_its_first_lock_and_writes_what_it_prints() {
     let directory = tempfile::tempdir().unwrap();
-    let (out, table) = (directory.path().join("rows.jsonl"), directory.path().join("grid.md"));
+    let (out, table) = (directory.path().join("rows.jsonl"), directory.path().join("matrix.md"));
     let files = ["--out", out.to_str().unwrap(), "--table", table.to_str().unwrap()];
-    let locks = ["bench", "--grid", "quick", "--locks", "yield,std,tas"];
+    let locks = ["bench", "--matrix", "quick", "--locks", "yield,std,tas"];
     let printed = qspin(&[&locks[..], &ONE_CELL, &files].concat()).assert().success();
     let printed = String::from_utf8(printed.get_output().stdout.clone()).unwrap();
     assert_eq!(fs::read_to_string(&table).unwrap().trim(), printed.trim());
@@ -220,8 +220,8 @@ fn a_grid_judges_its_first_lock_and_writes_what_it_prints() {
 }
 
 #[test]
-fn a_disturbed_grid_arranges_its_disturbances_or_says_why_not() {
-    let locks = ["bench", "--grid", "disturbed", "--locks", "yield,std"];
+fn a_disturbed_matrix_arranges_its_disturbances_or_says_why_not() {
+    let locks = ["bench", "--matrix", "disturbed", "--locks", "yield,std"];
     let found = rows_of("0.005", &[&locks[1..], &ONE_CELL[..6]].concat());
     let with =
         |name: &str| found[1..].iter().filter(|row| row["params"].get(name).is_some()).count();
@@ -234,8 +234,8 @@ fn a_disturbed_grid_arranges_its_disturbances_or_says_why_not() {
 }
 
 #[test]
-fn a_grid_of_reader_writer_locks_has_their_mixes() {
-    let locks = ["--grid", "rwlock", "--locks", "rwlock,std-rw"];
+fn a_matrix_of_reader_writer_locks_has_their_mixes() {
+    let locks = ["--matrix", "rwlock", "--locks", "rwlock,std-rw"];
     let found = rows_of("0.005", &[&locks[..], &ONE_CELL[..6]].concat());
     let mixes: Vec<_> = found[1..]
         .iter()

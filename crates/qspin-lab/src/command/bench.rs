@@ -2,7 +2,7 @@
 
 mod choose;
 mod contend;
-mod grid;
+mod matrix;
 mod settings;
 mod simulated;
 mod torture;
@@ -17,7 +17,7 @@ use super::INTERRUPTED;
 use crate::bench::affinity::{Pin, Placement, allowed_cpus};
 use crate::bench::busy::Pace;
 use crate::bench::interrupt::Interrupt;
-use crate::bench::matrix::cells::Grid;
+use crate::bench::matrix::cells::Kind;
 use crate::bench::plan::{Load, Plan, cells};
 use crate::bench::session::{self, Found};
 use crate::bench::stats::median;
@@ -32,9 +32,10 @@ use crate::quantity::{
     Levels, Ratio, parse_duration, parse_levels, parse_overcommit, parse_ratio, parse_seconds,
     parse_seed, parse_threads,
 };
-use crate::report;
+use crate::report::number::plural;
+use crate::report::{self, Format, Run};
 use crate::row;
-use crate::row::Machine;
+use crate::row::{Machine, Row};
 use crate::tune::{self, Tune, numa_threshold};
 use crate::verdict::verdict;
 
@@ -146,17 +147,17 @@ pub struct Args {
     #[arg(long, value_name = "LEVELS", allow_hyphen_values = true, conflicts_with = "peers",
           value_parser = parse_levels)]
     kick_ahead: Option<Levels>,
-    /// One lock against what people would use instead, over a grid of cells, and who wins each: the
+    /// One lock against what people would use instead, over many cells, and which wins each: the
     /// default mutex, `quick` in five minutes; `disturbed` by hogs, quotas and sleeping holders; or
     /// the default reader-writer lock.
-    #[arg(long, value_enum)]
-    grid: Option<Grid>,
+    #[arg(long, value_enum, value_name = "WHICH", visible_alias = "grid")]
+    matrix: Option<Kind>,
     /// Beside the figures, those that the simulator predicts for the same work on this machine: its
     /// transfers are measured first, or a file of `qspin calibrate --measure` has them.
     #[arg(long, value_name = "MACHINE.toml", num_args = 0..=1, require_equals = true,
-          default_missing_value = "this", conflicts_with_all = ["steps", "kick_ahead", "grid", "ratio"])]
+          default_missing_value = "this", conflicts_with_all = ["steps", "kick_ahead", "matrix", "ratio"])]
     compare_simulated: Option<String>,
-    /// File for the matrix of a grid, as Markdown.
+    /// File for the matrix, as Markdown.
     #[arg(long, value_name = "FILE.md")]
     table: Option<PathBuf>,
     /// File for the rows, as JSON Lines.
@@ -178,7 +179,7 @@ impl Args {
 
     /// Whether it is reader-writer locks that are measured.
     fn of_rw(&self) -> bool {
-        self.workload == Workload::Rw || self.grid == Some(Grid::Rwlock)
+        self.workload == Workload::Rw || self.matrix == Some(Kind::Rwlock)
     }
 
     fn lines(&self) -> u32 {
@@ -189,6 +190,14 @@ impl Args {
     fn tunes(&self) -> Vec<(&'static str, Tune)> {
         let tunes = self.tune.iter().map(|tune| ("--tune", *tune));
         tunes.chain(self.numa_threshold.map(|tune| ("--numa-threshold", tune))).collect()
+    }
+
+    fn seed(&self) -> u64 {
+        self.seed.unwrap_or_else(|| u64::from(fastrand::u32(..)))
+    }
+
+    fn load(&self) -> Load {
+        self.overcommit.map_or(Load::Hogs(self.hogs as usize), Load::Overcommit)
     }
 
     /// The option that asks for a series, where there is one.
@@ -219,25 +228,21 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     if args.workload == Workload::Torture {
         return torture::run(args);
     }
-    if let Some(grid) = args.grid {
-        return grid::run(args, grid);
+    if let Some(kind) = args.matrix {
+        return matrix::run(args, kind);
     }
     let entrants = contend::entrants(args)?;
     let simulator = simulated::Simulator::asked(args, &entrants)?;
     let mut locks = entrants.iter().map(|entrant| entrant.lock).collect();
-    let (out, report) = outputs(args)?;
+    let files = Files::prepare(args)?;
     let interrupt = Interrupt::on_signals()?;
-    let seed = args.seed.unwrap_or_else(|| u64::from(fastrand::u32(..)));
+    let seed = args.seed();
     let mut machine = machine::describe(seed);
     machine.warnings.extend(choose::left_out(args));
     let cpus = allowed_cpus();
     let threads = possible(choose::threads(args, cpus.len()), &mut machine);
     let settings = settings::settings(args, Pace::calibrate(), seed);
-    let load = match args.overcommit {
-        Some(times) => Load::Overcommit(times),
-        None => Load::Hogs(args.hogs as usize),
-    };
-    let hogs = |threads| load.hogs(threads, cpus.len());
+    let hogs = |threads| args.load().hogs(threads, cpus.len());
     let empty = catalog::locks().into_iter().find(|lock| lock.name == EMPTY);
     let mut cells = cells(&mut locks, &settings, &threads, hogs, empty);
     contend::inform(&mut cells, &entrants);
@@ -261,41 +266,101 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         budget: args.quick.then_some(QUICK_BUDGET),
         seed,
     };
-    for warning in &machine.warnings {
-        super::tell(&format!("warning: {warning}"));
-    }
+    warn(&machine.warnings);
     super::say(&card(args, &machine, &plan, &threads))?;
-    let before = Ticks::now();
-    let found = session::run(&plan, &interrupt)?;
-    if found.rounds == 0 {
-        super::tell("interrupted before the first round was finished: nothing to report");
+    let Some(found) = measure(&plan, &mut machine, &interrupt)? else {
         return Ok(ExitCode::from(INTERRUPTED));
-    }
-    complete(&mut machine, &plan, &found, before);
-    let measured = if simulator.is_some() { rows::rows(&plan, &found) } else { Vec::new() };
-    let code = conclude(args, machine, &plan, &entrants, found, (out, report))?;
+    };
+    let rows = rows::rows(&plan, &found);
+    let text = show(args, &machine, &plan, &entrants, &found, &rows);
+    let measured = if simulator.is_some() { rows.clone() } else { Vec::new() };
+    // Files first: a standard output that takes no more must not cost them.
+    files.write(&text, machine, rows)?;
+    super::say(&text)?;
+    let code = ended(found)?;
     if let Some(simulator) = simulator {
         super::say(&simulator.compare(&plan, &measured, &interrupt)?)?;
     }
     Ok(code)
 }
 
+/// Tells of everything that makes the figures less trustworthy.
+fn warn(warnings: &[String]) {
+    for warning in warnings {
+        super::tell(&format!("warning: {warning}"));
+    }
+}
+
+/// Measures what is planned, and writes into the machine row what only the run could tell; `None`
+/// where nothing was finished.
+fn measure(
+    plan: &Plan,
+    machine: &mut Machine,
+    interrupt: &Interrupt,
+) -> Result<Option<Found>, Failure> {
+    let before = Ticks::now();
+    let found = session::run(plan, interrupt)?;
+    if found.rounds == 0 {
+        super::tell("interrupted before the first round was finished: nothing to report");
+        return Ok(None);
+    }
+    complete(machine, plan, &found, before);
+    Ok(Some(found))
+}
+
+/// How a run ends of which everything was shown.
+fn ended(found: Found) -> Result<ExitCode, Failure> {
+    match found.failure {
+        Some(why) => Err(why.into()),
+        None if found.partial => Ok(ExitCode::from(INTERRUPTED)),
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
 /// How long events are counted where nobody asked for them.
 const COUNTING: Duration = Duration::from_millis(50);
 
-/// Both files are tried before anything is measured: an hour's run must not end at a typing error.
-fn outputs(args: &Args) -> Result<(Option<Output>, Option<Output>), Failure> {
-    let prepare = |path: &Option<PathBuf>| path.as_deref().map(Output::prepare).transpose();
-    let (out, report) = (prepare(&args.out)?, prepare(&args.report)?);
-    if let (Some(out), Some(report)) = (&out, &report)
-        && out.path() == report.path()
-    {
-        return Err(Failure::usage(format!(
-            "--out and --report both name {}: give two files",
-            out.path().display()
-        )));
+/// The files of a run. All are tried before anything is measured: an hour's run must not end at a
+/// typing error.
+struct Files {
+    /// What the report says of its source.
+    source: String,
+    out: Option<Output>,
+    report: Option<Output>,
+    table: Option<Output>,
+}
+
+impl Files {
+    fn prepare(args: &Args) -> Result<Self, Failure> {
+        let prepare = |path: &Option<PathBuf>| path.as_deref().map(Output::prepare).transpose();
+        let (out, report) = (prepare(&args.out)?, prepare(&args.report)?);
+        if let (Some(out), Some(report)) = (&out, &report)
+            && out.path() == report.path()
+        {
+            return Err(Failure::usage(format!(
+                "--out and --report both name {}: give two files",
+                out.path().display()
+            )));
+        }
+        let named = args.out.as_ref().map(|path| path.display().to_string());
+        let source = named.unwrap_or_else(|| "this run".to_owned());
+        Ok(Self { source, out, report, table: prepare(&args.table)? })
     }
-    Ok((out, report))
+
+    /// Writes them; `text` is what is shown.
+    fn write(self, text: &str, machine: Machine, rows: Vec<Row>) -> Result<(), Failure> {
+        let Self { source, out, report, table } = self;
+        if let Some(out) = out {
+            out.finish(&row::to_json_lines(&machine, &rows)?)?;
+        }
+        if let Some(table) = table {
+            table.finish(text)?;
+        }
+        if let Some(report) = report {
+            report.finish(&Format::Html.render(&[Run { source, machine, rows }]))?;
+        }
+        Ok(())
+    }
 }
 
 /// The numbers of threads, as far as the machine makes them.
@@ -314,8 +379,6 @@ fn possible(threads: Vec<usize>, machine: &mut Machine) -> Vec<usize> {
 
 /// What the machine is and what is about to be measured.
 fn card(args: &Args, machine: &Machine, plan: &Plan, threads: &[usize]) -> String {
-    let nodes = if machine.numa_nodes == 1 { "node" } else { "nodes" };
-    let cpus = if machine.cpus == 1 { "CPU" } else { "CPUs" };
     let quota = machine
         .quota_cpus
         .map_or_else(|| "no quota".to_owned(), |quota| format!("quota {quota:.2} CPUs"));
@@ -332,16 +395,15 @@ fn card(args: &Args, machine: &Machine, plan: &Plan, threads: &[usize]) -> Strin
     let setting = &plan.settings[0];
     let work = match setting.workload {
         "lengths" => format!(
-            "critical {} ns, outside {} ns, {} shared line{}",
+            "critical {} ns, outside {} ns, {}",
             setting.critical_ns,
             setting.outside_ns,
-            setting.lines,
-            if setting.lines == 1 { "" } else { "s" }
+            plural(f64::from(setting.lines), "shared line"),
         ),
         other => other.to_owned(),
     };
     format!(
-        "machine   {}, {} {cpus}, {} NUMA {nodes}, hypervisor {}, {quota}\n\
+        "machine   {}, {}, {}, hypervisor {}, {quota}\n\
          {}\
          kernel    {}, governor {}, load before {:.2}\n\
          locks     {}\n\
@@ -350,8 +412,8 @@ fn card(args: &Args, machine: &Machine, plan: &Plan, threads: &[usize]) -> Strin
          work      {work}, pin {}\n\
          run       seed {}, {} rounds, phases of {:.3} s\n\n",
         machine.cpu,
-        machine.cpus,
-        machine.numa_nodes,
+        plural(f64::from(machine.cpus), "CPU"),
+        plural(f64::from(machine.numa_nodes), "NUMA node"),
         machine.hypervisor,
         topology(machine.topology.as_deref()),
         machine.kernel,
@@ -395,45 +457,33 @@ fn complete(machine: &mut Machine, plan: &Plan, found: &Found, before: Option<Ti
             found.rounds, plan.rounds
         ));
     }
-    for warning in &warnings {
-        super::tell(&format!("warning: {warning}"));
-    }
+    warn(&warnings);
     machine.warnings.extend(warnings);
 }
 
-/// Shows and writes what was found.
-fn conclude(
+/// What the terminal shows of a run.
+fn show(
     args: &Args,
-    machine: Machine,
+    machine: &Machine,
     plan: &Plan,
     entrants: &[Entrant],
-    found: Found,
-    (out, report): (Option<Output>, Option<Output>),
-) -> Result<ExitCode, Failure> {
-    let rows = rows::rows(plan, &found);
-    if let Some(out) = out {
-        out.finish(&row::to_json_lines(&machine, &rows)?)?;
-    }
-    let series = contend::show(args, &machine, plan, entrants, &rows);
+    found: &Found,
+    rows: &[Row],
+) -> String {
+    let series = contend::show(args, machine, plan, entrants, rows);
     let verdict = match args.workload {
         // A verdict a cell would bury the grid; the report has it. A series has words of its own.
         Workload::KernelLockBench => String::new(),
         _ if series.is_some() => String::new(),
-        _ => format!("\n{}\n", verdict(&machine, &rows)),
+        _ => format!("\n{}\n", verdict(machine, rows)),
     };
     let shown = series.unwrap_or_else(|| {
-        settings::show(args, plan, &found, &rows, || table::tables(&rows, machine.cpus, args.stats))
+        settings::show(args, plan, found, rows, || table::tables(rows, machine.cpus, args.stats))
     });
     let counters = if args.stats {
-        format!("\n{}", counters::show(&rows, machine.cpus))
+        format!("\n{}", counters::show(rows, machine.cpus))
     } else {
         String::new()
     };
-    // Files first: a standard output that takes no more must not cost them.
-    settings::write_report(args, report, machine, rows)?;
-    super::say(&format!("{shown}{counters}{verdict}"))?;
-    if let Some(why) = found.failure {
-        return Err(why.into());
-    }
-    Ok(if found.partial { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
+    format!("{shown}{counters}{verdict}")
 }

@@ -1,4 +1,4 @@
-//! Which cells a grid has, and how long each is measured.
+//! Which cells a matrix has, and how long each is measured.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,9 +12,9 @@ use crate::bench::workload::leaving::{Leave, Leaving};
 use crate::bench::workload::lengths::Lengths;
 use crate::contender::catalog::Lock;
 
-/// A grid.
+/// Which matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Grid {
+pub enum Kind {
     /// What a program may do with a mutex: seven numbers of threads by fourteen pairs of lengths;
     /// within an hour.
     Default,
@@ -30,7 +30,7 @@ pub enum Grid {
 /// What a run was restricted to.
 #[derive(Debug, Clone, Default)]
 pub struct Limits {
-    /// Numbers of threads, or none for all of the grid.
+    /// Numbers of threads, or none for all of the matrix.
     pub threads: Vec<usize>,
     /// The one length of the critical section.
     pub critical: Option<Duration>,
@@ -49,7 +49,7 @@ pub struct Scene {
     pub threads: Vec<usize>,
 }
 
-/// How long a grid takes.
+/// How long a matrix takes.
 #[derive(Debug, Clone, Copy)]
 pub struct Lengthy {
     /// A round.
@@ -67,12 +67,12 @@ const NS: fn(u64) -> Duration = Duration::from_nanos;
 /// Lengths outside beside a critical section, where it has a length: so many times as long.
 const OUTSIDE: [u32; 3] = [0, 2, 4];
 
-/// One section in so many is left by its holder, in the disturbed grid.
+/// One section in so many is left by its holder, in the disturbed matrix.
 const LEFT: u32 = 64;
 /// How long a holder sleeps, ns: what a disk or a neighbour in the network needs.
 const SLEEP_NS: u32 = 100_000;
 
-impl Grid {
+impl Kind {
     /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -161,7 +161,7 @@ impl Grid {
     }
 }
 
-/// The cells that every lock has in a grid.
+/// The cells that every lock has in a matrix.
 #[must_use]
 pub fn plan_cells(locks: &[Lock], scenes: &[Scene]) -> Vec<Cell> {
     let mut cells = Vec::new();
@@ -218,7 +218,7 @@ impl Made<'_> {
         Lengths { critical: self.steps(critical), outside: self.steps(outside), lines: 1 }
     }
 
-    /// Pairs of lengths: those of the grid, or those that were asked for.
+    /// Pairs of lengths: those of the matrix, or those that were asked for.
     fn pairs(&self, criticals: &[Duration], times: &[u32]) -> Vec<(Duration, Duration)> {
         let criticals = match self.limits.critical {
             Some(critical) => vec![critical],
@@ -301,36 +301,36 @@ impl Made<'_> {
 mod tests {
     use super::*;
 
-    fn count(grid: Grid, limits: &Limits) -> (usize, usize) {
-        let (settings, scenes) = grid.scenes(limits, Pace::calibrate(), 1);
+    fn count(kind: Kind, limits: &Limits) -> (usize, usize) {
+        let (settings, scenes) = kind.scenes(limits, Pace::calibrate(), 1);
         (settings.len(), scenes.iter().map(|scene| scene.threads.len()).sum())
     }
 
     #[test]
-    fn the_default_grid_is_the_whole_matrix() {
-        assert_eq!(count(Grid::Default, &Limits::default()), (14, 98));
-        assert_eq!(count(Grid::Quick, &Limits::default()), (8, 32));
+    fn the_default_matrix_is_the_whole_one() {
+        assert_eq!(count(Kind::Default, &Limits::default()), (14, 98));
+        assert_eq!(count(Kind::Quick, &Limits::default()), (8, 32));
         // Each of three pairs: hogs twice inside and twice outside, two quotas, sleepers, yielders.
-        assert_eq!(count(Grid::Disturbed, &Limits::default()), (24, 3 * (4 * 3 + 2 + 2 * 3)));
-        assert_eq!(count(Grid::Rwlock, &Limits::default()), (15, 75));
+        assert_eq!(count(Kind::Disturbed, &Limits::default()), (24, 3 * (4 * 3 + 2 + 2 * 3)));
+        assert_eq!(count(Kind::Rwlock, &Limits::default()), (15, 75));
     }
 
     #[test]
     fn limits_leave_what_was_asked_for() {
         let critical = Some(Duration::from_micros(10));
         let limits = Limits { threads: vec![3, 5], critical, outside: None };
-        assert_eq!(count(Grid::Default, &limits), (3, 6));
-        let (settings, _) = Grid::Default.scenes(&limits, Pace::calibrate(), 1);
+        assert_eq!(count(Kind::Default, &limits), (3, 6));
+        let (settings, _) = Kind::Default.scenes(&limits, Pace::calibrate(), 1);
         let outside: Vec<f64> = settings.iter().map(|setting| setting.outside_ns).collect();
         assert_eq!(outside, [0.0, 20_000.0, 40_000.0]);
         let limits = Limits { outside: Some(Duration::ZERO), ..limits };
-        assert_eq!(count(Grid::Default, &limits), (1, 2));
+        assert_eq!(count(Kind::Default, &limits), (1, 2));
     }
 
     #[test]
-    fn every_setting_of_a_grid_has_rows_of_its_own() {
-        for grid in [Grid::Default, Grid::Quick, Grid::Disturbed, Grid::Rwlock] {
-            let (settings, scenes) = grid.scenes(&Limits::default(), Pace::calibrate(), 1);
+    fn every_setting_of_a_matrix_has_rows_of_its_own() {
+        for kind in [Kind::Default, Kind::Quick, Kind::Disturbed, Kind::Rwlock] {
+            let (settings, scenes) = kind.scenes(&Limits::default(), Pace::calibrate(), 1);
             let mut keys: Vec<String> = scenes
                 .iter()
                 .map(|scene| {
@@ -341,7 +341,7 @@ mod tests {
                 .collect();
             keys.sort();
             keys.dedup();
-            assert_eq!(keys.len(), scenes.len(), "{grid:?}");
+            assert_eq!(keys.len(), scenes.len(), "{kind:?}");
         }
     }
 }

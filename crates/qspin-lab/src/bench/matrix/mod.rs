@@ -1,4 +1,4 @@
-//! How one lock stands against others over a grid of cells: where it wins, where it loses, by how much.
+//! How one lock stands against others over many cells: where it wins, where it loses, by how much.
 //!
 //! Two comparisons, which answer two questions. *Yardsticks* are what people would use instead: a
 //! cell is won, tied or lost against the fastest of them, by the comparison that everything uses, so
@@ -195,7 +195,7 @@ pub(super) mod tests {
     use super::super::fairness::Fair;
     use super::super::plan::Fairness;
     use super::super::waits::Waits;
-    use super::cells::{Grid, Limits, plan_cells};
+    use super::cells::{Kind, Limits, plan_cells};
     use super::*;
     use crate::bench::busy::Pace;
     use crate::compare::Outcome;
@@ -210,7 +210,7 @@ pub(super) mod tests {
         let named = |name| *all.iter().find(|lock| lock.name == name).unwrap();
         let locks: Vec<_> = rates.iter().map(|(name, _)| named(*name)).collect();
         let limits = Limits { threads: vec![1, 4], ..Limits::default() };
-        let (settings, scenes) = Grid::Quick.scenes(&limits, Pace::calibrate(), 1);
+        let (settings, scenes) = Kind::Quick.scenes(&limits, Pace::calibrate(), 1);
         let cells = plan_cells(&locks, &scenes);
         let found = Found {
             cells: cells.iter().map(|cell| findings(cell.threads, rates[cell.lock].1)).collect(),

@@ -1,4 +1,4 @@
-//! A judged grid in Markdown, which is readable on a terminal too: so the documentation shows what
+//! A judged matrix in Markdown, which is readable on a terminal too: so the documentation shows what
 //! the run has printed.
 
 use std::collections::BTreeSet;
@@ -354,9 +354,9 @@ mod tests {
 
     #[test]
     fn what_stands_around_the_threads_is_in_the_name_of_the_cell() {
-        use super::super::cells::{Grid, Limits};
+        use super::super::cells::{Kind, Limits};
         let pace = crate::bench::busy::Pace::calibrate();
-        let (settings, scenes) = Grid::Disturbed.scenes(&Limits::default(), pace, 1);
+        let (settings, scenes) = Kind::Disturbed.scenes(&Limits::default(), pace, 1);
         let names: Vec<String> = scenes
             .iter()
             .take(8)
@@ -373,7 +373,7 @@ mod tests {
             "0, 100 ns, 1 holder in 64 yields",
         ];
         assert_eq!(names, expected);
-        let (settings, _) = Grid::Rwlock.scenes(&Limits::default(), pace, 1);
+        let (settings, _) = Kind::Rwlock.scenes(&Limits::default(), pace, 1);
         assert_eq!(scene(&settings[1], 0), "99:1, 0, 0");
     }
 }

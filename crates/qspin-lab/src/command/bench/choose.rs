@@ -6,11 +6,11 @@ use crate::contender::catalog::{self, Lock, Origin, PEERS_C};
 use crate::failure::Failure;
 use crate::quantity::Ratio;
 
-use super::{Args, Peers, QUICK_BUDGET, Workload, grid};
+use super::{Args, Peers, QUICK_BUDGET, Workload, matrix};
 
 /// Refuses options that do not fit together.
 pub(super) fn check(args: &Args) -> Result<(), Failure> {
-    grid::check(args)?;
+    matrix::check(args)?;
     if args.quick && args.workload == Workload::KernelLockBench {
         return Err(Failure::usage(
             "the grid of kernel-lock-bench takes more than a quick minute: leave out --quick, and \
@@ -139,7 +139,8 @@ fn unknown(args: &Args, name: &str, fitting: &[Lock]) -> Failure {
         };
     }
     if catalog::locks().iter().any(|lock| lock.is_called(name)) {
-        let other = if args.grid.is_some() { "take --grid rwlock" } else { "add --workload rw" };
+        let other =
+            if args.matrix.is_some() { "take --matrix rwlock" } else { "add --workload rw" };
         return Failure::usage(if args.of_rw() {
             format!("`{name}` is no reader-writer lock: choose from {names}")
         } else {

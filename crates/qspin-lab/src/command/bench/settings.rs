@@ -15,11 +15,8 @@ use crate::bench::workload::kernel_lock_bench::KernelLockBench;
 use crate::bench::workload::lengths::Lengths;
 use crate::bench::workload::locktorture::{LONG_NS, Locktorture, SHORT_NS, summary};
 use crate::compare::{Comparison, Outcome, Sample, too_few};
-use crate::failure::Failure;
-use crate::output::Output;
 use crate::quantity::Ratio;
-use crate::report::{Format, Run};
-use crate::row::{Machine, Row};
+use crate::row::Row;
 
 use super::{Args, Workload};
 
@@ -114,19 +111,6 @@ pub(super) fn show(
         Workload::Locktorture => format!("{}{}", tables(), summaries(plan, found)),
         Workload::KernelLockBench => show_grids(args, plan, found, rows),
     }
-}
-
-/// The report of a run, where one was asked for.
-pub(super) fn write_report(
-    args: &Args,
-    report: Option<Output>,
-    machine: Machine,
-    rows: Vec<Row>,
-) -> Result<(), Failure> {
-    let Some(report) = report else { return Ok(()) };
-    let source =
-        args.out.as_ref().map_or_else(|| "this run".to_owned(), |path| path.display().to_string());
-    Ok(report.finish(&Format::Html.render(&[Run { source, machine, rows }]))?)
 }
 
 /// What locktorture itself would print of each lock: the sum of all rounds.

@@ -12,7 +12,7 @@ use crate::bench::busy::Pace;
 use crate::bench::capacity::threads_possible;
 use crate::bench::hogs::Hogs;
 use crate::bench::interrupt::Interrupt;
-use crate::bench::plan::{Load, Variant};
+use crate::bench::plan::Variant;
 use crate::bench::torture::{Outcome, PATIENCE, Torment, seen};
 use crate::contender::catalog::Engine;
 use crate::failure::Failure;
@@ -44,7 +44,7 @@ struct Line {
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let entrants = entrants(args)?;
     let interrupt = Interrupt::on_signals()?;
-    let seed = args.seed.unwrap_or_else(|| u64::from(fastrand::u32(..)));
+    let seed = args.seed();
     let cpus = allowed_cpus();
     let threads = if args.threads.is_empty() {
         vec![(4 * cpus.len()).min(MOST_THREADS.max(cpus.len() + 1))]
@@ -56,11 +56,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     if made < most {
         return Err(anyhow!("the machine made {made} of {most} threads: ask for fewer").into());
     }
-    let load = match args.overcommit {
-        Some(times) => Load::Overcommit(times),
-        None => Load::Hogs(args.hogs as usize),
-    };
-    let hogs_beside = |threads| load.hogs(threads, cpus.len());
+    let hogs_beside = |threads| args.load().hogs(threads, cpus.len());
     let mut hogs = Hogs::start(threads.iter().map(|n| hogs_beside(*n)).max().unwrap_or(0))
         .context("cannot start the hogs")?;
     let torment = Torment {

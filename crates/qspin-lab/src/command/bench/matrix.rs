@@ -1,4 +1,4 @@
-//! `qspin bench --grid`: one lock against what people would use instead, cell by cell.
+//! `qspin bench --matrix`: one lock against what people would use instead, cell by cell.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -7,21 +7,20 @@ use crate::bench::affinity::{Placement, allowed_cpus};
 use crate::bench::busy::Pace;
 use crate::bench::fairness;
 use crate::bench::interrupt::Interrupt;
-use crate::bench::matrix::cells::{Grid, Limits, Scene, plan_cells};
+use crate::bench::matrix::cells::{Kind, Limits, Scene, plan_cells};
 use crate::bench::matrix::{Matrix, show};
 use crate::bench::plan::{Fairness, Plan, Setting};
 use crate::bench::quota::QuotaGroup;
 use crate::bench::{rows, session};
 use crate::contender::catalog::{self, Lock};
 use crate::failure::Failure;
-use crate::machine::{self, Ticks};
-use crate::output::Output;
-use crate::report::number::list;
+use crate::machine;
+use crate::report::number::{list, plural};
 use crate::row;
 use crate::tune::Tune;
 
 use super::contend::Entrant;
-use super::{Args, INTERRUPTED, Peers, Workload, complete, contend, outputs, possible, settings};
+use super::{Args, Files, INTERRUPTED, Peers, Workload, contend, ended, measure, possible, warn};
 
 /// The first rounds, without which there is no interval, may take more than their time by so much.
 const RESERVE: f64 = 1.2;
@@ -29,13 +28,11 @@ const RESERVE: f64 = 1.2;
 /// What a run of its own takes beside its length: threads that come and go.
 const COMING_AND_GOING: Duration = Duration::from_millis(100);
 
-/// Refuses what does not fit a grid.
+/// Refuses what does not fit a matrix.
 pub(super) fn check(args: &Args) -> Result<(), Failure> {
-    let Some(grid) = args.grid else {
+    let Some(kind) = args.matrix else {
         return match args.table {
-            Some(_) => {
-                Err(Failure::usage("--table is for the matrix of a grid: add --grid default"))
-            }
+            Some(_) => Err(Failure::usage("--table is for a matrix: add --matrix default")),
             None => Ok(()),
         };
     };
@@ -52,11 +49,11 @@ pub(super) fn check(args: &Args) -> Result<(), Failure> {
         ("--kick-ahead", args.kick_ahead.is_some()),
     ];
     match given.into_iter().find(|(_, given)| *given) {
-        Some(("--quick", _)) => Err(Failure::usage("a quick grid is --grid quick")),
+        Some(("--quick", _)) => Err(Failure::usage("a quick matrix is --matrix quick")),
         Some((option, _)) => Err(Failure::usage(format!(
-            "--grid {} decides that itself: leave out {option}; --locks, --threads, --critical and \
+            "--matrix {} decides that itself: leave out {option}; --locks, --threads, --critical and \
              --outside restrict it",
-            grid.name()
+            kind.name()
         ))),
         None => Ok(()),
     }
@@ -69,14 +66,14 @@ struct Field {
     yardsticks: Vec<&'static str>,
 }
 
-fn field(args: &Args, grid: Grid) -> Result<Field, Failure> {
+fn field(args: &Args, kind: Kind) -> Result<Field, Failure> {
     let entrants = if args.locks.is_empty() {
         let all = catalog::locks();
         let find = |name: &&str| all.iter().find(|lock| lock.name == *name).copied();
-        let subject = find(&grid.subject())
-            .ok_or_else(|| Failure::usage(format!("this build has no `{}`", grid.subject())))?;
+        let subject = find(&kind.subject())
+            .ok_or_else(|| Failure::usage(format!("this build has no `{}`", kind.subject())))?;
         let tunes: Vec<Tune> = args.tunes().iter().map(|(_, tune)| *tune).collect();
-        let others = grid.yardsticks().iter().chain(grid.others()).filter_map(find);
+        let others = kind.yardsticks().iter().chain(kind.others()).filter_map(find);
         [subject].into_iter().chain(others).map(|lock| Entrant::new(lock, &tunes)).collect()
     } else {
         contend::entrants(args)?
@@ -84,38 +81,37 @@ fn field(args: &Args, grid: Grid) -> Result<Field, Failure> {
     let names: Vec<&'static str> = entrants.iter().map(|entrant| entrant.lock.name).collect();
     if let Some(entrant) = entrants.iter().find(|entrant| entrant.lock.is_for_one_thread()) {
         let name = entrant.lock.name;
-        return Err(Failure::usage(format!("{name} is for one thread only and fills no grid")));
+        return Err(Failure::usage(format!("{name} is for one thread only and fills no matrix")));
     }
-    let subject = match names.iter().find(|name| **name == grid.subject()) {
+    let subject = match names.iter().find(|name| **name == kind.subject()) {
         Some(subject) => subject,
         // Who names others wants the first of them judged.
         None => names[0],
     };
     let is_compared = |name: &&&'static str| **name != subject && names.contains(name);
     let yardsticks: Vec<&'static str> =
-        grid.yardsticks().iter().filter(is_compared).copied().collect();
+        kind.yardsticks().iter().filter(is_compared).copied().collect();
     if yardsticks.is_empty() {
-        let all: Vec<String> = grid.yardsticks().iter().map(|name| (*name).to_owned()).collect();
+        let all: Vec<String> = kind.yardsticks().iter().map(|name| (*name).to_owned()).collect();
         return Err(Failure::usage(format!(
-            "a grid compares {subject} with {}: name at least one of them",
+            "a matrix compares {subject} with {}: name at least one of them",
             list(&all, "and")
         )));
     }
     Ok(Field { entrants, subject, yardsticks })
 }
 
-/// Measures a grid and judges it.
-pub(super) fn run(args: &Args, grid: Grid) -> Result<ExitCode, Failure> {
-    let Field { entrants, subject, yardsticks } = field(args, grid)?;
+/// Measures a matrix and judges it.
+pub(super) fn run(args: &Args, kind: Kind) -> Result<ExitCode, Failure> {
+    let Field { entrants, subject, yardsticks } = field(args, kind)?;
     let locks: Vec<Lock> = entrants.iter().map(|entrant| entrant.lock).collect();
-    let (out, report) = outputs(args)?;
-    let table = args.table.as_deref().map(Output::prepare).transpose()?;
+    let files = Files::prepare(args)?;
     let interrupt = Interrupt::on_signals()?;
-    let seed = args.seed.unwrap_or_else(|| u64::from(fastrand::u32(..)));
+    let seed = args.seed();
     let mut machine = machine::describe(seed);
     let limits =
         Limits { threads: args.threads.clone(), critical: args.critical, outside: args.outside };
-    let (settings, mut scenes) = grid.scenes(&limits, Pace::calibrate(), seed);
+    let (settings, mut scenes) = kind.scenes(&limits, Pace::calibrate(), seed);
     let skipped = without_quotas(&settings, &mut scenes);
     machine.warnings.extend(skipped.clone());
     for scene in &mut scenes {
@@ -126,7 +122,7 @@ pub(super) fn run(args: &Args, grid: Grid) -> Result<ExitCode, Failure> {
     machine.warnings.dedup();
     let mut cells = plan_cells(&locks, &scenes);
     contend::inform(&mut cells, &entrants);
-    let mut lengthy = grid.lengthy();
+    let mut lengthy = kind.lengthy();
     if let Some(phase) = args.seconds {
         // Longer or shorter, as the rounds are.
         lengthy.fairness =
@@ -159,34 +155,19 @@ pub(super) fn run(args: &Args, grid: Grid) -> Result<ExitCode, Failure> {
         let after = (lengthy.fairness + COMING_AND_GOING) * runs as u32;
         plan.budget = Some(lengthy.total.saturating_sub(after).div_f64(RESERVE));
     }
-    for warning in &machine.warnings {
-        super::super::tell(&format!("warning: {warning}"));
-    }
-    let before = Ticks::now();
-    let found = session::run(&plan, &interrupt)?;
-    if found.rounds == 0 {
-        super::super::tell("interrupted before the first round was finished: nothing to report");
+    warn(&machine.warnings);
+    let Some(found) = measure(&plan, &mut machine, &interrupt)? else {
         return Ok(ExitCode::from(INTERRUPTED));
-    }
-    complete(&mut machine, &plan, &found, before);
-    let mut text = format!("# The grid `{}`\n\n{}\n", grid.name(), head(&machine, &plan, &found));
+    };
+    let mut text = format!("# The matrix `{}`\n\n{}\n", kind.name(), head(&machine, &plan, &found));
     for line in &skipped {
         text += &format!("{line}\n\n");
     }
     text += &show::markdown(&Matrix::new(&plan, &found, subject, yardsticks));
     let rows = rows::rows(&plan, &found);
-    if let Some(out) = out {
-        out.finish(&row::to_json_lines(&machine, &rows)?)?;
-    }
-    if let Some(table) = table {
-        table.finish(&text)?;
-    }
-    settings::write_report(args, report, machine, rows)?;
+    files.write(&text, machine, rows)?;
     super::super::say(&text)?;
-    if let Some(why) = found.failure {
-        return Err(why.into());
-    }
-    Ok(if found.partial { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
+    ended(found)
 }
 
 /// Leaves out the cells with a quota where none can be made; says why.
@@ -204,16 +185,15 @@ fn without_quotas(settings: &[Setting], scenes: &mut Vec<Scene>) -> Vec<String> 
 
 /// Where and how it was measured.
 fn head(machine: &row::Machine, plan: &Plan, found: &session::Found) -> String {
-    let cpus = if machine.cpus == 1 { "CPU" } else { "CPUs" };
     let mut text = format!(
-        "{}, {} {cpus}, hypervisor {}, kernel {}; {}. {} of {:.2} s, the contenders of a cell one \
+        "{}, {}, hypervisor {}, kernel {}; {}. {} of {:.2} s, the contenders of a cell one \
          after the other in an order drawn anew, seed {}.\n",
         machine.cpu,
-        machine.cpus,
+        plural(f64::from(machine.cpus), "CPU"),
         machine.hypervisor,
         machine.kernel,
         machine.started,
-        crate::report::number::plural(found.rounds as f64, "round"),
+        plural(found.rounds as f64, "round"),
         plan.phase.as_secs_f64(),
         plan.seed,
     );
