@@ -7,7 +7,6 @@ pub mod command;
 pub mod compare;
 pub mod contender;
 pub mod failure;
-pub mod machine;
 pub mod output;
 pub mod quantity;
 pub mod report;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use jiff::fmt::friendly::SpanParser;
 use qspin::tuning::KICK_AHEAD_MOST;
 
 /// A duration as `100ns`, `2us`, `1.5ms`, `1s`; a bare `0` needs no unit.
@@ -12,24 +13,18 @@ use qspin::tuning::KICK_AHEAD_MOST;
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     const RIGHT: &str = "write a number with a unit, such as 100ns, 2us, 1.5ms or 1s";
     let text = text.trim();
-    let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(unit_at);
-    let Ok(number) = number.parse::<f64>() else {
-        return Err(format!("`{text}` is no duration: {RIGHT}"));
+    let time = match text.parse::<f64>() {
+        Ok(0.0) => Some(Duration::ZERO),
+        Ok(_) => return Err(format!("`{text}` has no unit: {RIGHT}")),
+        Err(_) => SpanParser::new().parse_duration(text).ok().and_then(|it| it.try_into().ok()),
     };
-    let ns = match unit {
-        "ns" => number,
-        "us" | "µs" => number * 1e3,
-        "ms" => number * 1e6,
-        "s" => number * 1e9,
-        "" if number == 0.0 => 0.0,
-        "" => return Err(format!("`{text}` has no unit: {RIGHT}")),
-        _ => return Err(format!("`{unit}` is no unit of time: {RIGHT}")),
-    };
-    if ns > 1e9 {
-        return Err(format!("`{text}` is too long: at most 1s"));
+    match time {
+        None => Err(format!("`{text}` is no duration: {RIGHT}")),
+        Some(time) if time > Duration::from_secs(1) => {
+            Err(format!("`{text}` is too long: at most 1s"))
+        }
+        Some(time) => Ok(time),
     }
-    Ok(Duration::from_nanos(ns.round() as u64))
 }
 
 /// A duration as [`parse_duration`] reads it, in the largest unit that needs no fraction.

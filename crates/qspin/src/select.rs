@@ -56,6 +56,8 @@ use crate::platform::ration;
 use crate::platform::topology::{self, Topology};
 
 pub use crate::platform::process::allowed_cpus;
+#[doc(hidden)]
+pub use crate::platform::quota::{Group, Version, groups};
 pub use crate::platform::quota::{Quota, quota};
 pub use choice::{Choice, SelectedLock};
 pub use cpuid::{Cpuid, Hypervisor, Processor, Recorded, Registers, hypervisor};

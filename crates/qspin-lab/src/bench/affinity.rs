@@ -79,17 +79,11 @@ impl Placement {
     }
 }
 
-/// The CPUs that this process may use, in order.
+/// The CPUs that this process may use, in order, as far as the C library's sets name them.
 #[must_use]
 pub fn allowed_cpus() -> Vec<usize> {
-    // SAFETY: a CPU set is plain bits; all zero is the empty set.
-    let mut set: libc::cpu_set_t = unsafe { mem::zeroed() };
-    // SAFETY: the set may be written and its size is given.
-    let code = unsafe { libc::sched_getaffinity(0, size_of_val(&set), &raw mut set) };
-    let cpus: Vec<usize> = (0..libc::CPU_SETSIZE as usize)
-        // SAFETY: the index is below the size of a set.
-        .filter(|&cpu| code == 0 && unsafe { libc::CPU_ISSET(cpu, &set) })
-        .collect();
+    let mut cpus = qspin::select::allowed_cpus();
+    cpus.retain(|&cpu| cpu < libc::CPU_SETSIZE as usize);
     if cpus.is_empty() { vec![0] } else { cpus }
 }
 

@@ -2,11 +2,11 @@
 
 pub mod affinity;
 pub mod busy;
-pub mod capacity;
 pub mod cell;
 pub mod counters;
 pub mod engine;
 pub mod fairness;
+pub mod found;
 pub mod grid;
 pub mod hog_threads;
 pub mod hogs;
@@ -14,10 +14,10 @@ pub mod interrupt;
 pub mod matrix;
 pub mod pair;
 pub mod plan;
-pub mod quota;
 pub mod rows;
 pub mod series;
 pub mod session;
+mod stand;
 pub mod station;
 pub mod stats;
 pub mod steps;

@@ -12,7 +12,6 @@ use crate::tune;
 use super::affinity::Placement;
 use super::engine::MutexWork;
 use super::station::Mix;
-use super::surroundings::Beside;
 use super::workload::locktorture::Locktorture;
 
 /// The work of a cell.
@@ -59,6 +58,15 @@ pub struct Setting {
     pub job: Job,
     /// What stands around them.
     pub beside: Beside,
+}
+
+/// What a setting puts around its threads, beside the hogs of [`Cell::hogs`].
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Beside {
+    /// Threads of this process that spin.
+    pub hogs: usize,
+    /// So many CPUs' time is all that the process may use.
+    pub quota_cpus: Option<f64>,
 }
 
 /// In which form a lock takes part.

@@ -9,8 +9,8 @@ use crate::contender::catalog::EMPTY;
 use crate::row::{Row, SCHEMA, WaitNs};
 
 use super::counters::locality;
+use super::found::{Findings, Found};
 use super::plan::{Cell, Job, Plan, Setting};
-use super::session::{Findings, Found};
 use super::station::RW_CLASSES;
 use super::stats::{fairness, interval, median, spread};
 use super::waits::Waits;
@@ -150,8 +150,7 @@ mod tests {
 
     use super::*;
     use crate::bench::affinity::{Pin, Placement};
-    use crate::bench::plan::cells;
-    use crate::bench::surroundings::Beside;
+    use crate::bench::plan::{Beside, cells};
     use crate::bench::workload::lengths::Lengths;
     use crate::compare::compare;
     use crate::contender::catalog::locks;

@@ -2,92 +2,18 @@
 //!
 //! Only finished rounds count, so that every contender has met the same moments of the machine.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-
-use anyhow::bail;
-use indicatif::{ProgressBar, ProgressStyle};
-use quanta::Clock;
 
 use crate::compare::is_too_few;
 use crate::contender::catalog::{Engine, FLOOR, locks};
 use qspin::events;
-use qspin::tuning::{self, Tuning};
 
-use super::cell::{Conditions, Measured, Spoiled};
-use super::fairness::{self, Fair};
+use super::fairness;
+use super::found::{Found, Share};
 use super::interrupt::Interrupt;
-use super::plan::{Cell, Job, Plan};
-use super::surroundings::Surroundings;
-use super::waits::Waits;
-
-/// What a cell has shown over the finished rounds.
-#[derive(Debug, Default)]
-pub struct Findings {
-    /// Length of each round's throughput phase, s.
-    pub seconds: Vec<f64>,
-    /// Operations of each thread in each round.
-    pub operations: Vec<Vec<u64>>,
-    /// CPU time of all threads in each round, ns.
-    pub cpu_ns: Vec<f64>,
-    /// Cost of an uncontended pair in each round, ns; with one thread only.
-    pub pair_ns: Vec<f64>,
-    /// Waits of all rounds, by class of operation.
-    pub waits: Vec<Waits>,
-    /// What the run has shown that was made to see how fair the lock is.
-    pub fair: Option<Fair>,
-    /// Events, counted after the rounds.
-    pub events: BTreeMap<String, u64>,
-    /// Operations during which events were counted.
-    pub events_ops: Option<u64>,
-}
-
-impl Findings {
-    /// Operations of all threads in a round.
-    #[must_use]
-    pub fn total(&self, round: usize) -> f64 {
-        self.operations[round].iter().sum::<u64>() as f64
-    }
-
-    /// CPU time an operation, ns, round by round.
-    #[must_use]
-    pub fn cpu_ns_per_op(&self) -> Vec<f64> {
-        self.cpu_ns.iter().enumerate().map(|(round, ns)| ns / self.total(round)).collect()
-    }
-
-    /// Operations a second of all threads, round by round.
-    #[must_use]
-    pub fn rates(&self) -> Vec<f64> {
-        (0..self.seconds.len()).map(|round| self.total(round) / self.seconds[round]).collect()
-    }
-}
-
-/// What a run has shown.
-#[derive(Debug)]
-pub struct Found {
-    /// By index of the cell in the plan.
-    pub cells: Vec<Findings>,
-    /// Cost of the floor's pair in each round, ns.
-    pub floor_ns: Vec<f64>,
-    /// Finished rounds.
-    pub rounds: usize,
-    /// Whether it ended before everything was done: somebody stopped it, or something failed.
-    pub partial: bool,
-    /// What failed after rounds had been finished.
-    pub failure: Option<anyhow::Error>,
-    /// Order of the finished rounds.
-    pub order: Vec<Vec<usize>>,
-}
-
-/// One cell's share of a round that has not finished yet.
-struct Share {
-    cell: usize,
-    seconds: f64,
-    operations: Vec<u64>,
-    cpu_ns: f64,
-    pair_ns: Option<f64>,
-    waits: Vec<Waits>,
-}
+use super::plan::Plan;
+use super::stand::{InForce, Stand};
+use super::waits::merge;
 
 /// What the first rounds may take, in budgets.
 const RESERVE: f64 = 1.2;
@@ -99,24 +25,15 @@ const RESERVE: f64 = 1.2;
 /// When a lock fails, or the machine cannot make the threads or hogs, in the first round. Later
 /// the finished rounds are kept, and the failure with them.
 pub fn run(plan: &Plan, interrupt: &Interrupt) -> anyhow::Result<Found> {
-    let clock = Clock::new();
-    let mut around = Surroundings::start(plan)?;
-    let bar = progress(plan);
-    let mut found = Found {
-        cells: plan.cells.iter().map(|_| Findings::default()).collect(),
-        floor_ns: Vec::new(),
-        rounds: 0,
-        partial: false,
-        failure: None,
-        order: Vec::new(),
-    };
+    let mut stand = Stand::new(plan, interrupt)?;
+    stand.expect(plan.cells.len() * plan.rounds);
+    let mut found = Found::nothing(plan.cells.len());
     let began = Instant::now();
     for order in plan.orders() {
         if exhausted(plan, &found, began.elapsed()) {
             break;
         }
-        let number = found.rounds;
-        match round(plan, number, &order, &clock, interrupt, &mut around, &bar) {
+        match round(plan, found.rounds, &order, &mut stand) {
             Ok(Some((shares, floor))) => found.take(shares, floor, order),
             Ok(None) => found.partial = true,
             Err(why) => found.stopped_by(why)?,
@@ -126,17 +43,16 @@ pub fn run(plan: &Plan, interrupt: &Interrupt) -> anyhow::Result<Found> {
         }
     }
     if !found.partial
-        && let Err(why) = fairness::run(plan, &mut found, &clock, interrupt, &mut around, &bar)
+        && let Err(why) = fairness::run(plan, &mut found, &mut stand)
     {
         found.stopped_by(why)?;
     }
     if !found.partial && !plan.counting.is_zero() {
-        around.clear()?;
-        if let Err(why) = count_events(plan, &mut found, &clock, interrupt, &mut around, &bar) {
+        stand.clear()?;
+        if let Err(why) = count_events(plan, &mut found, &mut stand) {
             found.stopped_by(why)?;
         }
     }
-    bar.finish_and_clear();
     Ok(found)
 }
 
@@ -151,34 +67,21 @@ fn exhausted(plan: &Plan, found: &Found, elapsed: Duration) -> bool {
     end > reserve
 }
 
-fn progress(plan: &Plan) -> ProgressBar {
-    let bar = ProgressBar::new((plan.cells.len() * plan.rounds) as u64);
-    let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {eta:>4} left  {msg}");
-    if let Ok(style) = style {
-        bar.set_style(style);
-    }
-    bar
-}
-
 /// Measures every cell once; `None` when interrupted.
 fn round(
     plan: &Plan,
     number: usize,
     order: &[usize],
-    clock: &Clock,
-    interrupt: &Interrupt,
-    around: &mut Surroundings,
-    bar: &ProgressBar,
+    stand: &mut Stand<'_>,
 ) -> anyhow::Result<Option<(Vec<Share>, f64)>> {
     let mut shares = Vec::with_capacity(order.len());
     for &index in order {
         let cell = plan.cells[index];
-        bar.set_message(format!("{} × {}", plan.short_name(cell), cell.threads));
-        around.arrange(plan, cell)?;
+        stand.say("", cell);
         let phase = plan.phase_of(cell);
         let job = plan.settings[cell.setting].job.in_round(number);
-        let waits = if plan.waits { phase } else { Duration::ZERO };
-        let Some(measured) = measure(plan, cell, job, (phase, waits), clock, interrupt)? else {
+        let phases = (phase, if plan.waits { phase } else { Duration::ZERO });
+        let Some(measured) = stand.measure(cell, job, phases, cell.variant.counting)? else {
             return Ok(None);
         };
         let pair_ns = match plan.locks[cell.lock].engine {
@@ -196,7 +99,6 @@ fn round(
             operations: measured.operations,
             pair_ns,
         });
-        bar.inc(1);
     }
     Ok(Some((shares, floor_pair_ns())))
 }
@@ -210,147 +112,17 @@ fn floor_pair_ns() -> f64 {
     }
 }
 
-/// One histogram a class out of one a thread and class.
-pub(super) fn merge(threads: &[Vec<Waits>]) -> Vec<Waits> {
-    let classes = threads.first().map_or(0, Vec::len);
-    (0..classes)
-        .map(|class| {
-            let mut all = Waits::default();
-            for thread in threads {
-                all.add_thread(&thread[class]);
-            }
-            all
-        })
-        .collect()
-}
-
-impl Found {
-    /// A failure spoils what it met, not the rounds that were finished before it.
-    fn stopped_by(&mut self, why: anyhow::Error) -> anyhow::Result<()> {
-        if self.rounds == 0 {
-            return Err(why);
-        }
-        (self.partial, self.failure) = (true, Some(why));
-        Ok(())
-    }
-
-    fn take(&mut self, shares: Vec<Share>, floor: f64, order: Vec<usize>) {
-        for share in shares {
-            let cell = &mut self.cells[share.cell];
-            cell.seconds.push(share.seconds);
-            cell.operations.push(share.operations);
-            cell.cpu_ns.push(share.cpu_ns);
-            cell.pair_ns.extend(share.pair_ns);
-            if cell.waits.is_empty() {
-                cell.waits = share.waits;
-            } else {
-                for (all, round) in cell.waits.iter_mut().zip(&share.waits) {
-                    all.add_round(round);
-                }
-            }
-        }
-        self.floor_ns.push(floor);
-        self.order.push(order);
-        self.rounds += 1;
-    }
-}
-
-/// Puts a tuning in force for as long as it lives, then the default again.
-struct InForce;
-
-impl InForce {
-    fn put(tuning: &'static Tuning) -> Self {
-        tuning::set(tuning);
-        Self
-    }
-}
-
-impl Drop for InForce {
-    fn drop(&mut self) {
-        tuning::set(&Tuning::DEFAULT);
-    }
-}
-
-/// Measures one cell; `None` when interrupted.
-pub(super) fn measure(
-    plan: &Plan,
-    cell: Cell,
-    job: Job,
-    (phase, waits): (Duration, Duration),
-    clock: &Clock,
-    interrupt: &Interrupt,
-) -> anyhow::Result<Option<Measured>> {
-    let lock = plan.locks[cell.lock];
-    let conditions = Conditions {
-        threads: cell.threads,
-        placement: &plan.placement,
-        phase,
-        waits,
-        clock,
-        interrupt,
-    };
-    let _tuned = InForce::put(cell.variant.tuning);
-    let counting = cell.variant.counting;
-    let result = match (lock.engine, job) {
-        (Engine::Mutex(engine), Job::Mutex(work)) => {
-            engine.count.filter(|_| counting).unwrap_or(engine.measure)(work, &conditions)
-        }
-        (Engine::Rw(engine), Job::Rw(mix)) => {
-            engine.count.filter(|_| counting).unwrap_or(engine.measure)(mix, &conditions)
-        }
-        _ => bail!("{} cannot run this workload", lock.name),
-    };
-    unspoiled(result, lock.name, cell.threads)
-}
-
-/// Sorts what kept a cell from being measured: `None` is an interrupt.
-fn unspoiled(
-    result: Result<Measured, Spoiled>,
-    lock: &str,
-    threads: usize,
-) -> anyhow::Result<Option<Measured>> {
-    match result {
-        Ok(measured) => Ok(Some(measured)),
-        Err(Spoiled::Interrupted) => Ok(None),
-        Err(Spoiled::Threads { made, why }) => {
-            bail!("the machine made {made} of {threads} threads: {why}; ask for fewer")
-        }
-        Err(Spoiled::Broken(what)) => bail!("{lock} with {threads} threads: {what}"),
-    }
-}
-
 /// Runs every lock that counts once more, counting, so that no other figure pays for it.
-fn count_events(
-    plan: &Plan,
-    found: &mut Found,
-    clock: &Clock,
-    interrupt: &Interrupt,
-    around: &mut Surroundings,
-    bar: &ProgressBar,
-) -> anyhow::Result<()> {
-    bar.set_message("counting events");
+fn count_events(plan: &Plan, found: &mut Found, stand: &mut Stand<'_>) -> anyhow::Result<()> {
     for (&cell, findings) in plan.cells.iter().zip(&mut found.cells) {
-        let lock = plan.locks[cell.lock];
-        let conditions = Conditions {
-            threads: cell.threads,
-            placement: &plan.placement,
-            phase: plan.phase_of(cell).min(plan.counting),
-            waits: Duration::ZERO,
-            clock,
-            interrupt,
-        };
-        around.arrange(plan, cell)?;
-        let _tuned = InForce::put(cell.variant.tuning);
+        if !plan.locks[cell.lock].counts() {
+            continue;
+        }
+        stand.say("events of ", cell);
         events::reset();
-        let result = match (lock.engine, plan.settings[cell.setting].job) {
-            (Engine::Mutex(engine), Job::Mutex(work)) => {
-                engine.count.map(|count| count(work, &conditions))
-            }
-            (Engine::Rw(engine), Job::Rw(mix)) => engine.count.map(|count| count(mix, &conditions)),
-            _ => None,
-        };
-        let Some(result) = result else { continue };
-        let Some(measured) = unspoiled(result, lock.name, cell.threads)? else {
+        let phases = (plan.phase_of(cell).min(plan.counting), Duration::ZERO);
+        let job = plan.settings[cell.setting].job;
+        let Some(measured) = stand.measure(cell, job, phases, true)? else {
             found.partial = true;
             return Ok(());
         };
@@ -368,11 +140,15 @@ fn count_events(
 mod tests {
     use std::sync::{Mutex, MutexGuard, PoisonError};
 
+    use std::collections::BTreeMap;
+
+    use qspin::tuning::{self, Tuning};
+
     use super::*;
     use crate::bench::affinity::{Pin, Placement};
+    use crate::bench::cell::{Conditions, Measured, Spoiled};
     use crate::bench::engine::{MutexEngine, MutexWork};
-    use crate::bench::plan::{Setting, Variant};
-    use crate::bench::surroundings::Beside;
+    use crate::bench::plan::{Beside, Cell, Job, Setting, Variant};
     use crate::bench::workload::lengths::Lengths;
 
     fn plan() -> Plan {
@@ -447,9 +223,7 @@ mod tests {
         let mut found = run(&plan, &interrupt).unwrap();
         assert_eq!((found.rounds, found.partial), (2, false));
         interrupt.raise();
-        let (clock, bar) = (Clock::new(), progress(&plan));
-        count_events(&plan, &mut found, &clock, &interrupt, &mut Surroundings::default(), &bar)
-            .unwrap();
+        count_events(&plan, &mut found, &mut Stand::new(&plan, &interrupt).unwrap()).unwrap();
         assert!(found.partial);
     }
 

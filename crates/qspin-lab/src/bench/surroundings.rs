@@ -5,17 +5,8 @@ use qspin::platform::ration;
 
 use super::hog_threads::HogThreads;
 use super::hogs::Hogs;
-use super::plan::{Cell, Plan};
-use super::quota::QuotaGroup;
-
-/// What a setting puts around its threads, beside the hogs of [`Cell::hogs`].
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Beside {
-    /// Threads of this process that spin.
-    pub hogs: usize,
-    /// So many CPUs' time is all that the process may use.
-    pub quota_cpus: Option<f64>,
-}
+use super::plan::{Beside, Cell, Plan};
+use crate::this_machine::QuotaGroup;
 
 /// The surroundings of a run, arranged anew for each cell.
 #[derive(Debug, Default)]

@@ -79,6 +79,18 @@ impl Waits {
     }
 }
 
+/// One histogram a class out of one a thread and class.
+pub(super) fn merge(threads: &[Vec<Waits>]) -> Vec<Waits> {
+    let mut classes: Vec<Waits> = Vec::new();
+    for thread in threads {
+        classes.resize_with(thread.len(), Waits::default);
+        for (all, waits) in classes.iter_mut().zip(thread) {
+            all.add_thread(waits);
+        }
+    }
+    classes
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -16,17 +16,16 @@ use qspin::platform::topology::{Topology, VARIABLE};
 use super::INTERRUPTED;
 use crate::bench::affinity::{Pin, Placement, allowed_cpus};
 use crate::bench::busy::Pace;
+use crate::bench::found::Found;
 use crate::bench::interrupt::Interrupt;
 use crate::bench::matrix::cells::Kind;
 use crate::bench::plan::{Load, Plan, cells};
-use crate::bench::session::{self, Found};
+use crate::bench::session;
 use crate::bench::stats::median;
 use crate::bench::steps::Series;
-use crate::bench::table;
-use crate::bench::{capacity, counters, rows};
+use crate::bench::{counters, rows, table};
 use crate::contender::catalog::{self, EMPTY};
 use crate::failure::Failure;
-use crate::machine::{self, Ticks};
 use crate::output::Output;
 use crate::quantity::{
     Levels, Ratio, parse_duration, parse_levels, parse_overcommit, parse_ratio, parse_seconds,
@@ -36,6 +35,7 @@ use crate::report::number::plural;
 use crate::report::{self, Format, Run};
 use crate::row;
 use crate::row::{Machine, Row};
+use crate::this_machine::{self, Ticks};
 use crate::tune::{self, Tune, numa_threshold};
 use crate::verdict::verdict;
 
@@ -237,7 +237,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let files = Files::prepare(args)?;
     let interrupt = Interrupt::on_signals()?;
     let seed = args.seed();
-    let mut machine = machine::describe(seed);
+    let mut machine = this_machine::describe(seed);
     machine.warnings.extend(choose::left_out(args));
     let cpus = allowed_cpus();
     let threads = possible(choose::threads(args, cpus.len()), &mut machine);
@@ -366,7 +366,7 @@ impl Files {
 /// The numbers of threads, as far as the machine makes them.
 fn possible(threads: Vec<usize>, machine: &mut Machine) -> Vec<usize> {
     let most = threads.iter().copied().max().unwrap_or(1);
-    let made = capacity::threads_possible(most);
+    let made = this_machine::threads_possible(most);
     if made == most {
         return threads;
     }

@@ -15,10 +15,10 @@ use qspin_sim::{Failure as Failed, Lock, Outcome, Plan, Scenario, simulate_trace
 
 use crate::bench::interrupt::Interrupt;
 use crate::failure::Failure;
-use crate::machine as host;
 use crate::output::Output;
 use crate::quantity::{parse_count, parse_seed};
 use crate::row::{self, Machine, Row};
+use crate::this_machine as host;
 
 pub(in crate::command) use choice::machine;
 

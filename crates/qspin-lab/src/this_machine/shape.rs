@@ -5,7 +5,7 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
-use qspin::platform::topology::parse_cpu_list;
+use qspin::platform::topology::{parse_cpu_list, sharing_last_cache};
 use qspin_sim::machine::Shape;
 
 /// Pairs that are measured at each distance: medians of them differ little from those of all.
@@ -53,44 +53,29 @@ pub(super) struct Found {
 
 /// Looks for `allowed` in `sysfs`. Where that does not say, they are cores of one socket.
 pub(super) fn find(allowed: &[usize], sysfs: &Path) -> Found {
-    let mut unknown = false;
-    let cpus = allowed.iter().map(|&number| {
-        let folder = sysfs.join(format!("cpu{number}"));
-        read(&folder, number).unwrap_or_else(|| {
-            unknown = true;
-            Cpu { number, socket: 0, core: number as u32, cache: 0 }
-        })
-    });
-    let cpus: Vec<Cpu> = cpus.collect();
-    if unknown {
-        // Some that are known and some that are not have no shape together.
-        let cpu = |&number: &usize| Cpu { number, socket: 0, core: number as u32, cache: 0 };
-        let note = format!(
-            "{} does not say where CPUs are: they count as cores of one socket",
-            sysfs.display()
-        );
-        return of(allowed.iter().map(cpu).collect(), vec![note]);
+    let known = allowed.iter().map(|&number| read(&sysfs.join(format!("cpu{number}")), number));
+    if let Some(cpus) = known.collect() {
+        return of(cpus, Vec::new());
     }
-    of(cpus, Vec::new())
+    // Some that are known and some that are not have no shape together.
+    let cpu = |&number: &usize| Cpu { number, socket: 0, core: number as u32, cache: 0 };
+    let note = format!(
+        "{} does not say where CPUs are: they count as cores of one socket",
+        sysfs.display()
+    );
+    of(allowed.iter().map(cpu).collect(), vec![note])
 }
 
 /// The place of a CPU; `None` where sysfs does not say.
 fn read(folder: &Path, number: usize) -> Option<Cpu> {
-    let text = |name: &str| fs::read_to_string(folder.join(name)).ok();
-    let first = |list: String| parse_cpu_list(list.trim())?.into_iter().min();
-    let socket = text("topology/physical_package_id")?.trim().parse::<i64>().ok()?;
-    let siblings =
-        text("topology/thread_siblings_list").or_else(|| text("topology/core_cpus_list"))?;
-    let mut caches: Vec<(u32, u32)> = Vec::new();
-    for index in 0..8 {
-        let of = |name: &str| text(&format!("cache/index{index}/{name}"));
-        let (Some(level), Some(shared)) = (of("level"), of("shared_cpu_list")) else { break };
-        caches.push((level.trim().parse().ok()?, first(shared)?));
-    }
-    let core = first(siblings)?;
-    // Without caches, those of a socket share one.
+    let text = |name: &str| fs::read_to_string(folder.join("topology").join(name)).ok();
+    let socket = text("physical_package_id")?.trim().parse::<i64>().ok()?;
+    let siblings = text("thread_siblings_list").or_else(|| text("core_cpus_list"))?;
+    let core = parse_cpu_list(siblings.trim())?.into_iter().min()?;
     let socket = u32::try_from(socket).unwrap_or(0);
-    let cache = caches.into_iter().max().map_or(u32::MAX - socket, |(_, first)| first);
+    let sharing = sharing_last_cache(&folder.join("cache")).ok()?;
+    // Without caches, those of a socket share one.
+    let cache = sharing.into_iter().min().unwrap_or(u32::MAX - socket);
     Some(Cpu { number, socket, core, cache })
 }
 

@@ -25,18 +25,50 @@ pub struct Quota {
 }
 
 /// Which of the two interfaces.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Version {
+pub enum Version {
     V1,
     V2,
+}
+
+/// A group of this process, as one can see it.
+#[doc(hidden)]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    pub version: Version,
+    pub folder: PathBuf,
+    /// Where the hierarchy is mounted.
+    pub top: PathBuf,
 }
 
 /// The tightest quota of this process; `root` is where `/` is. What is malformed limits nothing,
 /// and is told to `problem`.
 pub fn quota(root: &Path, problem: &mut dyn FnMut(String)) -> Option<Quota> {
-    let groups = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
-    let mounts = mounts(root);
     let mut tightest: Option<Quota> = None;
+    for Group { version, mut folder, top } in groups(root) {
+        while folder.starts_with(&top) {
+            match read(&folder, version) {
+                Ok(Some(found)) if tightest.as_ref().is_none_or(|t| found.cpus < t.cpus) => {
+                    tightest = Some(found);
+                }
+                Ok(_) => {}
+                Err(wrong) => problem(wrong),
+            }
+            if !folder.pop() {
+                break;
+            }
+        }
+    }
+    tightest
+}
+
+/// The groups of this process in the hierarchies that limit CPU time; `root` is where `/` is.
+#[doc(hidden)]
+pub fn groups(root: &Path) -> Vec<Group> {
+    let groups = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
+    let mounts = if groups.is_empty() { Vec::new() } else { mounts(root) };
+    let mut found = Vec::new();
     for line in groups.lines() {
         let mut parts = line.splitn(3, ':').skip(1);
         let (Some(controllers), Some(group)) = (parts.next(), parts.next()) else { continue };
@@ -48,22 +80,12 @@ pub fn quota(root: &Path, problem: &mut dyn FnMut(String)) -> Option<Quota> {
             continue;
         };
         for mount in mounts.iter().filter(|mount| mount.version == version) {
-            let Some(mut folder) = mount.folder_of(group) else { continue };
-            while folder.starts_with(&mount.at) {
-                match read(&folder, version) {
-                    Ok(Some(found)) if tightest.as_ref().is_none_or(|t| found.cpus < t.cpus) => {
-                        tightest = Some(found);
-                    }
-                    Ok(_) => {}
-                    Err(wrong) => problem(wrong),
-                }
-                if !folder.pop() {
-                    break;
-                }
+            if let Some(folder) = mount.folder_of(group) {
+                found.push(Group { version, folder, top: mount.at.clone() });
             }
         }
     }
-    tightest
+    found
 }
 
 /// Where a hierarchy of groups can be seen.

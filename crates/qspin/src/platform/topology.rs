@@ -40,6 +40,8 @@ use super::rseq::{self, Area};
 use crate::excerpt::excerpt;
 
 pub use sysfs::{SYSFS, parse_cpu_list};
+#[doc(hidden)]
+pub use sysfs::sharing_last_cache;
 
 /// The variable that names another topology.
 pub const VARIABLE: &str = "QSPIN_TOPOLOGY";

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use crate::bench::busy::Pace;
 use crate::bench::engine::MutexWork;
-use crate::bench::plan::{Cell, Job, Setting, Variant};
+use crate::bench::plan::{Beside, Cell, Job, Setting, Variant};
 use crate::bench::station::Mix;
-use crate::bench::surroundings::Beside;
 use crate::bench::workload::leaving::{Leave, Leaving};
 use crate::bench::workload::lengths::Lengths;
 use crate::contender::catalog::Lock;

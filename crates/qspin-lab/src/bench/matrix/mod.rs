@@ -10,9 +10,9 @@ pub mod show;
 
 use crate::compare::{Comparison, Sample, compare};
 
+use super::found::{Findings, Found};
 use super::plan::Plan;
 use super::rows::{finite, waits};
-use super::session::{Findings, Found};
 use super::stats::{fairness, median};
 
 /// The judged lock beside the fastest yardstick of a cell.
@@ -192,7 +192,7 @@ pub(super) mod tests {
     use std::time::Duration;
 
     use super::super::affinity::{Pin, Placement};
-    use super::super::fairness::Fair;
+    use super::super::found::Fair;
     use super::super::plan::Fairness;
     use super::super::waits::Waits;
     use super::cells::{Kind, Limits, plan_cells};

@@ -6,17 +6,17 @@ use std::time::Duration;
 use crate::bench::affinity::{Placement, allowed_cpus};
 use crate::bench::busy::Pace;
 use crate::bench::fairness;
+use crate::bench::found::Found;
 use crate::bench::interrupt::Interrupt;
 use crate::bench::matrix::cells::{Kind, Limits, Scene, plan_cells};
 use crate::bench::matrix::{Matrix, show};
 use crate::bench::plan::{Fairness, Plan, Setting};
-use crate::bench::quota::QuotaGroup;
-use crate::bench::{rows, session};
+use crate::bench::rows;
 use crate::contender::catalog::{self, Lock};
 use crate::failure::Failure;
-use crate::machine;
 use crate::report::number::{list, plural};
 use crate::row;
+use crate::this_machine::{self, QuotaGroup};
 use crate::tune::Tune;
 
 use super::contend::Entrant;
@@ -108,7 +108,7 @@ pub(super) fn run(args: &Args, kind: Kind) -> Result<ExitCode, Failure> {
     let files = Files::prepare(args)?;
     let interrupt = Interrupt::on_signals()?;
     let seed = args.seed();
-    let mut machine = machine::describe(seed);
+    let mut machine = this_machine::describe(seed);
     let limits =
         Limits { threads: args.threads.clone(), critical: args.critical, outside: args.outside };
     let (settings, mut scenes) = kind.scenes(&limits, Pace::calibrate(), seed);
@@ -184,7 +184,7 @@ fn without_quotas(settings: &[Setting], scenes: &mut Vec<Scene>) -> Vec<String> 
 }
 
 /// Where and how it was measured.
-fn head(machine: &row::Machine, plan: &Plan, found: &session::Found) -> String {
+fn head(machine: &row::Machine, plan: &Plan, found: &Found) -> String {
     let mut text = format!(
         "{}, {}, hypervisor {}, kernel {}; {}. {} of {:.2} s, the contenders of a cell one \
          after the other in an order drawn anew, seed {}.\n",

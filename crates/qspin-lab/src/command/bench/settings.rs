@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use crate::bench::busy::Pace;
 use crate::bench::engine::MutexWork;
+use crate::bench::found::{Findings, Found};
 use crate::bench::grid::grids;
-use crate::bench::plan::{Job, Plan, Setting};
-use crate::bench::session::{Findings, Found};
+use crate::bench::plan::{Beside, Job, Plan, Setting};
 use crate::bench::station::Mix;
-use crate::bench::surroundings::Beside;
 use crate::bench::workload::kernel_lock_bench::KernelLockBench;
 use crate::bench::workload::lengths::Lengths;
 use crate::bench::workload::locktorture::{LONG_NS, Locktorture, SHORT_NS, summary};

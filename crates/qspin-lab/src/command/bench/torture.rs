@@ -9,15 +9,14 @@ use qspin_table::{Cell, Columns};
 
 use crate::bench::affinity::{Placement, allowed_cpus};
 use crate::bench::busy::Pace;
-use crate::bench::capacity::threads_possible;
 use crate::bench::hogs::Hogs;
 use crate::bench::interrupt::Interrupt;
 use crate::bench::plan::Variant;
 use crate::bench::torture::{Outcome, PATIENCE, Torment, seen};
 use crate::contender::catalog::Engine;
 use crate::failure::Failure;
-use crate::machine;
 use crate::report::number::{digits, plural};
+use crate::this_machine;
 
 use super::contend::{self, Entrant};
 use super::{Args, INTERRUPTED, QUICK_BUDGET};
@@ -52,7 +51,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         args.threads.clone()
     };
     let most = threads.iter().copied().max().unwrap_or(1);
-    let made = threads_possible(most);
+    let made = this_machine::threads_possible(most);
     if made < most {
         return Err(anyhow!("the machine made {made} of {most} threads: ask for fewer").into());
     }
@@ -75,7 +74,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         plural(cpus.len() as f64, "CPU"),
         args.pin,
         threads.iter().map(|n| hogs_beside(*n).to_string()).collect::<Vec<_>>().join(" "),
-        super::topology(machine::made_up().as_deref()),
+        super::topology(this_machine::made_up().as_deref()),
         names.join(" "),
         counts.join(" "),
     ))?;

@@ -179,7 +179,8 @@ fn position<T: PartialEq>(items: &mut Vec<T>, item: T) -> u32 {
 }
 
 /// The CPUs that share the cache of the highest level that this folder shows; none if it shows none.
-fn sharing_last_cache(folder: &Path) -> io::Result<Vec<u32>> {
+#[doc(hidden)]
+pub fn sharing_last_cache(folder: &Path) -> io::Result<Vec<u32>> {
     let mut last = (0, Vec::new());
     for index in 0.. {
         let folder = folder.join(format!("index{index}"));

@@ -20,7 +20,7 @@ pub fn describe(seed: u64) -> Machine {
         command: command_line(),
         seed,
         started: jiff::Timestamp::now().strftime("%FT%TZ").to_string(),
-        cpu: cpu_model().unwrap_or_else(|| "unknown".to_owned()),
+        cpu: cpu_model(),
         cpus: cpus.len() as u32,
         numa_nodes: Topology::of_this_machine().nodes_among(cpus.iter().copied()).max(1) as u32,
         topology: made_up(),
@@ -57,12 +57,14 @@ fn read(path: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-fn cpu_model() -> Option<String> {
-    let text = read("/proc/cpuinfo")?;
-    text.lines().find_map(|line| {
+/// What its processors call themselves.
+pub(super) fn cpu_model() -> String {
+    let text = read("/proc/cpuinfo").unwrap_or_default();
+    let named = text.lines().find_map(|line| {
         let (name, value) = line.split_once(':')?;
         (name.trim() == "model name").then(|| value.trim().to_owned())
-    })
+    });
+    named.unwrap_or_else(|| "unknown".to_owned())
 }
 
 /// The longest description of a topology that is shown.

@@ -3,7 +3,7 @@
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 
-use super::cell::STACK;
+use crate::bench::cell::STACK;
 
 /// How many of `wanted` threads can exist at once; they do nothing and end.
 #[must_use]

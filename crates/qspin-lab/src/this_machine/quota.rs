@@ -10,6 +10,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use qspin::select::{self, Group, Version};
+
 /// The period of the quota, µs: the kernel's default, and that of every container.
 const PERIOD_US: u64 = 100_000;
 
@@ -22,20 +24,6 @@ pub struct QuotaGroup {
     inside: bool,
 }
 
-/// Where this process belongs in the hierarchy that limits CPU time.
-struct Home {
-    version: Version,
-    folder: PathBuf,
-    /// The top of what can be seen of the hierarchy.
-    top: PathBuf,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Version {
-    V1,
-    V2,
-}
-
 impl QuotaGroup {
     /// Makes a group that may use so many CPUs' time.
     ///
@@ -43,7 +31,8 @@ impl QuotaGroup {
     ///
     /// Why that is not possible here.
     pub fn make(cpus: f64) -> Result<Self, String> {
-        let home = home().ok_or("no hierarchy of control groups limits CPU time here")?;
+        let home =
+            home(Path::new("/")).ok_or("no hierarchy of control groups limits CPU time here")?;
         let name = format!("qspin-{}-{:.0}", std::process::id(), cpus * 100.0);
         let quota_us = (cpus * PERIOD_US as f64) as u64;
         let mut parents = vec![home.folder.clone()];
@@ -122,48 +111,11 @@ fn write(file: &Path, text: &str) -> Result<(), String> {
     fs::write(file, text).map_err(|why| format!("cannot write {}: {why}", file.display()))
 }
 
-/// Version 1 where its hierarchy has the controller, else version 2.
-fn home() -> Option<Home> {
-    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    find(&groups, &mounts)
-}
-
-fn find(groups: &str, mounts: &str) -> Option<Home> {
-    let group_of = |of: &dyn Fn(&str) -> bool| {
-        groups.lines().find_map(|line| {
-            let mut parts = line.splitn(3, ':').skip(1);
-            let controllers = parts.next()?;
-            of(controllers).then(|| parts.next()).flatten()
-        })
-    };
-    let first = group_of(&|controllers| controllers.split(',').any(|name| name == "cpu"));
-    let second = group_of(&str::is_empty);
-    for (version, group) in [(Version::V1, first), (Version::V2, second)] {
-        let Some(group) = group else { continue };
-        if let Some((seen, top)) = mounts.lines().find_map(|line| mounted(line, version)) {
-            let below = Path::new(group).strip_prefix(seen).unwrap_or(Path::new(""));
-            return Some(Home { version, folder: top.join(below), top });
-        }
-    }
-    None
-}
-
-/// The group at the top of a mounted hierarchy, and where it is mounted:
-/// `36 35 98:0 /top /at rw,noatime master:1 - cgroup cgroup rw,cpu`.
-fn mounted(line: &str, version: Version) -> Option<(&str, PathBuf)> {
-    let (place, kind) = line.split_once(" - ")?;
-    let mut place = place.split(' ').skip(3);
-    let (top, at) = (place.next()?, place.next()?);
-    let mut kind = kind.split(' ');
-    let is = match (kind.next()?, kind.nth(1)?) {
-        ("cgroup2", _) => version == Version::V2,
-        ("cgroup", options) => {
-            version == Version::V1 && options.split(',').any(|option| option == "cpu")
-        }
-        _ => false,
-    };
-    is.then(|| (top, PathBuf::from(at)))
+/// Where this process belongs in the hierarchy that limits CPU time: version 1 where that has the
+/// controller, else version 2.
+fn home(root: &Path) -> Option<Group> {
+    let groups = select::groups(root);
+    groups.into_iter().max_by_key(|group| group.version == Version::V1)
 }
 
 #[cfg(test)]
@@ -174,7 +126,15 @@ mod tests {
 
     #[test]
     fn the_hierarchy_that_has_the_controller_is_found() {
-        let of = |groups: &str, mounts: &str| find(groups, mounts).map(|home| home.folder);
+        let root = tempfile::tempdir().unwrap();
+        let process = root.path().join("proc/self");
+        fs::create_dir_all(&process).unwrap();
+        let of = |groups: &str, mounts: &str| {
+            fs::write(process.join("cgroup"), groups).unwrap();
+            fs::write(process.join("mountinfo"), mounts).unwrap();
+            let folder = home(root.path())?.folder;
+            Some(Path::new("/").join(folder.strip_prefix(root.path()).unwrap()))
+        };
         let v1 = "40 35 0:31 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n";
         let v2 = "41 35 0:32 /slice /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
         let both = format!("{v2}{v1}");
@@ -194,14 +154,14 @@ mod tests {
                 return;
             }
         };
-        let quota = || qspin::select::quota(Path::new("/"), &mut |_| ()).map(|quota| quota.cpus);
+        let quota = || select::quota(Path::new("/"), &mut |_| ()).map(|quota| quota.cpus);
         let before = quota();
         group.enter().unwrap();
         assert!(quota().is_some_and(|cpus| cpus <= 0.75), "{:?}", quota());
         assert!(ration::look() && ration::is_rationed(), "locks know of it");
         group.leave().unwrap();
         assert_eq!(quota(), before);
-        let cpus = qspin::select::allowed_cpus().len() as f64;
+        let cpus = select::allowed_cpus().len() as f64;
         assert_eq!(ration::look(), before.is_some_and(|quota| quota < cpus));
         let folder = group.group.clone();
         group.enter().unwrap();
