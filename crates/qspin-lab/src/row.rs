@@ -220,12 +220,18 @@ impl Row {
     /// The key without lock and threads: rows that agree in it belong into one chart.
     #[must_use]
     pub fn setting(&self) -> String {
+        format!("{}|{:?}", self.load(), self.tune)
+    }
+
+    /// What the threads do and what stands around them, however the lock is tuned: rows that agree in
+    /// it and in their threads are a cell.
+    #[must_use]
+    pub fn load(&self) -> String {
         format!(
-            "{}|{}|{:?}|{:?}|{}|{}|{}|{}|{}",
+            "{}|{}|{:?}|{}|{}|{}|{}|{}",
             self.kind,
             self.workload,
             self.params,
-            self.tune,
             self.critical_ns,
             self.outside_ns,
             self.lines,

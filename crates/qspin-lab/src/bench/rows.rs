@@ -31,8 +31,6 @@ pub fn rows(plan: &Plan, found: &Found) -> Vec<Row> {
 
 fn row(plan: &Plan, found: &Found, cell: Cell, findings: &Findings) -> Row {
     let setting = &plan.settings[cell.setting];
-    let rates = findings.rates();
-    let op_ns: Vec<f64> = rates.iter().map(|rate| 1e9 / rate).collect();
     let mut cpu = findings.cpu_ns_per_op();
     let pair = (!findings.pair_ns.is_empty()).then(|| interval(&findings.pair_ns));
     let ratios: Vec<f64> =
@@ -45,11 +43,8 @@ fn row(plan: &Plan, found: &Found, cell: Cell, findings: &Findings) -> Row {
         |fair| fairness(std::slice::from_ref(&fair.served)),
     );
     Row {
-        schema: SCHEMA,
-        kind: "bench".to_owned(),
         workload: setting.workload.to_owned(),
         params: params(setting, cell),
-        lock: plan.locks[cell.lock].name.to_owned(),
         tune: cell.variant.tune(),
         threads: cell.threads as u32,
         critical_ns: setting.critical_ns,
@@ -57,10 +52,6 @@ fn row(plan: &Plan, found: &Found, cell: Cell, findings: &Findings) -> Row {
         lines: setting.lines,
         pin: plan.pin.clone(),
         hogs: cell.hogs as u32,
-        rounds: found.rounds as u32,
-        ops_per_s: interval(&rates),
-        round_ops_per_s: rates,
-        op_ns: spread(&op_ns),
         wait_ns,
         wait_ns_by,
         partial: found.partial,
@@ -73,6 +64,43 @@ fn row(plan: &Plan, found: &Found, cell: Cell, findings: &Findings) -> Row {
         events: findings.events.clone(),
         events_ops: findings.events_ops,
         locality: locality(&findings.events),
+        ..of_rounds("bench", plan.locks[cell.lock].name, findings.rates(), &findings.operations)
+    }
+}
+
+/// A row of a lock that says nothing but what its rounds were: their throughputs, and the operations
+/// of each thread.
+#[must_use]
+pub fn of_rounds(kind: &str, lock: &str, rates: Vec<f64>, operations: &[Vec<u64>]) -> Row {
+    Row {
+        schema: SCHEMA,
+        kind: kind.to_owned(),
+        workload: "lengths".to_owned(),
+        params: BTreeMap::new(),
+        lock: lock.to_owned(),
+        tune: BTreeMap::new(),
+        threads: operations.first().map_or(0, Vec::len) as u32,
+        critical_ns: 0.0,
+        outside_ns: 0.0,
+        lines: 1,
+        pin: "B".to_owned(),
+        hogs: 0,
+        rounds: rates.len() as u32,
+        ops_per_s: interval(&rates),
+        op_ns: spread(&rates.iter().map(|rate| 1e9 / rate).collect::<Vec<f64>>()),
+        round_ops_per_s: rates,
+        wait_ns: None,
+        wait_ns_by: BTreeMap::new(),
+        partial: false,
+        fairness: fairness(operations),
+        fairness_s: None,
+        cpu_ns_per_op: None,
+        overhead_ns_per_op: None,
+        uncontended_ns: None,
+        floor_ratio: None,
+        events: BTreeMap::new(),
+        events_ops: None,
+        locality: None,
         platform: BTreeMap::new(),
     }
 }

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::reply::{Events, Phase};
 use crate::bench::counters::locality;
-use crate::bench::stats::{fairness, interval, spread};
-use crate::row::{Row, SCHEMA, WaitNs};
+use crate::bench::rows::of_rounds;
+use crate::row::{Row, WaitNs};
 
 /// What all rows of a run have in common.
 #[derive(Debug, Clone)]
@@ -32,13 +32,12 @@ pub fn row(
     events: Option<&Events>,
     partial: bool,
 ) -> Option<Row> {
-    let first = phases.first()?;
+    phases.first()?;
     let operations: Vec<Vec<u64>> = phases.iter().map(|phase| phase.operations.clone()).collect();
     let rates: Vec<f64> = phases
         .iter()
         .map(|phase| phase.operations.iter().sum::<u64>() as f64 * 1e9 / phase.ns as f64)
         .collect();
-    let op_ns: Vec<f64> = rates.iter().map(|rate| 1e9 / rate).collect();
     let mut platform = BTreeMap::new();
     for (name, count) in phases.iter().flat_map(|phase| &phase.platform) {
         *platform.entry(name.clone()).or_insert(0) += count;
@@ -49,35 +48,17 @@ pub fn row(
     }
     let counted = events.map(|events| events.events.clone()).unwrap_or_default();
     Some(Row {
-        schema: SCHEMA,
-        kind: "vm".to_owned(),
-        workload: "lengths".to_owned(),
         params: setting.params.clone(),
-        lock: lock.to_owned(),
         tune: setting.tune.clone(),
-        threads: first.operations.len() as u32,
         critical_ns: setting.critical_ns,
         outside_ns: setting.outside_ns,
-        lines: 1,
-        pin: "B".to_owned(),
-        hogs: 0,
-        rounds: phases.len() as u32,
-        ops_per_s: interval(&rates),
-        round_ops_per_s: rates,
-        op_ns: spread(&op_ns),
         wait_ns: waits(phases),
-        wait_ns_by: BTreeMap::new(),
         partial,
-        fairness: fairness(&operations),
-        fairness_s: None,
-        cpu_ns_per_op: None,
-        overhead_ns_per_op: None,
-        uncontended_ns: None,
-        floor_ratio: None,
         locality: locality(&counted),
         events_ops: events.map(|events| events.operations),
         events: counted,
         platform,
+        ..of_rounds("vm", lock, rates, &operations)
     })
 }
 

@@ -8,176 +8,143 @@
 pub mod cells;
 pub mod show;
 
-use crate::compare::{Comparison, Sample, compare};
-
-use super::found::{Findings, Found};
-use super::plan::Plan;
-use super::rows::{finite, waits};
-use super::stats::{fairness, median};
+use crate::compare::{Comparison, compare};
+use crate::row::Row;
 
 /// The judged lock beside the fastest yardstick of a cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Compared {
+pub struct Compared<'a> {
     /// The fastest yardstick.
-    pub leader: &'static str,
+    pub leader: &'a str,
     /// Throughput beside the leader's.
     pub to_it: Comparison,
 }
 
-/// All contenders under one setting with one number of threads.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
-    /// Index of the setting in the plan.
-    pub setting: usize,
-    /// How many threads.
-    pub threads: usize,
-    /// Hogs outside the process.
-    pub hogs: usize,
-    /// The contenders' cells, by their indices in the plan.
-    pub cells: Vec<usize>,
+/// A cell: all contenders under one load with one number of threads.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Place<'a> {
+    /// A row of each contender; there is at least one.
+    pub rows: Vec<&'a Row>,
 }
 
 /// A finished run, to be judged.
 pub struct Matrix<'a> {
-    /// What was measured.
-    pub plan: &'a Plan,
-    /// What was found.
-    pub found: &'a Found,
     /// The lock that is judged.
     pub subject: &'static str,
-    /// What it is compared with.
+    /// What it is compared with, itself not among them.
     pub yardsticks: Vec<&'static str>,
     /// The cells.
-    pub places: Vec<Place>,
+    pub places: Vec<Place<'a>>,
 }
 
 impl<'a> Matrix<'a> {
     /// Lays out what was found.
     #[must_use]
-    pub fn new(
-        plan: &'a Plan,
-        found: &'a Found,
-        subject: &'static str,
-        yardsticks: Vec<&'static str>,
-    ) -> Self {
-        let mut places: Vec<Place> = Vec::new();
-        for (index, cell) in plan.cells.iter().enumerate().filter(|(_, cell)| cell.shown) {
-            let same = |place: &&mut Place| {
-                (place.setting, place.threads, place.hogs)
-                    == (cell.setting, cell.threads, cell.hogs)
+    pub fn new(rows: &'a [Row], subject: &'static str, yardsticks: Vec<&'static str>) -> Self {
+        let mut places: Vec<Place<'a>> = Vec::new();
+        for row in rows {
+            let beside = |place: &&mut Place<'_>| {
+                place.threads() == row.threads && place.rows[0].load() == row.load()
             };
-            match places.iter_mut().find(same) {
-                Some(place) => place.cells.push(index),
-                None => places.push(Place {
-                    setting: cell.setting,
-                    threads: cell.threads,
-                    hogs: cell.hogs,
-                    cells: vec![index],
-                }),
+            match places.iter_mut().find(beside) {
+                Some(place) => place.rows.push(row),
+                None => places.push(Place { rows: vec![row] }),
             }
         }
-        Self { plan, found, subject, yardsticks, places }
+        Self { subject, yardsticks, places }
     }
 
-    /// The contenders, in the order of the plan.
+    /// The contenders, in the order of their rows.
     #[must_use]
-    pub fn locks(&self) -> Vec<&'static str> {
+    pub fn locks(&self) -> Vec<&'a str> {
         let mut names = Vec::new();
-        for place in &self.places {
-            for &cell in &place.cells {
-                let name = self.name(cell);
-                if !names.contains(&name) {
-                    names.push(name);
-                }
+        for row in self.places.iter().flat_map(|place| &place.rows) {
+            if !names.contains(&row.lock.as_str()) {
+                names.push(row.lock.as_str());
             }
         }
         names
     }
 
-    fn name(&self, cell: usize) -> &'static str {
-        self.plan.locks[self.plan.cells[cell].lock].name
-    }
-
-    fn findings(&self, place: &Place, lock: &str) -> Option<&Findings> {
-        let cell = place.cells.iter().find(|&&cell| self.name(cell) == lock)?;
-        Some(&self.found.cells[*cell])
-    }
-
-    /// The median throughput of a lock, operations a second.
+    /// Finished rounds.
     #[must_use]
-    pub fn rate(&self, place: &Place, lock: &str) -> Option<f64> {
-        self.findings(place, lock).map(rate)
+    pub fn rounds(&self) -> u32 {
+        let rows = self.places.iter().flat_map(|place| &place.rows);
+        rows.map(|row| row.rounds).min().unwrap_or(0)
+    }
+
+    fn yardsticks_at<'p>(&self, place: &Place<'p>) -> impl Iterator<Item = &'p Row> {
+        self.yardsticks.iter().filter_map(|name| place.row(name))
     }
 
     /// The judged lock against the fastest yardstick.
     #[must_use]
-    pub fn compared(&self, place: &Place) -> Option<Compared> {
-        let own = self.findings(place, self.subject)?;
-        let others = self.yardsticks.iter().filter(|name| **name != self.subject);
-        let (leader, best) = others
-            .filter_map(|&name| Some((name, self.findings(place, name)?)))
-            .max_by(|(_, one), (_, other)| rate(one).total_cmp(&rate(other)))?;
-        let to_it = compare(Sample::Rounds(&own.rates()), Sample::Rounds(&best.rates()));
-        Some(Compared { leader, to_it })
+    pub fn compared<'p>(&self, place: &Place<'p>) -> Option<Compared<'p>> {
+        let own = place.row(self.subject)?;
+        let leader = fastest(self.yardsticks_at(place))?;
+        Some(Compared { leader: &leader.lock, to_it: compare(own, leader) })
     }
 
-    /// The fastest of all contenders, and a lock's throughput over the fastest's: at most 1.
+    /// What `figure` is for the judged lock, that over the least of the yardsticks, and which that is.
     #[must_use]
-    pub fn to_the_best(&self, place: &Place, lock: &str) -> Option<(&'static str, f64)> {
-        let own = self.rate(place, lock)?;
-        let (leader, best) = place
-            .cells
-            .iter()
-            .map(|&cell| (self.name(cell), rate(&self.found.cells[cell])))
-            .max_by(|(_, one), (_, other)| one.total_cmp(other))?;
-        Some((leader, own / best))
-    }
-
-    /// Operations of the busiest thread over the idlest's; infinite where one was never served.
-    #[must_use]
-    pub fn max_min(&self, place: &Place, lock: &str) -> Option<f64> {
-        let fair = self.findings(place, lock)?.fair.as_ref()?;
-        let shared = fairness(std::slice::from_ref(&fair.served));
-        Some(shared.max_min.unwrap_or(f64::INFINITY))
-    }
-
-    /// The longest 99.9th percentile of the waits that one thread had, ns; of all operations, or of
-    /// a class of them.
-    #[must_use]
-    pub fn worst_wait(&self, place: &Place, lock: &str, class: Option<&str>) -> Option<f64> {
-        let fair = self.findings(place, lock)?.fair.as_ref()?;
-        let (all, by) = waits(&fair.waits);
-        let summary = match class {
-            None => all,
-            Some(class) => by.get(class).cloned(),
-        };
-        summary.map(|waits| waits.worst_thread_p999)
-    }
-
-    /// CPU time of all threads an operation, ns; none where nothing was done.
-    #[must_use]
-    pub fn cpu(&self, place: &Place, lock: &str) -> Option<f64> {
-        finite(median(&mut self.findings(place, lock)?.cpu_ns_per_op()))
-    }
-
-    /// What `figure` is for the judged lock, over the least of the yardsticks.
-    #[must_use]
-    pub fn over_the_least(
+    pub fn over_the_least<'p>(
         &self,
-        place: &Place,
-        figure: impl Fn(&Place, &str) -> Option<f64>,
-    ) -> Option<(f64, f64, &'static str)> {
-        let own = figure(place, self.subject)?;
-        let others = self.yardsticks.iter().filter(|name| **name != self.subject);
-        let (name, least) = others
-            .filter_map(|&name| Some((name, figure(place, name)?)))
+        place: &Place<'p>,
+        figure: &Figure<'_>,
+    ) -> Option<(f64, f64, &'p str)> {
+        let own = figure(place.row(self.subject)?)?;
+        let (name, least) = self
+            .yardsticks_at(place)
+            .filter_map(|row| Some((row.lock.as_str(), figure(row)?)))
             .min_by(|(_, one), (_, other)| one.total_cmp(other))?;
         Some((own, own / least, name))
     }
 }
 
-fn rate(findings: &Findings) -> f64 {
-    median(&mut findings.rates())
+impl<'a> Place<'a> {
+    /// How many threads.
+    #[must_use]
+    pub fn threads(&self) -> u32 {
+        self.rows[0].threads
+    }
+
+    /// The row of a contender.
+    #[must_use]
+    pub fn row(&self, lock: &str) -> Option<&'a Row> {
+        self.rows.iter().copied().find(|row| row.lock == lock)
+    }
+
+    /// The fastest of all contenders, and a lock's throughput over the fastest's: at most 1.
+    #[must_use]
+    pub fn to_the_best(&self, lock: &str) -> Option<(&'a str, f64)> {
+        let (own, best) = (self.row(lock)?, fastest(self.rows.iter().copied())?);
+        Some((&best.lock, own.ops_per_s.median / best.ops_per_s.median))
+    }
+}
+
+fn fastest<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<&'a Row> {
+    rows.max_by(|one, other| one.ops_per_s.median.total_cmp(&other.ops_per_s.median))
+}
+
+/// A figure of a row, where it has it.
+pub type Figure<'f> = dyn Fn(&Row) -> Option<f64> + 'f;
+
+/// Operations of the busiest thread over the idlest's, in the run that was made for it; infinite
+/// where one was never served.
+#[must_use]
+pub fn max_min(row: &Row) -> Option<f64> {
+    row.fairness_s.map(|_| row.fairness.max_min.unwrap_or(f64::INFINITY))
+}
+
+/// The longest 99.9th percentile of the waits that one thread had in that run, ns; of all
+/// operations, or of a class of them.
+#[must_use]
+pub fn worst_wait(row: &Row, class: Option<&str>) -> Option<f64> {
+    let waits = match class {
+        None => row.wait_ns,
+        Some(class) => row.wait_ns_by.get(class).copied(),
+    };
+    waits.filter(|_| row.fairness_s.is_some()).map(|waits| waits.worst_thread_p999)
 }
 
 /// The geometric mean; none of nothing.
@@ -192,8 +159,9 @@ pub(super) mod tests {
     use std::time::Duration;
 
     use super::super::affinity::{Pin, Placement};
-    use super::super::found::Fair;
-    use super::super::plan::Fairness;
+    use super::super::found::{Fair, Findings, Found};
+    use super::super::plan::{Fairness, Plan};
+    use super::super::rows::rows;
     use super::super::waits::Waits;
     use super::cells::{Kind, Limits, plan_cells};
     use super::*;
@@ -236,7 +204,8 @@ pub(super) mod tests {
             budget: None,
             seed: 1,
         };
-        check(&Matrix::new(&plan, &found, rates[0].0, vec!["std", "parking_lot"]))
+        let rows = rows(&plan, &found);
+        check(&Matrix::new(&rows, rates[0].0, vec!["std", "parking_lot"]))
     }
 
     /// Six rounds of a second; the last thread gets half of what the others get.
@@ -277,8 +246,8 @@ pub(super) mod tests {
         let locks = [("yield", [500; 6]), ("std", [400; 6]), ("tas", STEADY)];
         with(&locks, |matrix| {
             let place = &matrix.places[0];
-            assert_eq!(matrix.to_the_best(place, "yield"), Some(("tas", 0.5)));
-            assert_eq!(matrix.to_the_best(place, "tas"), Some(("tas", 1.0)));
+            assert_eq!(place.to_the_best("yield"), Some(("tas", 0.5)));
+            assert_eq!(place.to_the_best("tas"), Some(("tas", 1.0)));
             assert_eq!(matrix.locks(), ["yield", "std", "tas"]);
             // Against the yardsticks it wins, whatever a spinlock does.
             assert_eq!(matrix.compared(place).unwrap().to_it.outcome, Outcome::Better);
@@ -290,15 +259,14 @@ pub(super) mod tests {
     #[test]
     fn fairness_waits_and_cpu_time_are_those_of_the_lock() {
         with(&[("yield", [500; 6]), ("std", STEADY)], |matrix| {
-            let four = matrix.places.iter().find(|place| place.threads == 4).unwrap();
-            assert_eq!(matrix.max_min(four, "yield"), Some(2.0));
-            let wait = matrix.worst_wait(four, "std", None).unwrap();
+            let four = matrix.places.iter().find(|place| place.threads() == 4).unwrap();
+            assert_eq!(four.row("yield").and_then(max_min), Some(2.0));
+            let wait = worst_wait(four.row("std").unwrap(), None).unwrap();
             assert!((990.0..=1010.0).contains(&wait));
-            assert_eq!(matrix.cpu(four, "std"), Some(1e9 / 4000.0));
-            let (own, over, least) =
-                matrix.over_the_least(four, |place, lock| matrix.cpu(place, lock)).unwrap();
+            assert_eq!(four.row("std").unwrap().cpu_ns_per_op, Some(1e9 / 4000.0));
+            let (own, over, least) = matrix.over_the_least(four, &|row| row.cpu_ns_per_op).unwrap();
             assert_eq!((own, over, least), (1e9 / 2000.0, 2.0, "std"));
-            assert_eq!(matrix.cpu(four, "tas"), None);
+            assert_eq!(four.row("tas"), None);
         });
     }
 }

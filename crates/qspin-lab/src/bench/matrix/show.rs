@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 
 use qspin_table::{Cell, Columns, fixed};
 
-use crate::bench::plan::Setting;
 use crate::compare::{Outcome, too_few};
 use crate::report::number::{digits, duration, list, plural};
+use crate::row::Row;
 
-use super::{Compared, Matrix, Place, geometric_mean};
+use super::{Compared, Figure, Matrix, Place, geometric_mean, max_min, worst_wait};
 
 /// What the judged lock was meant to keep, as the tables name what goes beyond it: operations of the
 /// busiest thread over the idlest's.
@@ -24,9 +24,7 @@ const TO_THE_BEST: f64 = 0.85;
 pub fn markdown(matrix: &Matrix<'_>) -> String {
     let mut out = ratios(matrix);
     out += &everybody(matrix);
-    if matrix.places.iter().any(|place| matrix.max_min(place, matrix.subject).is_some()) {
-        out += &fairness(matrix);
-    }
+    out += &fairness(matrix);
     out += &cpu(matrix);
     out += &throughputs(matrix);
     out
@@ -35,15 +33,14 @@ pub fn markdown(matrix: &Matrix<'_>) -> String {
 /// The judged lock against the yardsticks.
 fn ratios(matrix: &Matrix<'_>) -> String {
     let subject = matrix.subject;
-    let yardsticks: Vec<String> =
-        matrix.yardsticks.iter().filter(|name| **name != subject).map(|n| quoted(n)).collect();
-    let rounds = matrix.found.rounds;
+    let yardsticks: Vec<String> = matrix.yardsticks.iter().map(|name| quoted(name)).collect();
+    let rounds = matrix.rounds();
     let mut out = format!(
         "## `{subject}` against the best of {}\n\n\
          Throughput over that of the fastest of these in the cell, median of {}; ≈ no clear \
          difference, ▼ clearly less.\n\n",
         list(&yardsticks, "and"),
-        plural(rounds as f64, "round"),
+        plural(f64::from(rounds), "round"),
     );
     out += &by_threads(matrix, &|place| {
         let compared = matrix.compared(place)?.to_it;
@@ -65,18 +62,18 @@ fn ratios(matrix: &Matrix<'_>) -> String {
             plural_of(count(Outcome::Level), "tie", "ties"),
             plural_of(count(Outcome::Worse), "loss", "losses"),
             worst.to_it.ratio.median,
-            name(matrix, place),
+            name(place),
             quoted(worst.leader),
         );
     }
-    if let Some(too_few) = too_few(rounds, "for an interval") {
+    if let Some(too_few) = too_few(rounds as usize, "for an interval") {
         out += &format!("\n{too_few}\n");
     }
     let losses: Vec<_> =
         compared.iter().filter(|(_, one)| one.to_it.outcome == Outcome::Worse).collect();
     if !losses.is_empty() {
         let lost = Columns::<(&Place, Compared)>::new()
-            .text("lost cell", |(place, _)| name(matrix, place))
+            .text("lost cell", |(place, _)| name(place))
             .text("to", |(_, one)| Cell::name(one.leader))
             .number("ratio", "", |(_, one)| fixed(one.to_it.ratio.median, 3))
             .number("95 % interval", "", |(_, one)| {
@@ -96,14 +93,14 @@ fn everybody(matrix: &Matrix<'_>) -> String {
             .places
             .iter()
             .filter_map(|place| {
-                let (leader, ratio) = matrix.to_the_best(place, lock)?;
+                let (leader, ratio) = place.to_the_best(lock)?;
                 Some((place, leader, ratio))
             })
             .collect();
         let values: Vec<f64> = ratios.iter().map(|(_, _, ratio)| *ratio).collect();
         let worst = ratios.iter().min_by(|(_, _, one), (_, _, other)| one.total_cmp(other));
         if let (Some(mean), Some((place, leader, least))) = (geometric_mean(&values), worst) {
-            let at = format!("{}: {}", name(matrix, place), quoted(leader));
+            let at = format!("{}: {}", name(place), quoted(leader));
             lines.push((mean, *least, lock, at));
         }
     }
@@ -120,13 +117,13 @@ fn everybody(matrix: &Matrix<'_>) -> String {
          Throughput over that of the fastest contender of the cell, which is 1.\n\n{all}"
     );
     let far = matrix.places.iter().filter_map(|place| {
-        let (leader, behind) = matrix.to_the_best(place, matrix.subject)?;
+        let (leader, behind) = place.to_the_best(matrix.subject)?;
         (behind < TO_THE_BEST).then_some((place, leader, behind))
     });
     let far: Vec<_> = far.collect();
     if !far.is_empty() {
         let table = Columns::<(&Place, &str, f64)>::new()
-            .text("cell", |(place, ..)| name(matrix, place))
+            .text("cell", |(place, ..)| name(place))
             .text("fastest", |(_, leader, _)| Cell::name(leader))
             .number("ratio", "", |(.., behind)| ratio(*behind))
             .table(&far)
@@ -141,41 +138,42 @@ fn everybody(matrix: &Matrix<'_>) -> String {
 
 fn fairness(matrix: &Matrix<'_>) -> String {
     let subject = matrix.subject;
-    let length = matrix.plan.fairness.as_ref().map_or(0.0, |fair| fair.length.as_nanos() as f64);
+    let of_subject = matrix.places.iter().filter_map(|place| place.row(subject));
+    let Some(seconds) = of_subject.clone().find_map(|row| row.fairness_s) else {
+        return String::new();
+    };
     let mut out = format!(
         "\n## How evenly `{subject}` is shared\n\n\
          Operations of the busiest thread over those of the idlest, in one run of {}.\n\n",
-        duration(length)
+        duration(seconds * 1e9)
     );
-    out += &by_threads(matrix, &|place| matrix.max_min(place, subject).map(ratio));
+    out += &by_threads(matrix, &|place| place.row(subject).and_then(max_min).map(ratio));
     out += &beyond(
         matrix,
         &format!("above {MAX_MIN}"),
         &|place| {
-            let found = matrix.max_min(place, subject).filter(|ratio| *ratio > MAX_MIN)?;
-            let others = matrix.yardsticks.iter().filter(|lock| **lock != subject);
-            let theirs = others.filter_map(|lock| {
-                Some(format!("{} {}", quoted(lock), ratio(matrix.max_min(place, lock)?)))
-            });
+            let found = place.row(subject).and_then(max_min).filter(|ratio| *ratio > MAX_MIN)?;
+            let theirs = matrix
+                .yardsticks_at(place)
+                .filter_map(|row| Some(format!("{} {}", quoted(&row.lock), ratio(max_min(row)?))));
             Some([ratio(found), theirs.collect::<Vec<_>>().join(", ")])
         },
         ["max/min", "theirs"],
     );
-    let writers = matrix.plan.settings.iter().any(|setting| setting.workload == "rw");
-    let classes: &[(Option<&str>, &str)] = if writers {
+    let classes: &[(Option<&str>, &str)] = if of_subject.clone().any(|row| row.workload == "rw") {
         &[(Some("read"), "readers'"), (Some("write"), "writers'")]
     } else {
         &[(None, "thread's")]
     };
     for (class, whose) in classes {
-        let wait = |place: &Place, lock: &str| matrix.worst_wait(place, lock, *class);
+        let wait = |row: &Row| worst_wait(row, *class);
         out += &format!(
             "\nThe worst {whose} 99.9th percentile of waits, ms (waits in progress count with their \
              age); behind the stroke, over the least of the yardsticks.\n\n"
         );
         out += &by_threads(matrix, &|place| {
-            let own = wait(place, subject)?;
-            let over = matrix.over_the_least(place, wait).map(|(_, over, _)| over);
+            let own = wait(place.row(subject)?)?;
+            let over = matrix.over_the_least(place, &wait).map(|(_, over, _)| over);
             let over = over.map(|over| format!(" / {}", ratio(over))).unwrap_or_default();
             Some(format!("{}{over}", digits(own / 1e6)))
         });
@@ -185,24 +183,23 @@ fn fairness(matrix: &Matrix<'_>) -> String {
 }
 
 fn cpu(matrix: &Matrix<'_>) -> String {
-    let figure = |place: &Place, lock: &str| matrix.cpu(place, lock);
     let mut out =
         "\n## CPU time an operation\n\nOf all threads, ns; medians of the rounds.\n\n".to_owned();
-    out += &by_lock(matrix, &figure);
-    out += &beyond_the_least(matrix, &figure);
+    out += &by_lock(matrix, &|row| row.cpu_ns_per_op);
+    out += &beyond_the_least(matrix, &|row| row.cpu_ns_per_op);
     out
 }
 
 fn throughputs(matrix: &Matrix<'_>) -> String {
     let mut out =
         "\n## Throughput\n\nThousand operations a second; medians of the rounds.\n\n".to_owned();
-    out += &by_lock(matrix, &|place, lock| Some(matrix.rate(place, lock)? / 1e3));
+    out += &by_lock(matrix, &|row| Some(row.ops_per_s.median / 1e3));
     out
 }
 
 /// The cells in which the judged lock needs more than the least of the yardsticks, by more than what
 /// it was meant to keep.
-fn beyond_the_least(matrix: &Matrix<'_>, figure: &dyn Fn(&Place, &str) -> Option<f64>) -> String {
+fn beyond_the_least(matrix: &Matrix<'_>, figure: &Figure<'_>) -> String {
     beyond(
         matrix,
         &format!("more than {OVER_THE_LEAST} times the least of the yardsticks"),
@@ -221,7 +218,7 @@ fn beyond(
     say: &dyn Fn(&Place) -> Option<[String; 2]>,
     headings: [&str; 2],
 ) -> String {
-    let said = matrix.places.iter().filter_map(|place| Some((name(matrix, place), say(place)?)));
+    let said = matrix.places.iter().filter_map(|place| Some((name(place), say(place)?)));
     let said: Vec<(String, [String; 2])> = said.collect();
     let count = said.len();
     if count == 0 {
@@ -237,69 +234,65 @@ fn beyond(
     format!("\n{} {are} {what}:\n\n{table}", plural(count as f64, "cell"))
 }
 
-/// A line a setting, a column a number of threads.
+/// A line a load, a column a number of threads.
 fn by_threads(matrix: &Matrix<'_>, value: &dyn Fn(&Place) -> Option<String>) -> String {
-    let mut settings: Vec<(usize, usize)> = Vec::new();
+    let mut loads: Vec<String> = Vec::new();
     for place in &matrix.places {
-        if !settings.contains(&(place.setting, place.hogs)) {
-            settings.push((place.setting, place.hogs));
+        let load = load(place.rows[0]);
+        if !loads.contains(&load) {
+            loads.push(load);
         }
     }
-    let mut columns = Columns::<(usize, usize)>::new()
-        .text("critical, outside / threads", |&(setting, hogs)| {
-            scene(&matrix.plan.settings[setting], hogs)
-        });
-    let threads: BTreeSet<usize> = matrix.places.iter().map(|place| place.threads).collect();
+    let mut columns =
+        Columns::<String>::new().text("critical, outside / threads", |load| load.clone());
+    let threads: BTreeSet<u32> = matrix.places.iter().map(Place::threads).collect();
     for threads in threads {
-        columns = columns.number(&threads.to_string(), "", move |&(setting, hogs)| {
-            let here = (setting, hogs, threads);
-            let same = |place: &&Place| (place.setting, place.hogs, place.threads) == here;
-            matrix.places.iter().find(same).and_then(value)
+        columns = columns.number(&threads.to_string(), "", move |named: &String| {
+            let here = |place: &&Place| place.threads() == threads && load(place.rows[0]) == *named;
+            matrix.places.iter().find(here).and_then(value)
         });
     }
-    columns.table(&settings).markdown()
+    columns.table(&loads).markdown()
 }
 
 /// A line a cell, a column a lock.
-fn by_lock(matrix: &Matrix<'_>, value: &dyn Fn(&Place, &str) -> Option<f64>) -> String {
-    let mut columns = Columns::<Place>::new().text("cell", |place| name(matrix, place));
+fn by_lock(matrix: &Matrix<'_>, value: &Figure<'_>) -> String {
+    let mut columns = Columns::<Place>::new().text("cell", |place| name(place));
     for lock in matrix.locks() {
-        columns = columns.number(lock, "", move |place| value(place, lock));
+        columns = columns.number(lock, "", move |place| value(place.row(lock)?));
     }
     columns.table(&matrix.places).markdown()
 }
 
 /// `1 µs, 2 µs, 4 hogs outside`.
-fn scene(setting: &Setting, hogs: usize) -> String {
+fn load(row: &Row) -> String {
     let time = |ns: f64| if ns == 0.0 { "0".to_owned() } else { duration(ns) };
+    let param = |name: &str| row.params.get(name);
+    let number = |name: &str| param(name)?.as_f64();
     let mut parts = Vec::new();
-    if let (Some(readers), Some(writers)) =
-        (setting.params.get("readers"), setting.params.get("writers"))
-    {
+    if let (Some(readers), Some(writers)) = (param("readers"), param("writers")) {
         parts.push(format!("{readers}:{writers}"));
     }
-    parts.push(time(setting.critical_ns));
-    parts.push(time(setting.outside_ns));
-    if setting.beside.hogs > 0 {
-        parts.push(format!("{} inside", plural(setting.beside.hogs as f64, "hog")));
+    parts.push(time(row.critical_ns));
+    parts.push(time(row.outside_ns));
+    if let Some(hogs) = number("hogs_inside") {
+        parts.push(format!("{} inside", plural(hogs, "hog")));
     }
-    if hogs > 0 {
-        parts.push(format!("{} outside", plural(hogs as f64, "hog")));
+    if row.hogs > 0 {
+        parts.push(format!("{} outside", plural(f64::from(row.hogs), "hog")));
     }
-    if let Some(cpus) = setting.beside.quota_cpus {
+    if let Some(cpus) = number("quota") {
         parts.push(format!("quota of {}", plural(cpus, "CPU")));
     }
-    if let (Some(does), Some(one_in)) = (setting.params.get("holder"), setting.params.get("one_in"))
-    {
+    if let (Some(does), Some(one_in)) = (param("holder"), param("one_in")) {
         parts.push(format!("1 holder in {one_in} {}", does.as_str().unwrap_or_default()));
     }
     parts.join(", ")
 }
 
 /// `1 µs, 2 µs; 8 threads`.
-fn name(matrix: &Matrix<'_>, place: &Place) -> String {
-    let setting = scene(&matrix.plan.settings[place.setting], place.hogs);
-    format!("{setting}; {}", plural(place.threads as f64, "thread"))
+fn name(place: &Place) -> String {
+    format!("{}; {}", load(place.rows[0]), plural(f64::from(place.threads()), "thread"))
 }
 
 fn quoted(name: &str) -> String {
@@ -355,13 +348,22 @@ mod tests {
     #[test]
     fn what_stands_around_the_threads_is_in_the_name_of_the_cell() {
         use super::super::cells::{Kind, Limits};
+        use crate::verdict::tests::row;
         let pace = crate::bench::busy::Pace::calibrate();
-        let (settings, scenes) = Kind::Disturbed.scenes(&Limits::default(), pace, 1);
-        let names: Vec<String> = scenes
-            .iter()
-            .take(8)
-            .map(|place| scene(&settings[place.setting], place.hogs))
-            .collect();
+        let names = |kind: Kind| -> Vec<String> {
+            let (settings, scenes) = kind.scenes(&Limits::default(), pace, 1);
+            let named = scenes.iter().map(|scene| {
+                let setting = &settings[scene.setting];
+                load(&Row {
+                    params: setting.params.clone(),
+                    critical_ns: setting.critical_ns,
+                    outside_ns: setting.outside_ns,
+                    hogs: scene.hogs as u32,
+                    ..row("yield", 8, 1e6)
+                })
+            });
+            named.collect()
+        };
         let expected = [
             "0, 100 ns, 2 hogs inside",
             "0, 100 ns, 2 hogs outside",
@@ -372,8 +374,7 @@ mod tests {
             "0, 100 ns, 1 holder in 64 sleeps",
             "0, 100 ns, 1 holder in 64 yields",
         ];
-        assert_eq!(names, expected);
-        let (settings, _) = Kind::Rwlock.scenes(&Limits::default(), pace, 1);
-        assert_eq!(scene(&settings[1], 0), "99:1, 0, 0");
+        assert_eq!(names(Kind::Disturbed)[..8], expected);
+        assert_eq!(names(Kind::Rwlock)[1], "99:1, 0, 0");
     }
 }

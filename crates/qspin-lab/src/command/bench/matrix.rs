@@ -163,8 +163,8 @@ pub(super) fn run(args: &Args, kind: Kind) -> Result<ExitCode, Failure> {
     for line in &skipped {
         text += &format!("{line}\n\n");
     }
-    text += &show::markdown(&Matrix::new(&plan, &found, subject, yardsticks));
     let rows = rows::rows(&plan, &found);
+    text += &show::markdown(&Matrix::new(&rows, subject, yardsticks));
     files.write(&text, machine, rows)?;
     super::super::say(&text)?;
     ended(found)

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use crate::bench::busy::Pace;
 use crate::bench::engine::MutexWork;
-use crate::bench::found::{Findings, Found};
-use crate::bench::grid::grids;
+use crate::bench::found::Found;
+use crate::bench::grid::{Value, grids};
 use crate::bench::plan::{Beside, Job, Plan, Setting};
 use crate::bench::station::Mix;
 use crate::bench::workload::kernel_lock_bench::KernelLockBench;
 use crate::bench::workload::lengths::Lengths;
 use crate::bench::workload::locktorture::{LONG_NS, Locktorture, SHORT_NS, summary};
-use crate::compare::{Comparison, Outcome, Sample, too_few};
+use crate::compare::{Outcome, compare, too_few};
 use crate::quantity::Ratio;
 use crate::row::Row;
 
@@ -108,7 +108,7 @@ pub(super) fn show(
     match args.workload {
         Workload::Lengths | Workload::Rw | Workload::Torture => tables(),
         Workload::Locktorture => format!("{}{}", tables(), summaries(plan, found)),
-        Workload::KernelLockBench => show_grids(args, plan, found, rows),
+        Workload::KernelLockBench => show_grids(args, rows),
     }
 }
 
@@ -128,24 +128,15 @@ fn summaries(plan: &Plan, found: &Found) -> String {
     out
 }
 
-/// The throughputs of two cells, round by round.
-fn side_by_side(one: &Findings, other: &Findings) -> Comparison {
-    crate::compare::compare(Sample::Rounds(&one.rates()), Sample::Rounds(&other.rates()))
-}
-
 /// How the comparison came out, in a sentence.
-fn compare(plan: &Plan, found: &Found, one: &str, other: &str) -> String {
-    let of = |name: &str| -> Vec<usize> {
-        let named = |index: &usize| plan.locks[plan.cells[*index].lock].name == name;
-        (0..plan.cells.len()).filter(named).collect()
-    };
-    // Both lists are in the order of the plan: settings, then threads.
-    let outcomes: Vec<Outcome> = of(one)
-        .into_iter()
-        .zip(of(other))
-        .map(|(one, other)| side_by_side(&found.cells[one], &found.cells[other]).outcome)
-        .collect();
-    if let Some(too_few) = too_few(found.rounds, &format!("to tell `{one}` and `{other}` apart")) {
+fn in_words(rows: &[Row], one: &str, other: &str) -> String {
+    let of = |name: &str| rows.iter().filter(move |row| row.lock == name);
+    // Both are in the order of the plan: settings, then threads.
+    let outcomes: Vec<Outcome> =
+        of(one).zip(of(other)).map(|(one, other)| compare(one, other).outcome).collect();
+    let rounds = rows.iter().map(|row| row.rounds).min().unwrap_or(0);
+    let what = format!("to tell `{one}` and `{other}` apart");
+    if let Some(too_few) = too_few(rounds as usize, &what) {
         return too_few;
     }
     let count = |wanted| outcomes.iter().filter(|outcome| **outcome == wanted).count();
@@ -158,38 +149,34 @@ fn compare(plan: &Plan, found: &Found, one: &str, other: &str) -> String {
     )
 }
 
-fn show_grids(args: &Args, plan: &Plan, found: &Found, rows: &[Row]) -> String {
-    let mut threads: Vec<usize> = plan.cells.iter().map(|cell| cell.threads).collect();
+fn show_grids(args: &Args, rows: &[Row]) -> String {
+    const AXES: &str = "First row: critical section length\nFirst column: threads\n";
+    let mut threads: Vec<usize> = rows.iter().map(|row| row.threads as usize).collect();
     threads.sort_unstable();
     threads.dedup();
     let at = |lock: &str, non_critical: u32, threads: usize, critical: u32| {
-        plan.cells.iter().position(|cell| {
-            let params = &plan.settings[cell.setting].params;
-            plan.locks[cell.lock].name == lock
-                && cell.threads == threads
-                && params.get("critical") == Some(&critical.into())
-                && params.get("non_critical") == Some(&non_critical.into())
+        rows.iter().find(|row| {
+            row.lock == lock
+                && row.threads as usize == threads
+                && row.params.get("critical") == Some(&critical.into())
+                && row.params.get("non_critical") == Some(&non_critical.into())
         })
     };
+    let all = |value: &Value<'_>| grids(&NON_CRITICALS, &threads, &CRITICALS, value);
     if let Some(Ratio::Locks(one, other)) = &args.ratio {
-        let value = |non_critical, threads, critical| {
-            let of = |lock| at(lock, non_critical, threads, critical).map(|i| &found.cells[i]);
-            match (of(one), of(other)) {
-                (Some(one), Some(other)) => side_by_side(one, other).ratio.median,
-                _ => f64::NAN,
-            }
+        let ratio = |non_critical, threads, critical| {
+            let of = |lock| at(lock, non_critical, threads, critical);
+            Some(compare(of(one)?, of(other)?).ratio.median)
         };
         return format!(
-            "First row: critical section length\nFirst column: threads\n\
-             Values: {one} vs {other}, throughput based, higher is better\n\n{}\n{}\n",
-            grids(&NON_CRITICALS, &threads, &CRITICALS, &value),
-            compare(plan, found, one, other)
+            "{AXES}Values: {one} vs {other}, throughput based, higher is better\n\n{}\n{}\n",
+            all(&|non_critical, threads, critical| ratio(non_critical, threads, critical)
+                .unwrap_or(f64::NAN)),
+            in_words(rows, one, other)
         );
     }
-    let mut out = String::from(
-        "First row: critical section length\nFirst column: threads\n\
-         Values: throughput in million acquisitions a second, higher is better\n",
-    );
+    let mut out =
+        format!("{AXES}Values: throughput in million acquisitions a second, higher is better\n");
     let mut names: Vec<&str> = Vec::new();
     for row in rows {
         if !names.contains(&row.lock.as_str()) {
@@ -197,17 +184,11 @@ fn show_grids(args: &Args, plan: &Plan, found: &Found, rows: &[Row]) -> String {
         }
     }
     for name in names {
-        let value = |non_critical: u32, threads: usize, critical: u32| {
-            rows.iter()
-                .find(|row| {
-                    row.lock == name
-                        && row.threads as usize == threads
-                        && row.params.get("critical") == Some(&critical.into())
-                        && row.params.get("non_critical") == Some(&non_critical.into())
-                })
-                .map_or(f64::NAN, |row| row.ops_per_s.median / 1e6)
+        let value = |non_critical, threads, critical| {
+            let row = at(name, non_critical, threads, critical);
+            row.map_or(f64::NAN, |row| row.ops_per_s.median / 1e6)
         };
-        let _ = write!(out, "\n{name}\n{}", grids(&NON_CRITICALS, &threads, &CRITICALS, &value));
+        let _ = write!(out, "\n{name}\n{}", all(&value));
     }
     out
 }

@@ -8,8 +8,9 @@ use qspin_sim::{Outcome, Pinning, Plan};
 use serde_json::Value;
 
 use crate::bench::counters::locality;
-use crate::bench::stats::{fairness, interval, median, spread};
-use crate::row::{Row, SCHEMA};
+use crate::bench::rows::of_rounds;
+use crate::bench::stats::median;
+use crate::row::Row;
 
 /// The row of a cell, from its runs; `None` without any. `asked` runs were asked for.
 #[must_use]
@@ -17,7 +18,6 @@ pub(super) fn row(cell: &Cell, plan: &Plan, runs: &[Outcome], asked: u32) -> Opt
     let first = runs.first()?;
     let scenario = &cell.scenario;
     let rates: Vec<f64> = runs.iter().map(|run| run.throughput * 1e6).collect();
-    let op_ns: Vec<f64> = rates.iter().map(|rate| 1e9 / rate).collect();
     let sections: Vec<Vec<u64>> = runs.iter().map(|run| run.sections.clone()).collect();
     let mut events = BTreeMap::new();
     for (name, count) in runs.iter().flat_map(|run| &run.events) {
@@ -26,11 +26,8 @@ pub(super) fn row(cell: &Cell, plan: &Plan, runs: &[Outcome], asked: u32) -> Opt
     let mut spun: Vec<f64> = runs.iter().map(|run| run.spun_ns / all(run)).collect();
     let (workload, critical_ns, outside_ns) = workload(&scenario.workload);
     Some(Row {
-        schema: SCHEMA,
-        kind: "simulate".to_owned(),
         workload: workload.to_owned(),
         params: params(cell, plan),
-        lock: scenario.lock.name().to_owned(),
         tune: scenario.tuning.iter().map(|(name, &value)| (name.clone(), value.into())).collect(),
         threads: scenario.cpus,
         critical_ns,
@@ -38,23 +35,13 @@ pub(super) fn row(cell: &Cell, plan: &Plan, runs: &[Outcome], asked: u32) -> Opt
         lines: 0,
         pin: pin(&scenario.pinning).to_owned(),
         hogs: scenario.hogs,
-        rounds: runs.len() as u32,
-        ops_per_s: interval(&rates),
-        round_ops_per_s: rates,
-        op_ns: spread(&op_ns),
-        wait_ns: None,
-        wait_ns_by: BTreeMap::new(),
         partial: runs.len() < asked as usize,
-        fairness: fairness(&sections),
-        fairness_s: None,
-        cpu_ns_per_op: None,
         overhead_ns_per_op: Some(median(&mut spun)).filter(|ns| ns.is_finite()),
-        uncontended_ns: None,
-        floor_ratio: None,
         locality: locality(&events),
         events,
         events_ops: Some(first.sections.iter().sum()).filter(|_| runs.len() == 1),
         platform: platform(runs),
+        ..of_rounds("simulate", scenario.lock.name(), rates, &sections)
     })
 }
 
