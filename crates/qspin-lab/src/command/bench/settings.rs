@@ -130,10 +130,11 @@ fn summaries(plan: &Plan, found: &Found) -> String {
 
 /// How the comparison came out, in a sentence.
 fn in_words(rows: &[Row], one: &str, other: &str) -> String {
-    let of = |name: &str| rows.iter().filter(move |row| row.lock == name);
+    let (ones, others) =
+        (rows.iter().filter(|row| row.lock == one), rows.iter().filter(|row| row.lock == other));
     // Both are in the order of the plan: settings, then threads.
     let outcomes: Vec<Outcome> =
-        of(one).zip(of(other)).map(|(one, other)| compare(one, other).outcome).collect();
+        ones.zip(others).map(|(one, other)| compare(one, other).outcome).collect();
     let rounds = rows.iter().map(|row| row.rounds).min().unwrap_or(0);
     let what = format!("to tell `{one}` and `{other}` apart");
     if let Some(too_few) = too_few(rounds as usize, &what) {
