@@ -42,13 +42,11 @@ pub enum Outcome {
 
 impl Outcome {
     /// Whether one of the two is better.
-    #[must_use]
     pub fn is_clear(self) -> bool {
         matches!(self, Self::Better | Self::Worse)
     }
 
     /// What stands beside a ratio, of one character: tables have a legend of it.
-    #[must_use]
     pub fn mark(self) -> &'static str {
         match self {
             Self::Better => "",
@@ -70,7 +68,6 @@ pub enum Sample<'a> {
 
 impl Sample<'_> {
     /// How many rounds are behind it.
-    #[must_use]
     pub fn rounds(self) -> usize {
         match self {
             Self::Rounds(rounds) => rounds.len(),
@@ -107,7 +104,6 @@ pub struct Comparison {
 }
 
 /// How `own` stands to `other`; both are from one run, and more is better.
-#[must_use]
 pub fn compare<'a>(own: impl Into<Sample<'a>>, other: impl Into<Sample<'a>>) -> Comparison {
     let (own, other) = (own.into(), other.into());
     let ratio = match (own, other) {
@@ -151,13 +147,11 @@ fn judge(ratio: Interval, rounds: usize) -> Outcome {
 }
 
 /// Whether so many rounds have no interval.
-#[must_use]
 pub fn is_too_few(rounds: usize) -> bool {
     rounds < FEWEST_ROUNDS
 }
 
 /// `2 rounds are too few to tell locks apart: it takes at least 6`; none where they are enough.
-#[must_use]
 pub fn too_few(rounds: usize, to: &str) -> Option<String> {
     is_too_few(rounds).then(|| {
         let are = if rounds == 1 { "is" } else { "are" };

@@ -6,10 +6,6 @@ use jiff::fmt::friendly::SpanParser;
 use qspin::tuning::KICK_AHEAD_MOST;
 
 /// A duration as `100ns`, `2us`, `1.5ms`, `1s`; a bare `0` needs no unit.
-///
-/// # Errors
-///
-/// What is wrong with `text`, and what would be right.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     const RIGHT: &str = "write a number with a unit, such as 100ns, 2us, 1.5ms or 1s";
     let text = text.trim();
@@ -28,7 +24,6 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
 }
 
 /// A duration as [`parse_duration`] reads it, in the largest unit that needs no fraction.
-#[must_use]
 pub fn show_duration(duration: Duration) -> String {
     let ns = duration.as_nanos();
     match ns {
@@ -41,10 +36,6 @@ pub fn show_duration(duration: Duration) -> String {
 }
 
 /// A length in seconds, as `0.1`.
-///
-/// # Errors
-///
-/// What is wrong with `text`, and what would be right.
 pub fn parse_seconds(text: &str) -> Result<Duration, String> {
     match text.trim().parse::<f64>() {
         Ok(seconds) if (0.001..=3600.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
@@ -54,10 +45,6 @@ pub fn parse_seconds(text: &str) -> Result<Duration, String> {
 }
 
 /// A seed.
-///
-/// # Errors
-///
-/// What is wrong with `text`, and what would be right.
 pub fn parse_seed(text: &str) -> Result<u64, String> {
     let wrong = |_| format!("`{text}` is no seed: give a whole number from 0 to {}", u64::MAX);
     text.trim().parse().map_err(wrong)
@@ -77,20 +64,12 @@ pub fn parse_count(text: &str, what: &str, most: u32, several: &str) -> Result<u
 }
 
 /// A number of threads.
-///
-/// # Errors
-///
-/// What is wrong with `text`, and what would be right.
 pub fn parse_threads(text: &str) -> Result<usize, String> {
     parse_count(text, "threads", MOST_THREADS, ", several as 1,2,4,8")
         .map(|threads| threads as usize)
 }
 
 /// An overcommitment as `1x` … `4x`.
-///
-/// # Errors
-///
-/// What is wrong with `text`, and what would be right.
 pub fn parse_overcommit(text: &str) -> Result<u32, String> {
     match text.strip_suffix('x').map(str::parse::<u32>) {
         Some(Ok(times @ 1..=4)) => Ok(times),
@@ -108,10 +87,6 @@ pub enum Ratio {
 }
 
 /// A ratio as `backoff/tas` or `9:1`.
-///
-/// # Errors
-///
-/// What is wrong with `text`, and what would be right.
 pub fn parse_ratio(text: &str) -> Result<Ratio, String> {
     const RIGHT: &str = "write two locks as backoff/tas, or readers:writers as 9:1";
     let wrong = || format!("`{text}` is no ratio: {RIGHT}");
@@ -140,10 +115,6 @@ pub fn parse_ratio(text: &str) -> Result<Ratio, String> {
 pub struct Levels(pub Vec<u32>);
 
 /// Kick-ahead levels.
-///
-/// # Errors
-///
-/// What is wrong with `text`, and what would be right.
 pub fn parse_levels(text: &str) -> Result<Levels, String> {
     const MOST: u32 = KICK_AHEAD_MOST as u32;
     let wrong = || {

@@ -194,10 +194,7 @@ pub struct Machine {
 }
 
 /// A run as JSON Lines: the machine, then its rows, one a line.
-///
-/// # Errors
-///
-/// When a figure is no number, which JSON cannot say.
+/// Fails when a figure is no number, which JSON cannot say.
 pub fn to_json_lines(machine: &Machine, rows: &[Row]) -> anyhow::Result<String> {
     let mut text = serde_json::to_string(machine)? + "\n";
     for row in rows {
@@ -212,20 +209,17 @@ pub struct Key(String);
 
 impl Row {
     /// kind, workload, params, lock, tune, threads, lengths, pin and hogs: the key of a row.
-    #[must_use]
     pub fn key(&self) -> Key {
         Key(format!("{}|{}|{}", self.lock, self.threads, self.setting()))
     }
 
     /// The key without lock and threads: rows that agree in it belong into one chart.
-    #[must_use]
     pub fn setting(&self) -> String {
         format!("{}|{:?}", self.load(), self.tune)
     }
 
     /// What the threads do and what stands around them, however the lock is tuned: rows that agree in
     /// it and in their threads are a cell.
-    #[must_use]
     pub fn load(&self) -> String {
         format!(
             "{}|{}|{:?}|{}|{}|{}|{}|{}",

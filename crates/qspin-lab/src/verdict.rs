@@ -28,13 +28,11 @@ use crate::report::group::{Contender, Group, groups};
 use crate::row::{Interval, Machine, Row};
 
 /// The verdict on the rows of one run, in words; several lines, the last without a line break.
-#[must_use]
 pub fn verdict(machine: &Machine, rows: &[Row]) -> String {
     words::run(machine, &groups(machine, rows))
 }
 
 /// The rows of a run in which threads starve: throughput alone would praise such a lock.
-#[must_use]
 pub fn starving<'a>(machine: &Machine, rows: &'a [Row]) -> Vec<&'a Row> {
     let mut starving = Vec::new();
     for group in groups(machine, rows) {
@@ -80,7 +78,6 @@ pub struct Score {
 
 impl Score {
     /// Whether it may be recommended.
-    #[must_use]
     pub fn fit(&self) -> bool {
         self.starving.is_none() && !self.collapsed
     }
@@ -130,7 +127,6 @@ pub struct Judged {
 impl Judged {
     /// The contenders to recommend, best first; none where all of them starve somebody,
     /// or nothing is known.
-    #[must_use]
     pub fn recommended(&self) -> Vec<&Score> {
         match &self.outcome {
             Outcome::Best { best: index, .. } | Outcome::Only(index) => vec![&self.scores[*index]],
@@ -140,7 +136,6 @@ impl Judged {
     }
 
     /// Of the recommended contenders those whose lock and unlock alone cost least, cheapest first.
-    #[must_use]
     pub fn cheapest(&self) -> Vec<(&Score, Interval)> {
         let mut cost: Vec<(&Score, Interval)> = self
             .recommended()
@@ -193,7 +188,6 @@ pub struct Judgement {
 }
 
 /// Judges one setting.
-#[must_use]
 pub fn judge(group: &Group<'_>) -> Judgement {
     let all = group.threads();
     let collapse = collapse::find(group);

@@ -34,13 +34,11 @@ pub struct Placement {
 
 impl Placement {
     /// Lays threads on `cpus`, which must not be empty, in scenario `pin`.
-    #[must_use]
     pub fn new(pin: Pin, cpus: Vec<usize>) -> Self {
         Self { pin, cpus }
     }
 
     /// How many CPUs the threads share.
-    #[must_use]
     pub fn cpus(&self) -> usize {
         match self.pin {
             Pin::A | Pin::B => self.cpus.len(),
@@ -50,7 +48,6 @@ impl Placement {
     }
 
     /// The CPUs of thread `index`; `None` when it may run on all.
-    #[must_use]
     fn set(&self, index: usize) -> Option<&[usize]> {
         match self.pin {
             Pin::A => {
@@ -80,7 +77,6 @@ impl Placement {
 }
 
 /// The CPUs that this process may use, in order, as far as the C library's sets name them.
-#[must_use]
 pub fn allowed_cpus() -> Vec<usize> {
     let mut cpus = qspin::select::allowed_cpus();
     cpus.retain(|&cpu| cpu < libc::CPU_SETSIZE as usize);

@@ -21,7 +21,6 @@ pub struct Pace {
 
 impl Pace {
     /// Measures it: the best of many short tries, since interruptions only ever add time.
-    #[must_use]
     pub fn calibrate() -> Self {
         const STEPS: u64 = 20_000;
         let mut best = f64::INFINITY;
@@ -35,7 +34,6 @@ impl Pace {
     }
 
     /// How many steps take `ns` nanoseconds.
-    #[must_use]
     pub fn steps(self, ns: u64) -> u64 {
         (ns as f64 / self.ns_per_step).round() as u64
     }

@@ -132,10 +132,6 @@ impl Gate {
 pub const STACK: usize = 256 * 1024;
 
 /// Measures `station` under `conditions`.
-///
-/// # Errors
-///
-/// Why it was not measured.
 pub fn measure<S: Station>(station: &S, conditions: &Conditions<'_>) -> Result<Measured, Spoiled>
 where
     S::Local: Send,

@@ -44,7 +44,6 @@ pub struct MutexEngine {
 
 impl MutexEngine {
     /// The loops of `C`.
-    #[must_use]
     pub fn of<C: Contender>() -> Self {
         Self {
             measure: measure_mutex::<C>,
@@ -55,7 +54,6 @@ impl MutexEngine {
     }
 
     /// With `C` to count events.
-    #[must_use]
     pub fn counting<C: Contender>(self) -> Self {
         Self { count: Some(measure_mutex::<C>), ..self }
     }
@@ -84,13 +82,11 @@ pub struct RwEngine {
 
 impl RwEngine {
     /// The loops of `C`.
-    #[must_use]
     pub fn of<C: RwContender>() -> Self {
         Self { measure: measure_rw::<C>, count: None }
     }
 
     /// With `C` to count events.
-    #[must_use]
     pub fn counting<C: RwContender>(self) -> Self {
         Self { count: Some(measure_rw::<C>), ..self }
     }

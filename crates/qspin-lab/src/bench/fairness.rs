@@ -9,10 +9,7 @@ use super::stand::Stand;
 use super::waits::{Waits, merge};
 
 /// One run for each cell whose lock has one, after all rounds.
-///
-/// # Errors
-///
-/// When a lock fails, or the machine cannot make the threads.
+/// Fails when a lock fails, or the machine cannot make the threads.
 pub(super) fn run(plan: &Plan, found: &mut Found, stand: &mut Stand<'_>) -> anyhow::Result<()> {
     let Some(fairness) = &plan.fairness else { return Ok(()) };
     // Not an order of the rounds.
@@ -39,7 +36,6 @@ pub(super) fn run(plan: &Plan, found: &mut Found, stand: &mut Stand<'_>) -> anyh
 }
 
 /// Whether a cell's lock has a run of its own.
-#[must_use]
 pub fn has_one(plan: &Plan, cell: usize) -> bool {
     let named =
         |fairness: &Fairness| fairness.locks.contains(&plan.locks[plan.cells[cell].lock].name);

@@ -65,19 +65,16 @@ pub(super) struct Share {
 
 impl Findings {
     /// Operations of all threads in a round.
-    #[must_use]
     pub fn total(&self, round: usize) -> f64 {
         self.operations[round].iter().sum::<u64>() as f64
     }
 
     /// CPU time an operation, ns, round by round.
-    #[must_use]
     pub fn cpu_ns_per_op(&self) -> Vec<f64> {
         self.cpu_ns.iter().enumerate().map(|(round, ns)| ns / self.total(round)).collect()
     }
 
     /// Operations a second of all threads, round by round.
-    #[must_use]
     pub fn rates(&self) -> Vec<f64> {
         (0..self.seconds.len()).map(|round| self.total(round) / self.seconds[round]).collect()
     }

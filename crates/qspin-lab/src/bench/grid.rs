@@ -7,7 +7,6 @@ use std::fmt::Write;
 pub type Value<'a> = dyn Fn(u32, usize, u32) -> f64 + 'a;
 
 /// All grids, one below the other, each value with two decimals.
-#[must_use]
 pub fn grids(
     non_criticals: &[u32],
     threads: &[usize],

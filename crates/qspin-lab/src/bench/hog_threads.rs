@@ -23,10 +23,7 @@ const END: usize = usize::MAX;
 
 impl HogThreads {
     /// Starts `count` threads, which stand still.
-    ///
-    /// # Errors
-    ///
-    /// When the machine makes fewer.
+    /// Fails when the machine makes fewer.
     pub fn start(count: usize) -> io::Result<Self> {
         let mut hogs = Self::default();
         for index in 0..count {

@@ -16,10 +16,7 @@ pub struct Hogs {
 
 impl Hogs {
     /// Starts `count` hogs, which stand still. The calling thread must outlive them.
-    ///
-    /// # Errors
-    ///
-    /// When the machine starts fewer.
+    /// Fails when the machine starts fewer.
     pub fn start(count: usize) -> io::Result<Self> {
         let mut hogs = Self::default();
         if count == 0 {

@@ -14,17 +14,13 @@ pub struct Interrupt {
 
 impl Interrupt {
     /// An interrupt that nobody raises, for the calling thread to sleep on.
-    #[must_use]
     pub fn never() -> Self {
         Self { asked: Arc::new(AtomicBool::new(false)), controller: thread::current() }
     }
 
     /// Raised by SIGINT and SIGTERM; a second signal ends the process at once. The calling thread
     /// is the one that sleeps.
-    ///
-    /// # Errors
-    ///
-    /// When the signal handler cannot be installed.
+    /// Fails when the signal handler cannot be installed.
     pub fn on_signals() -> anyhow::Result<Self> {
         let interrupt = Self::never();
         let raised = interrupt.clone();
@@ -44,13 +40,11 @@ impl Interrupt {
     }
 
     /// Whether somebody asked to stop.
-    #[must_use]
     pub fn is_raised(&self) -> bool {
         self.asked.load(Ordering::SeqCst)
     }
 
     /// Sleeps for `time`, or until somebody asks to stop; says whether somebody did.
-    #[must_use]
     pub fn sleep(&self, time: Duration) -> bool {
         let end = Instant::now() + time;
         loop {

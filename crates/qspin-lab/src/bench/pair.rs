@@ -14,7 +14,6 @@ const BATCHES: usize = 200;
 /// Cost of a pair, ns, in the fastest of many short batches: nothing is random in an uncontended
 /// lock, so whatever makes a batch slower (an interrupt, a busy sibling thread) is not the lock.
 #[inline(never)]
-#[must_use]
 pub fn pair_ns<C: Contender>() -> f64 {
     let mut lock = Box::new(Padded(C::new()));
     lock.0.settle();

@@ -25,7 +25,6 @@ pub enum Job {
 
 impl Job {
     /// The same work with other dice: the same ones again would be one round measured often.
-    #[must_use]
     pub fn in_round(self, round: usize) -> Self {
         /// Odd, so that every round has its own; with bits everywhere, since threads differ in
         /// the low ones.
@@ -88,7 +87,6 @@ impl Default for Variant {
 
 impl Variant {
     /// What rows say of it.
-    #[must_use]
     pub fn tune(&self) -> BTreeMap<String, Value> {
         let mut tune = tune::away_from_default(self.tuning);
         if self.counting {
@@ -170,7 +168,6 @@ pub enum Load {
 
 impl Load {
     /// Hogs beside `threads` threads on `cpus` CPUs.
-    #[must_use]
     pub fn hogs(self, threads: usize, cpus: usize) -> usize {
         match self {
             Self::Hogs(hogs) => hogs,
@@ -182,7 +179,6 @@ impl Load {
 
 /// Every measurement of a round: each lock at each number of threads under each setting, and the
 /// empty lock at one thread, which shows what the loop costs.
-#[must_use]
 pub fn cells(
     locks: &mut Vec<Lock>,
     settings: &[Setting],
@@ -224,7 +220,6 @@ pub fn cells(
 }
 
 /// The order of the measurements in each round: shuffled by the seed and nothing else.
-#[must_use]
 pub fn orders(seed: u64, cells: usize, rounds: usize) -> Vec<Vec<usize>> {
     let mut random = fastrand::Rng::with_seed(seed);
     (0..rounds)
@@ -238,7 +233,6 @@ pub fn orders(seed: u64, cells: usize, rounds: usize) -> Vec<Vec<usize>> {
 
 impl Plan {
     /// Length of a phase with `threads` threads.
-    #[must_use]
     pub fn phase_with(&self, threads: usize) -> Duration {
         let cpus = self.placement.cpus();
         if threads <= cpus {
@@ -249,7 +243,6 @@ impl Plan {
 
     /// Length of a cell's phase: under a quota it sees ten of its periods, or what it found would be
     /// whether a period ended in it.
-    #[must_use]
     pub fn phase_of(&self, cell: Cell) -> Duration {
         let phase = self.phase_with(cell.threads);
         match self.settings[cell.setting].beside.quota_cpus {
@@ -259,7 +252,6 @@ impl Plan {
     }
 
     /// The order of the measurements in each round.
-    #[must_use]
     pub fn orders(&self) -> Vec<Vec<usize>> {
         if self.cell_by_cell {
             return (0..self.rounds as u64)
@@ -270,7 +262,6 @@ impl Plan {
     }
 
     /// The measurements, those together that are compared with each other, shuffled within and without.
-    #[must_use]
     pub fn by_cells(&self, seed: u64) -> Vec<usize> {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut groups: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
@@ -286,7 +277,6 @@ impl Plan {
     }
 
     /// A round's order as the machine row shows it.
-    #[must_use]
     pub fn show_order(&self, order: &[usize]) -> String {
         let names: Vec<String> = order
             .iter()
@@ -305,7 +295,6 @@ impl Plan {
 
     /// The lock of a cell and in which form it takes part, without blanks: `native`,
     /// `paravirt:kick_ahead=2`.
-    #[must_use]
     pub fn short_name(&self, cell: Cell) -> String {
         let name = self.locks[cell.lock].name;
         if let Some(step) = cell.variant.step {

@@ -16,7 +16,6 @@ use super::stats::{fairness, interval, median, spread};
 use super::waits::Waits;
 
 /// The rows of a run, in the order of the plan.
-#[must_use]
 pub fn rows(plan: &Plan, found: &Found) -> Vec<Row> {
     if found.rounds == 0 {
         return Vec::new();
@@ -70,7 +69,6 @@ fn row(plan: &Plan, found: &Found, cell: Cell, findings: &Findings) -> Row {
 
 /// A row of a lock that says nothing but what its rounds were: their throughputs, and the operations
 /// of each thread.
-#[must_use]
 pub fn of_rounds(kind: &str, lock: &str, rates: Vec<f64>, operations: &[Vec<u64>]) -> Row {
     Row {
         schema: SCHEMA,

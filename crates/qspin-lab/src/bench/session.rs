@@ -19,10 +19,7 @@ use super::waits::merge;
 const RESERVE: f64 = 1.2;
 
 /// Measures the whole plan.
-///
-/// # Errors
-///
-/// When a lock fails, or the machine cannot make the threads or hogs, in the first round. Later
+/// Fails when a lock fails, or the machine cannot make the threads or hogs, in the first round. Later
 /// the finished rounds are kept, and the failure with them.
 pub fn run(plan: &Plan, interrupt: &Interrupt) -> anyhow::Result<Found> {
     let mut stand = Stand::new(plan, interrupt)?;

@@ -32,10 +32,6 @@ pub trait Station: Sync {
 
     /// Checks that nobody was ever in the critical section beside somebody else, now that all
     /// threads have ended.
-    ///
-    /// # Errors
-    ///
-    /// What was seen that exclusion forbids.
     fn verify(&self, locals: &[Self::Local], operations: u64) -> Result<(), String>;
 }
 

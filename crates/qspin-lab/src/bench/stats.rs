@@ -3,7 +3,6 @@
 use crate::row::{Fairness, Interval, Spread};
 
 /// The median; sorts `values`. Zero of nothing.
-#[must_use]
 pub fn median(values: &mut [f64]) -> f64 {
     middle(values, f64::midpoint)
 }
@@ -26,14 +25,12 @@ fn middle(values: &mut [f64], between: impl Fn(f64, f64) -> f64) -> f64 {
 const RESAMPLES: usize = 2_000;
 
 /// The median and its 95 % interval.
-#[must_use]
 pub fn interval(values: &[f64]) -> Interval {
     bootstrap(values, f64::midpoint)
 }
 
 /// The median and its 95 % interval by the percentile bootstrap: the medians of many samples
 /// drawn from `values` with replacement. The seed is fixed: the same values have the same interval.
-#[must_use]
 pub fn bootstrap(values: &[f64], between: impl Fn(f64, f64) -> f64) -> Interval {
     let mut random = fastrand::Rng::with_seed(0x7173_7069_6e00);
     let mut drawn = values.to_vec();
@@ -57,7 +54,6 @@ pub fn bootstrap(values: &[f64], between: impl Fn(f64, f64) -> f64) -> Interval 
 
 /// The mean and the standard deviation of a sample; `None` where a value is no number, or there
 /// is none.
-#[must_use]
 pub fn spread(values: &[f64]) -> Option<Spread> {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
@@ -69,7 +65,6 @@ pub fn spread(values: &[f64]) -> Option<Spread> {
 /// Dice's fairness factor of one round: the share of the operations done by the busier half of
 /// the threads. The middle one of an odd number counts half to each side. Where nobody was
 /// served at all the factor is 1, the worst: standing still is not fairness.
-#[must_use]
 pub fn dice_factor(operations: &[u64]) -> f64 {
     let total: u64 = operations.iter().sum();
     if total == 0 {
@@ -86,7 +81,6 @@ pub fn dice_factor(operations: &[u64]) -> f64 {
 }
 
 /// Fairness over rounds: medians of the rounds' figures.
-#[must_use]
 pub fn fairness(rounds: &[Vec<u64>]) -> Fairness {
     let mut factors: Vec<f64> = rounds.iter().map(|round| dice_factor(round)).collect();
     let mut ratios: Vec<f64> = rounds

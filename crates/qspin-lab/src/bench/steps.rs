@@ -19,7 +19,6 @@ pub enum Series {
 
 impl Series {
     /// The tunables that its steps set.
-    #[must_use]
     pub fn sets(self) -> &'static [&'static str] {
         match self {
             Self::Paravirt | Self::Reviewed => &paravirt::SETS,
@@ -28,7 +27,6 @@ impl Series {
     }
 
     /// The locks that stand above it, to show where its lines are.
-    #[must_use]
     pub fn references(self) -> [&'static str; 2] {
         match self {
             Self::Paravirt | Self::Reviewed => ["native", "std"],
@@ -62,7 +60,6 @@ const fn step(
 }
 
 /// All steps in their order.
-#[must_use]
 pub fn steps(series: Series) -> Vec<Step> {
     match series {
         Series::Paravirt => paravirt::steps(false),
@@ -73,7 +70,6 @@ pub fn steps(series: Series) -> Vec<Step> {
 
 /// The tuning of the last of `steps`, which builds on all before it, where there are `cpus`
 /// virtual CPUs and `base` is in force otherwise.
-#[must_use]
 pub fn tuning(steps: &[Step], base: Tuning, cpus: u32) -> Tuning {
     steps.iter().fold(base, |mut tuning, step| {
         (step.change)(&mut tuning, cpus);
@@ -82,7 +78,6 @@ pub fn tuning(steps: &[Step], base: Tuning, cpus: u32) -> Tuning {
 }
 
 /// The place of the step that step `index` builds on: the one before it, unless that counts.
-#[must_use]
 pub fn base(steps: &[Step], index: usize) -> Option<usize> {
     (0..index).rev().find(|&before| !steps[before].counting)
 }

@@ -18,10 +18,6 @@ pub struct Surroundings {
 
 impl Surroundings {
     /// Everything that a plan needs; it stands still until a cell asks for it.
-    ///
-    /// # Errors
-    ///
-    /// What the machine does not make.
     pub fn start(plan: &Plan) -> anyhow::Result<Self> {
         let most_hogs = plan.cells.iter().map(|cell| cell.hogs).max().unwrap_or(0);
         let settings = plan.settings.iter();
@@ -41,20 +37,14 @@ impl Surroundings {
     }
 
     /// Arranges what a cell asks for.
-    ///
-    /// # Errors
-    ///
-    /// When a control group cannot be entered or left.
+    /// Fails when a control group cannot be entered or left.
     pub fn arrange(&mut self, plan: &Plan, cell: Cell) -> anyhow::Result<()> {
         let beside = plan.settings[cell.setting].beside;
         self.set(cell.hogs, beside)
     }
 
     /// Nothing stands around the threads any more.
-    ///
-    /// # Errors
-    ///
-    /// When a control group cannot be left.
+    /// Fails when a control group cannot be left.
     pub fn clear(&mut self) -> anyhow::Result<()> {
         self.set(0, Beside::default())
     }

@@ -39,7 +39,6 @@ impl Waits {
     }
 
     /// How many waits ended with the lock.
-    #[must_use]
     pub fn served(&self) -> u64 {
         self.histogram.len() - self.unfinished
     }
@@ -61,7 +60,6 @@ impl Waits {
     }
 
     /// The row's figures; `None` when nobody waited or acquired at all.
-    #[must_use]
     pub fn summary(&self) -> Option<WaitNs> {
         if self.histogram.is_empty() {
             return None;

@@ -217,10 +217,6 @@ const LENGTH: Duration = Duration::from_nanos(100);
 const QUICK_BUDGET: Duration = Duration::from_secs(42);
 
 /// Measures and reports.
-///
-/// # Errors
-///
-/// Wrong input, or what kept the machine from measuring.
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     choose::check(args)?;
     // A library does without a malformed one; who measures means it.

@@ -14,10 +14,6 @@ pub struct Args {
 }
 
 /// Spins.
-///
-/// # Errors
-///
-/// Never.
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     spin_beside(args.parent);
     Ok(ExitCode::SUCCESS)

@@ -6,7 +6,6 @@ use std::thread;
 use crate::bench::cell::STACK;
 
 /// How many of `wanted` threads can exist at once; they do nothing and end.
-#[must_use]
 pub fn threads_possible(wanted: usize) -> usize {
     let done = Mutex::new(false);
     let changed = Condvar::new();

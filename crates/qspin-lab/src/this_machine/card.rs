@@ -10,7 +10,6 @@ use crate::bench::affinity::allowed_cpus;
 use crate::row::{Machine, SCHEMA};
 
 /// Looks at the machine. `seed` and `started` belong to the run that is about to begin.
-#[must_use]
 pub fn describe(seed: u64) -> Machine {
     let cpus = allowed_cpus();
     let mut machine = Machine {
@@ -71,7 +70,6 @@ pub(super) fn cpu_model() -> String {
 const SHOWN: usize = 80;
 
 /// The topology that is in force instead of this machine's, as the environment describes it.
-#[must_use]
 pub fn made_up() -> Option<String> {
     let described = std::env::var_os(topology::VARIABLE).filter(|_| topology::in_force().is_fake());
     let described = described?.to_string_lossy().replace(char::is_control, " ");
@@ -142,7 +140,6 @@ pub struct Ticks {
 
 impl Ticks {
     /// As of now; `None` where the kernel does not tell.
-    #[must_use]
     pub fn now() -> Option<Self> {
         let text = read("/proc/stat")?;
         let fields: Vec<f64> = text
@@ -161,7 +158,6 @@ impl Ticks {
     }
 
     /// What disturbed the measurement since `before`, one sentence each.
-    #[must_use]
     pub fn disturbances_since(self, before: Self) -> Vec<String> {
         let all = (self.all - before.all).max(1.0);
         let stolen = (self.stolen - before.stolen) / all;

@@ -46,28 +46,17 @@ pub struct Measured {
 }
 
 /// This machine, after a measurement of a second or so.
-///
-/// # Errors
-///
-/// As [`measure`].
 pub fn described() -> Result<Machine, Failure> {
     Ok(measure(QUICK)?.machine)
 }
 
 /// What runs threads here, as the simulator has it.
-///
-/// # Errors
-///
-/// When the description that comes with the simulator is broken.
+/// Fails when the description that comes with the simulator is broken.
 pub fn system() -> anyhow::Result<Hypervisor> {
     Hypervisor::named(SYSTEM).map_err(|why| anyhow::anyhow!(why))
 }
 
 /// Measures this machine, in so many rounds.
-///
-/// # Errors
-///
-/// Wrong input where the process may use one CPU only; CPUs that do not answer each other.
 pub fn measure(rounds: u32) -> Result<Measured, Failure> {
     measure_among(&allowed_cpus(), &Path::new(SYSFS).join("cpu"), rounds)
 }

@@ -26,10 +26,6 @@ pub struct QuotaGroup {
 
 impl QuotaGroup {
     /// Makes a group that may use so many CPUs' time.
-    ///
-    /// # Errors
-    ///
-    /// Why that is not possible here.
     pub fn make(cpus: f64) -> Result<Self, String> {
         let home =
             home(Path::new("/")).ok_or("no hierarchy of control groups limits CPU time here")?;
@@ -56,10 +52,6 @@ impl QuotaGroup {
     }
 
     /// Moves this process, all threads of it, into the group.
-    ///
-    /// # Errors
-    ///
-    /// What the kernel has against it.
     pub fn enter(&mut self) -> Result<(), String> {
         write(&self.group.join("cgroup.procs"), &std::process::id().to_string())?;
         self.inside = true;
@@ -67,10 +59,6 @@ impl QuotaGroup {
     }
 
     /// Moves this process back to where it belongs.
-    ///
-    /// # Errors
-    ///
-    /// What the kernel has against it.
     pub fn leave(&mut self) -> Result<(), String> {
         if self.inside {
             write(&self.home.join("cgroup.procs"), &std::process::id().to_string())?;

@@ -44,14 +44,12 @@ pub struct Collapse {
 
 impl Collapse {
     /// Whether a lock is far below what another lock does: then it is never recommended.
-    #[must_use]
     pub fn rules_out(&self, name: &str) -> bool {
         self.fallen.iter().any(|fallen| fallen.name == name && fallen.than_best >= FALL)
     }
 
     /// The lock to speak of: `native` where it is among them, since it is the one that this
     /// project is about; the worst otherwise.
-    #[must_use]
     pub fn example(&self) -> &Fallen {
         self.fallen.iter().find(|fallen| fallen.name == "native").unwrap_or(&self.fallen[0])
     }

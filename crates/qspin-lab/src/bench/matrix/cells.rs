@@ -73,7 +73,6 @@ const SLEEP_NS: u32 = 100_000;
 
 impl Kind {
     /// Its name.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Default => "default",
@@ -84,13 +83,11 @@ impl Kind {
     }
 
     /// The lock that is judged.
-    #[must_use]
     pub fn subject(self) -> &'static str {
         if self == Self::Rwlock { "rwlock" } else { "mutex" }
     }
 
     /// What people would use instead.
-    #[must_use]
     pub fn yardsticks(self) -> &'static [&'static str] {
         match self {
             Self::Rwlock => &["std-rw", "parking_lot-rw", "pthread-rw"],
@@ -99,7 +96,6 @@ impl Kind {
     }
 
     /// Who takes part beside these, where the build has it.
-    #[must_use]
     pub fn others(self) -> &'static [&'static str] {
         match self {
             Self::Default => &[
@@ -121,7 +117,6 @@ impl Kind {
     }
 
     /// How long it takes.
-    #[must_use]
     pub fn lengthy(self) -> Lengthy {
         let ms = Duration::from_millis;
         match self {
@@ -141,7 +136,6 @@ impl Kind {
     }
 
     /// Its settings, and where each is measured.
-    #[must_use]
     pub fn scenes(self, limits: &Limits, pace: Pace, seed: u64) -> (Vec<Setting>, Vec<Scene>) {
         let mut made = Made { limits, pace, settings: Vec::new(), scenes: Vec::new() };
         match self {
@@ -161,7 +155,6 @@ impl Kind {
 }
 
 /// The cells that every lock has in a matrix.
-#[must_use]
 pub fn plan_cells(locks: &[Lock], scenes: &[Scene]) -> Vec<Cell> {
     let mut cells = Vec::new();
     for scene in scenes {

@@ -39,7 +39,6 @@ pub struct Matrix<'a> {
 
 impl<'a> Matrix<'a> {
     /// Lays out what was found.
-    #[must_use]
     pub fn new(rows: &'a [Row], subject: &'static str, yardsticks: Vec<&'static str>) -> Self {
         let mut places: Vec<Place<'a>> = Vec::new();
         for row in rows {
@@ -55,7 +54,6 @@ impl<'a> Matrix<'a> {
     }
 
     /// The contenders, in the order of their rows.
-    #[must_use]
     pub fn locks(&self) -> Vec<&'a str> {
         let mut names = Vec::new();
         for row in self.places.iter().flat_map(|place| &place.rows) {
@@ -67,7 +65,6 @@ impl<'a> Matrix<'a> {
     }
 
     /// Finished rounds.
-    #[must_use]
     pub fn rounds(&self) -> u32 {
         let rows = self.places.iter().flat_map(|place| &place.rows);
         rows.map(|row| row.rounds).min().unwrap_or(0)
@@ -78,7 +75,6 @@ impl<'a> Matrix<'a> {
     }
 
     /// The judged lock against the fastest yardstick.
-    #[must_use]
     pub fn compared<'p>(&self, place: &Place<'p>) -> Option<Compared<'p>> {
         let own = place.row(self.subject)?;
         let leader = fastest(self.yardsticks_at(place))?;
@@ -86,7 +82,6 @@ impl<'a> Matrix<'a> {
     }
 
     /// What `figure` is for the judged lock, that over the least of the yardsticks, and which that is.
-    #[must_use]
     pub fn over_the_least<'p>(
         &self,
         place: &Place<'p>,
@@ -103,19 +98,16 @@ impl<'a> Matrix<'a> {
 
 impl<'a> Place<'a> {
     /// How many threads.
-    #[must_use]
     pub fn threads(&self) -> u32 {
         self.rows[0].threads
     }
 
     /// The row of a contender.
-    #[must_use]
     pub fn row(&self, lock: &str) -> Option<&'a Row> {
         self.rows.iter().copied().find(|row| row.lock == lock)
     }
 
     /// The fastest of all contenders, and a lock's throughput over the fastest's: at most 1.
-    #[must_use]
     pub fn to_the_best(&self, lock: &str) -> Option<(&'a str, f64)> {
         let (own, best) = (self.row(lock)?, fastest(self.rows.iter().copied())?);
         Some((&best.lock, own.ops_per_s.median / best.ops_per_s.median))
@@ -131,14 +123,12 @@ pub type Figure<'f> = dyn Fn(&Row) -> Option<f64> + 'f;
 
 /// Operations of the busiest thread over the idlest's, in the run that was made for it; infinite
 /// where one was never served.
-#[must_use]
 pub fn max_min(row: &Row) -> Option<f64> {
     row.fairness_s.map(|_| row.fairness.max_min.unwrap_or(f64::INFINITY))
 }
 
 /// The longest 99.9th percentile of the waits that one thread had in that run, ns; of all
 /// operations, or of a class of them.
-#[must_use]
 pub fn worst_wait(row: &Row, class: Option<&str>) -> Option<f64> {
     let waits = match class {
         None => row.wait_ns,
@@ -148,7 +138,6 @@ pub fn worst_wait(row: &Row, class: Option<&str>) -> Option<f64> {
 }
 
 /// The geometric mean; none of nothing.
-#[must_use]
 pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     let logarithms: f64 = values.iter().map(|value| value.ln()).sum();
     (!values.is_empty()).then(|| (logarithms / values.len() as f64).exp())

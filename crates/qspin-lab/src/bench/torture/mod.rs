@@ -148,17 +148,13 @@ impl fmt::Display for Wrong {
 }
 
 /// What was seen, in one line; nothing where the lock held.
-#[must_use]
 pub fn seen(outcome: &Outcome) -> String {
     let wrong: Vec<String> = outcome.wrong.iter().map(ToString::to_string).collect();
     wrong.join("; ")
 }
 
 /// Tortures a fresh lock of kind `C`.
-///
-/// # Errors
-///
-/// When the machine takes no signal handler or makes no thread at all.
+/// Fails when the machine takes no signal handler or makes no thread at all.
 pub fn torture<C: Contender>(torment: &Torment, interrupt: &Interrupt) -> anyhow::Result<Outcome> {
     signals::listen()?;
     let arena = Arena::<C>::new(torment);

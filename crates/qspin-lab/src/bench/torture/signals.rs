@@ -62,10 +62,7 @@ extern "C" fn handle(_: libc::c_int) {
 
 /// Installs the handler, once and for the life of the process: a signal that is still under way
 /// when a torture ends must meet it. It interrupts itself.
-///
-/// # Errors
-///
-/// When the system refuses the handler.
+/// Fails when the system refuses the handler.
 pub fn listen() -> io::Result<()> {
     static ONCE: Once = Once::new();
     static REFUSED: AtomicI32 = AtomicI32::new(0);

@@ -65,14 +65,12 @@ pub struct Watchdog {
 
 impl Watchdog {
     /// One that reports what stands still for so long.
-    #[must_use]
     pub fn new(patience: Duration) -> Self {
         Self { patience, looked: Duration::ZERO, seen: [(0, Duration::ZERO); LEVELS] }
     }
 
     /// Whether some lock has stood still for a while, though not for too long yet. Then nobody
     /// should be woken by a signal: it may be the wake-up that the lock has lost.
-    #[must_use]
     pub fn worries(&self) -> bool {
         self.seen.iter().any(|(_, still)| *still >= WORRIES)
     }

@@ -74,7 +74,6 @@ impl Work for Locktorture {
 
 /// The line that locktorture prints about its writers: totals of all threads, and `???` where one
 /// of them did more than twice as much as another.
-#[must_use]
 pub fn summary(writes: &[u64]) -> String {
     let total: u64 = writes.iter().sum();
     let most = writes.iter().copied().max().unwrap_or(0);

@@ -36,10 +36,6 @@ struct Line {
 }
 
 /// Tortures the locks one after the other, up to the first that does not hold.
-///
-/// # Errors
-///
-/// Wrong input, or what a lock did wrong.
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let entrants = entrants(args)?;
     let interrupt = Interrupt::on_signals()?;
