@@ -16,8 +16,9 @@
 //! * **COMPARE-2** Fewer than [`FEWEST_ROUNDS`] rounds tell nothing apart.
 //! * **COMPARE-3** A is better than B exactly when B is worse than A.
 
+use qspin_table::number::plural;
+
 use crate::bench::stats::bootstrap;
-use crate::report::number::plural;
 use crate::row::{Interval, Row};
 
 /// The smallest difference that counts, as a share of the better one.

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use qspin::tuning::{Tunable, Tuning};
+use qspin_table::number::list;
 use serde_json::Value;
 
 use crate::quantity::parse_duration;
-use crate::report::number::list;
 
 /// A value for one tunable, as `kick_ahead=2` or `defer=always`.
 #[derive(Debug, Clone, Copy)]

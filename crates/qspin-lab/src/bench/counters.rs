@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use qspin::events::{Averages, Event};
+use qspin_table::number::{list, plural};
 use qspin_table::{Cell, Columns, Table};
 
 use crate::report::columns;
 use crate::report::group::label;
-use crate::report::number::{list, plural};
 use crate::row::Row;
 
 use super::table::heading;

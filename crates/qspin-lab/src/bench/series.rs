@@ -3,11 +3,11 @@
 
 use std::ptr;
 
+use qspin_table::number::{digits, list, plural, times};
 use qspin_table::{Cell, Columns, Table};
 
 use crate::compare::{Comparison, Outcome, SMALLEST, compare, too_few};
 use crate::report::columns;
-use crate::report::number::{digits, list, plural, times};
 use crate::row::{Interval, Row};
 
 /// A line of the table.

@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
+use qspin_table::number::plural;
+
 use crate::report::columns::{self, THOUSANDS, of_rows, of_rows_uncounted, ranked};
-use crate::report::number::plural;
 use crate::row::Row;
 
 /// The tables of all numbers of threads; `counted`: with what the locks have counted.

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use qspin::platform::topology::{Topology, VARIABLE};
+use qspin_table::number::plural;
 
 use super::INTERRUPTED;
 use crate::bench::affinity::{Pin, Placement, allowed_cpus};
@@ -31,7 +32,6 @@ use crate::quantity::{
     Levels, Ratio, parse_duration, parse_levels, parse_overcommit, parse_ratio, parse_seconds,
     parse_seed, parse_threads,
 };
-use crate::report::number::plural;
 use crate::report::{self, Format, Run};
 use crate::row;
 use crate::row::{Machine, Row};
@@ -218,6 +218,7 @@ const QUICK_BUDGET: Duration = Duration::from_secs(42);
 
 /// Measures and reports.
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
+    matrix::check(args)?;
     choose::check(args)?;
     // A library does without a malformed one; who measures means it.
     Topology::from_value(std::env::var_os(VARIABLE).as_deref()).map_err(Failure::usage)?;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use qspin_table::number::{duration, plural};
 use serde_json::Value;
 
 use super::family::{self, Family};
-use super::number::{duration, plural};
 use crate::row::{Machine, Row};
 
 /// One lock, as it was tuned, at all its numbers of threads.

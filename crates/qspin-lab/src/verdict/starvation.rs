@@ -8,8 +8,9 @@
 //!   usual at this number of threads: queue and scheduler make everybody wait where threads
 //!   outnumber CPUs, so only a wait that stands out counts.
 
+use qspin_table::number::{duration, times};
+
 use crate::report::group::{Contender, Group};
-use crate::report::number::{duration, times};
 use crate::row::Row;
 
 /// Operations of the busiest thread over those of the idlest, from which on sharing is no sharing.

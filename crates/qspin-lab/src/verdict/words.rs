@@ -1,10 +1,11 @@
 //! The verdict as text for a terminal, and the sentences that every format shares.
 
+use qspin_table::number::{duration, list, plural, rate, times};
+
 use super::{Case, Collapse, Judged, Judgement, Outcome, Score, Starving, judge};
 use crate::compare::FEWEST_ROUNDS;
 use crate::report::family::Family;
 use crate::report::group::Group;
-use crate::report::number::{duration, list, plural, rate, times};
 use crate::row::Machine;
 
 /// From this number of settings on, each gets one line: a screen holds no more.

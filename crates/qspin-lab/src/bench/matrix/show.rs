@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
+use qspin_table::number::{digits, duration, list, plural};
 use qspin_table::{Cell, Columns, fixed};
 
 use crate::compare::{Outcome, too_few};
-use crate::report::number::{digits, duration, list, plural};
 use crate::row::Row;
 
 use super::{Compared, Figure, Matrix, Place, geometric_mean, max_min, worst_wait};

@@ -6,11 +6,10 @@ use crate::contender::catalog::{self, Lock, Origin, PEERS_C};
 use crate::failure::Failure;
 use crate::quantity::Ratio;
 
-use super::{Args, Peers, QUICK_BUDGET, Workload, matrix};
+use super::{Args, Peers, QUICK_BUDGET, Workload};
 
 /// Refuses options that do not fit together.
 pub(super) fn check(args: &Args) -> Result<(), Failure> {
-    matrix::check(args)?;
     if args.quick && args.workload == Workload::KernelLockBench {
         return Err(Failure::usage(
             "the grid of kernel-lock-bench takes more than a quick minute: leave out --quick, and \

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use qspin::platform::topology;
 use qspin::tuning::{Tuning, kick_ahead_level};
+use qspin_table::number::{list, plural};
 
 use crate::bench::affinity::allowed_cpus;
 use crate::bench::plan::{Cell, Plan, Variant};
@@ -12,7 +13,6 @@ use crate::bench::series::{self, Line};
 use crate::bench::steps::{self, Series};
 use crate::contender::catalog::{self, Lock};
 use crate::failure::Failure;
-use crate::report::number::{list, plural};
 use crate::row::{Machine, Row};
 use crate::tune::{self, Tune};
 use crate::verdict::starving;

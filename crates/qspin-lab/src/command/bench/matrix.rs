@@ -3,6 +3,8 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use qspin_table::number::{list, plural};
+
 use crate::bench::affinity::{Placement, allowed_cpus};
 use crate::bench::busy::Pace;
 use crate::bench::fairness;
@@ -14,7 +16,6 @@ use crate::bench::plan::{Fairness, Plan, Setting};
 use crate::bench::rows;
 use crate::contender::catalog::{self, Lock};
 use crate::failure::Failure;
-use crate::report::number::{list, plural};
 use crate::row;
 use crate::this_machine::{self, QuotaGroup};
 use crate::tune::Tune;

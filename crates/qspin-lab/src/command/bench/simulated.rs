@@ -9,6 +9,7 @@ use qspin_sim::batch::{self, Job};
 use qspin_sim::workload::{Step, SystemCalls, Workload as Work};
 use qspin_sim::{Hypervisor, Lock, Machine, Outcome, Pinning, Placement, Scenario};
 use qspin_table::Columns;
+use qspin_table::number::digits;
 
 use crate::bench::affinity::Pin;
 use crate::bench::interrupt::Interrupt;
@@ -18,7 +19,6 @@ use crate::bench::table::heading;
 use crate::command::simulate;
 use crate::failure::Failure;
 use crate::report::group::label;
-use crate::report::number::digits;
 use crate::row::{Interval, Row};
 use crate::this_machine;
 

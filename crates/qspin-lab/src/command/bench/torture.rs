@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use indicatif::{ProgressBar, ProgressStyle};
+use qspin_table::number::{digits, plural};
 use qspin_table::{Cell, Columns};
 
 use crate::bench::affinity::{Placement, allowed_cpus};
@@ -15,7 +16,6 @@ use crate::bench::plan::Variant;
 use crate::bench::torture::{Outcome, PATIENCE, Torment, seen};
 use crate::contender::catalog::Engine;
 use crate::failure::Failure;
-use crate::report::number::{digits, plural};
 use crate::this_machine;
 
 use super::contend::{self, Entrant};
