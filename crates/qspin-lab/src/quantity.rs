@@ -2,24 +2,35 @@
 
 use std::time::Duration;
 
-use jiff::fmt::friendly::SpanParser;
+use fundu::{CustomDurationParser, CustomTimeUnit, ParseError, TimeUnit};
 use qspin::tuning::KICK_AHEAD_MOST;
+
+/// The units in which times are given.
+const UNITS: [CustomTimeUnit<'_>; 4] = [
+    CustomTimeUnit::with_default(TimeUnit::NanoSecond, &["ns"]),
+    CustomTimeUnit::with_default(TimeUnit::MicroSecond, &["us", "µs"]),
+    CustomTimeUnit::with_default(TimeUnit::MilliSecond, &["ms"]),
+    CustomTimeUnit::with_default(TimeUnit::Second, &["s"]),
+];
 
 /// A duration as `100ns`, `2us`, `1.5ms`, `1s`; a bare `0` needs no unit.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     const RIGHT: &str = "write a number with a unit, such as 100ns, 2us, 1.5ms or 1s";
     let text = text.trim();
-    let time = match text.parse::<f64>() {
-        Ok(0.0) => Some(Duration::ZERO),
+    match text.parse::<f64>() {
+        Ok(0.0) => return Ok(Duration::ZERO),
         Ok(_) => return Err(format!("`{text}` has no unit: {RIGHT}")),
-        Err(_) => SpanParser::new().parse_duration(text).ok().and_then(|it| it.try_into().ok()),
-    };
-    match time {
-        None => Err(format!("`{text}` is no duration: {RIGHT}")),
-        Some(time) if time > Duration::from_secs(1) => {
-            Err(format!("`{text}` is too long: at most 1s"))
+        Err(_) => {}
+    }
+    let parser = CustomDurationParser::builder().time_units(&UNITS).disable_exponent().build();
+    match parser.parse(text).map(Duration::try_from) {
+        Ok(Ok(time)) if time <= Duration::from_secs(1) => Ok(time),
+        Ok(_) | Err(ParseError::Overflow) => Err(format!("`{text}` is too long: at most 1s")),
+        Err(ParseError::TimeUnit(..)) => {
+            let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+            Err(format!("`{unit}` is no unit of time: {RIGHT}"))
         }
-        Some(time) => Ok(time),
+        Err(_) => Err(format!("`{text}` is no duration: {RIGHT}")),
     }
 }
 
