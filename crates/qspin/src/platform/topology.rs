@@ -39,9 +39,9 @@ use qspin_core::platform::CpuId;
 use super::rseq::{self, Area};
 use crate::excerpt::excerpt;
 
-pub use sysfs::{SYSFS, parse_cpu_list};
 #[doc(hidden)]
 pub use sysfs::sharing_last_cache;
+pub use sysfs::{SYSFS, parse_cpu_list};
 
 /// The variable that names another topology.
 pub const VARIABLE: &str = "QSPIN_TOPOLOGY";
