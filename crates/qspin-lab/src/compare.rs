@@ -8,7 +8,7 @@
 //! Where only medians with intervals are at hand (rows of earlier versions, scores of a file), the
 //! ratio's interval is that of the extremes: from the lower end of one over the upper end of the
 //! other to the reverse. It lies around 1 where the two intervals overlap. This is wider than the
-//! paired one, so it finds fewer differences and none that the other would deny without need.
+//! paired interval, so it finds fewer differences.
 //!
 //! # Invariants
 //! * **COMPARE-1** A difference is clear where the interval leaves 1 out *and* the medians are
@@ -47,7 +47,7 @@ impl Outcome {
         matches!(self, Self::Better | Self::Worse)
     }
 
-    /// What stands beside a ratio, of one character: tables have a legend of it.
+    /// What stands beside a ratio in a table, whose legend says what it means.
     pub fn mark(self) -> &'static str {
         match self {
             Self::Better => "",

@@ -119,20 +119,22 @@ macro_rules! ours {
         shared_sleeping { $($shared_sleeping:tt)* }
         shared_spinning { $($shared_spinning:tt)* }
     ) => {{
-        let mut locks = Vec::new();
-        ours!(locks, RawLock, CountedRawLock, Mutex(MutexEngine, Raw), $($sleeping)* $($spinning)*);
-        ours!(locks, RawRwLock, CountedRawRwLock, Rw(RwEngine, RawRw), $($shared_sleeping)* $($shared_spinning)*);
+        let mut locks =
+            ours!(RawLock, CountedRawLock, Mutex(MutexEngine, Raw), $($sleeping)* $($spinning)*);
+        locks.extend(
+            ours!(RawRwLock, CountedRawRwLock, Rw(RwEngine, RawRw), $($shared_sleeping)* $($shared_spinning)*),
+        );
         locks
     }};
-    ($locks:ident, $raw:ident, $counted:ident, $kind:ident($engine:ident, $contender:ident),
+    ($raw:ident, $counted:ident, $kind:ident($engine:ident, $contender:ident),
      $($id:ident: $module:ident = $lock:path, $about:expr;)*) => {
-        $($locks.push(of_the_register(
+        vec![$(of_the_register(
             Id::$id,
             Engine::$kind(
                 $engine::of::<$contender<qspin::$module::$raw>>()
                     .counting::<$contender<qspin::$module::$counted>>(),
             ),
-        ));)*
+        )),*]
     };
 }
 
