@@ -23,7 +23,7 @@ use quanta::Clock;
 
 use super::affinity::Placement;
 use super::interrupt::Interrupt;
-use super::station::{Padded, Station};
+use super::station::{Padded, Station, Tally};
 use super::waits::Waits;
 
 /// Under which conditions a cell is measured.
@@ -131,11 +131,42 @@ impl Gate {
 /// A kernel stack and a guard page cost more than this much of a thread's own stack.
 pub const STACK: usize = 256 * 1024;
 
+/// A [`Station`] without its type: what is around the loops that are measured is compiled once, not for each lock under
+/// each workload.
+trait Stage: Sync {
+    /// What thread `index` of `threads` does; nothing if the gate sends it home.
+    fn act(&self, index: usize, threads: usize, post: &Post<'_>) -> Option<Finished>;
+
+    /// [`Station::verify`].
+    fn verify(&self, found: Tally, operations: u64) -> Result<(), String>;
+}
+
+/// Where a thread hears of the controller, and the controller of it.
+struct Post<'a> {
+    gate: &'a Gate,
+    control: &'a Control,
+    slot: &'a Slot,
+    clock: &'a Clock,
+}
+
+impl<S: Station> Stage for S {
+    fn act(&self, index: usize, threads: usize, post: &Post<'_>) -> Option<Finished> {
+        let local = self.local(index, threads);
+        let waits = S::CLASSES.iter().map(|_| Waits::default()).collect();
+        post.gate.pass().then(|| operate(self, local, waits, post))
+    }
+
+    fn verify(&self, found: Tally, operations: u64) -> Result<(), String> {
+        Station::verify(self, found, operations)
+    }
+}
+
 /// Measures `station` under `conditions`.
-pub fn measure<S: Station>(station: &S, conditions: &Conditions<'_>) -> Result<Measured, Spoiled>
-where
-    S::Local: Send,
-{
+pub fn measure(station: &impl Station, conditions: &Conditions<'_>) -> Result<Measured, Spoiled> {
+    measure_on(station, conditions)
+}
+
+fn measure_on(stage: &dyn Stage, conditions: &Conditions<'_>) -> Result<Measured, Spoiled> {
     let control = Padded(Control {
         phase: AtomicU32::new(WARM_UP),
         waits_from: AtomicU64::new(0),
@@ -146,13 +177,12 @@ where
     thread::scope(|scope| {
         let mut handles = Vec::with_capacity(conditions.threads);
         for (index, slot) in slots.iter().enumerate() {
-            let (control, gate, clock) = (&control.0, &gate, conditions.clock);
+            let post =
+                Post { gate: &gate, control: &control.0, slot: &slot.0, clock: conditions.clock };
             let body = move || {
                 conditions.placement.settle(index);
-                slot.0.cpu_clock.store(own_cpu_clock(), Ordering::Relaxed);
-                let local = station.local(index, conditions.threads);
-                let waits = S::CLASSES.iter().map(|_| Waits::default()).collect();
-                gate.pass().then(|| operate(station, local, waits, control, &slot.0, clock))
+                post.slot.cpu_clock.store(own_cpu_clock(), Ordering::Relaxed);
+                stage.act(index, conditions.threads, &post)
             };
             match thread::Builder::new().stack_size(STACK).spawn_scoped(scope, body) {
                 Ok(handle) => handles.push(handle),
@@ -176,9 +206,9 @@ where
             return Err(Spoiled::Broken("a measuring thread died".to_owned()));
         };
         let operations = results.iter().map(|result| result.operations).sum();
-        let (locals, waits): (Vec<_>, Vec<_>) =
-            results.into_iter().map(|result| (result.local, result.waits)).unzip();
-        station.verify(&locals, operations).map_err(Spoiled::Broken)?;
+        let found = results.iter().map(|result| result.found).sum();
+        let waits = results.into_iter().map(|result| result.waits).collect();
+        stage.verify(found, operations).map_err(Spoiled::Broken)?;
         let (start, end) = sampled.ok_or(Spoiled::Interrupted)?;
         Ok(Measured {
             elapsed: end.at - start.at,
@@ -195,8 +225,8 @@ fn differences(end: &[u64], start: &[u64]) -> Vec<u64> {
 }
 
 /// What a thread brings home.
-struct Finished<L> {
-    local: L,
+struct Finished {
+    found: Tally,
     operations: u64,
     waits: Vec<Waits>,
 }
@@ -207,10 +237,8 @@ fn operate<S: Station>(
     station: &S,
     mut local: S::Local,
     mut waits: Vec<Waits>,
-    control: &Control,
-    slot: &Slot,
-    clock: &Clock,
-) -> Finished<S::Local> {
+    &Post { control, slot, clock, .. }: &Post<'_>,
+) -> Finished {
     let mut progress = 0_u64;
     let mut late = None;
     while control.phase() <= THROUGHPUT {
@@ -244,7 +272,7 @@ fn operate<S: Station>(
         record(&mut waits[class], control, clock, since, acquired);
     }
     black_box(&mut local);
-    Finished { local, operations: progress / 2, waits }
+    Finished { found: S::tally(local), operations: progress / 2, waits }
 }
 
 /// The time once everything before it is done: a processor that reads the clock ahead of the

@@ -30,9 +30,30 @@ pub trait Station: Sync {
     /// Does one operation: acquires, calls `acquired` at once, works, releases, works outside.
     fn operate(&self, local: &mut Self::Local, acquired: impl FnOnce());
 
-    /// Checks that nobody was ever in the critical section beside somebody else, now that all
-    /// threads have ended.
-    fn verify(&self, locals: &[Self::Local], operations: u64) -> Result<(), String>;
+    /// What a thread has found out, at its end.
+    fn tally(local: Self::Local) -> Tally;
+
+    /// Checks that no thread was ever in the critical section beside another, now that all of them have ended; `found`
+    /// is what they have found out together.
+    fn verify(&self, found: Tally, operations: u64) -> Result<(), String>;
+}
+
+/// What threads have found out about the exclusion, beside their operations.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Tally {
+    /// Writes that were done.
+    pub writes: u64,
+    /// Reads that saw a writer at work.
+    pub torn: u64,
+}
+
+impl std::iter::Sum for Tally {
+    fn sum<I: Iterator<Item = Self>>(tallies: I) -> Self {
+        tallies.fold(Self::default(), |all, one| Self {
+            writes: all.writes + one.writes,
+            torn: all.torn + one.torn,
+        })
+    }
 }
 
 /// A mutual exclusion lock under a workload.
@@ -76,7 +97,11 @@ impl<C: Contender, W: Work> Station for MutexStation<C, W> {
         self.work.outside(local);
     }
 
-    fn verify(&self, _: &[Self::Local], operations: u64) -> Result<(), String> {
+    fn tally(_: Self::Local) -> Tally {
+        Tally::default()
+    }
+
+    fn verify(&self, _: Tally, operations: u64) -> Result<(), String> {
         let counted = self.work.counted(&self.shared.0);
         if counted == operations {
             return Ok(());
@@ -199,11 +224,13 @@ impl<C: RwContender> Station for RwStation<C> {
         local.value = busy(local.value, self.mix.outside);
     }
 
-    fn verify(&self, locals: &[RwLocal], _: u64) -> Result<(), String> {
-        let writes: u64 = locals.iter().map(|local| local.writes).sum();
-        let torn: u64 = locals.iter().map(|local| local.torn).sum();
-        // Threads that worked must have a result, or the compiler may drop the work.
-        std::hint::black_box(locals.iter().fold(0, |all, local| all ^ local.value));
+    fn tally(local: RwLocal) -> Tally {
+        // A thread that worked must have a result, or the compiler may drop the work.
+        std::hint::black_box(local.value);
+        Tally { writes: local.writes, torn: local.torn }
+    }
+
+    fn verify(&self, Tally { writes, torn }: Tally, _: u64) -> Result<(), String> {
         for counted in [&self.shared.0.first, &self.shared.0.second] {
             let counted = counted.load(Ordering::Relaxed);
             if counted != writes {

@@ -73,6 +73,7 @@ macro_rules! c_peer {
                     numa_aware: false,
                     purpose: $purpose,
                     engine: Engine::Mutex(MutexEngine::of::<Self>()),
+                    ours: None,
                 }
             }
         }

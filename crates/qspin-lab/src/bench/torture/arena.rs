@@ -43,9 +43,28 @@ const WAITS: u32 = 1;
 const INSIDE: u32 = 2;
 const LEAVES: u32 = 3;
 
+/// A lock under torture, whatever its type: what it is put through is compiled once.
+trait Victim: Send + Sync {
+    /// Acquires the lock, or only `tries` to; does what is to be done `inside`, and releases it. Returns whether it was
+    /// acquired.
+    fn visit(&self, tries: bool, inside: &mut dyn FnMut()) -> bool;
+}
+
+impl<C: Contender> Victim for Padded<C> {
+    fn visit(&self, tries: bool, inside: &mut dyn FnMut()) -> bool {
+        let Some(held) = (if tries { self.0.try_lock() } else { Some(self.0.lock()) }) else {
+            return false;
+        };
+        inside();
+        // SAFETY: `held` was returned by this lock in this thread, above.
+        unsafe { self.0.unlock(held) };
+        true
+    }
+}
+
 /// A lock and what it protects, each in a cache line of its own.
-struct Level<C> {
-    lock: Padded<C>,
+struct Level {
+    lock: Box<dyn Victim>,
     /// Who is inside, 1 more than its place; 0 is nobody.
     mark: Padded<AtomicU32>,
     counter: Padded<AtomicU64>,
@@ -75,8 +94,11 @@ struct Place {
 }
 
 /// Everything that the threads of a torture share.
-pub(super) struct Arena<C> {
-    levels: Box<[Level<C>]>,
+pub(super) struct Arena {
+    levels: Box<[Level]>,
+    /// Whether the lock can be acquired by trying, and whether by a handler.
+    tries: bool,
+    in_handlers: bool,
     places: Box<[Padded<Place>]>,
     placement: Placement,
     pace: Pace,
@@ -85,18 +107,14 @@ pub(super) struct Arena<C> {
     met: AtomicU64,
 }
 
-impl<C: Contender> Arena<C> {
-    pub(super) fn new(torment: &Torment) -> Arc<Self> {
-        let mut levels: Box<[Level<C>]> = (0..LEVELS)
-            .map(|_| Level {
-                lock: Padded(C::new()),
-                mark: Padded::default(),
-                counter: Padded::default(),
-            })
-            .collect();
-        for level in &mut levels {
-            level.lock.0.settle();
-        }
+impl Arena {
+    /// For fresh locks of kind `C`.
+    pub(super) fn new<C: Contender>(torment: &Torment) -> Arc<Self> {
+        let level = |_| {
+            let mut lock = Box::new(Padded(C::new()));
+            lock.0.settle();
+            Level { lock, mark: Padded::default(), counter: Padded::default() }
+        };
         let mut seeds = Rng::with_seed(torment.seed);
         let places: Box<[Padded<Place>]> =
             (0..torment.threads).map(|_| Padded::default()).collect();
@@ -104,7 +122,9 @@ impl<C: Contender> Arena<C> {
             own.dice.store(seeds.u64(..), Relaxed);
         }
         Arc::new(Self {
-            levels,
+            levels: (0..LEVELS).map(level).collect(),
+            tries: C::TRIES,
+            in_handlers: C::IN_HANDLERS,
             places,
             placement: torment.placement.clone(),
             pace: torment.pace,
@@ -143,7 +163,7 @@ impl<C: Contender> Arena<C> {
         let Level { lock, mark, counter } = &self.levels[level];
         let own = &self.places[place].0.levels[level];
         let mut random = Rng::with_seed(own.dice.load(Relaxed));
-        let tries = C::TRIES && random.u32(..TRY_ONE_IN) == 0;
+        let tries = self.tries && random.u32(..TRY_ONE_IN) == 0;
         let sleeps = level == 0 && random.u32(..SLEEP_ONE_IN) == 0;
         let longest = if level == 0 { LONGEST_NS } else { LONGEST_IN_HANDLER_NS };
         let nests = level > 0 && random.u32(..NEST_ONE_IN) == 0;
@@ -154,37 +174,37 @@ impl<C: Contender> Arena<C> {
 
         own.doing.store(WAITS, Relaxed);
         let asked = Instant::now();
-        let held = if tries { lock.0.try_lock() } else { Some(lock.0.lock()) };
-        let waited = asked.elapsed().as_nanos() as u64;
-        let Some(held) = held else {
+        let (mut waited, mut before, mut after) = (0, 0, 0);
+        let mine = place as u32 + 1;
+        let acquired = lock.visit(tries, &mut || {
+            waited = asked.elapsed().as_nanos() as u64;
+            own.doing.store(INSIDE, Relaxed);
+            count(&own.acquired);
+
+            before = mark.0.load(Relaxed);
+            mark.0.store(mine, Relaxed);
+            // Read at the beginning and written at the end: whatever comes in between loses a count.
+            let seen = counter.0.load(Relaxed);
+            if sleeps {
+                thread::sleep(asleep);
+                count(&own.sleeps);
+            } else {
+                std::hint::black_box(busy(seen, inside));
+            }
+            if nests {
+                signals::interrupt_myself();
+            }
+            counter.0.store(seen + 1, Relaxed);
+            after = mark.0.load(Relaxed);
+            mark.0.store(0, Relaxed);
+
+            own.doing.store(LEAVES, Relaxed);
+        });
+        if !acquired {
             own.doing.store(OUTSIDE, Relaxed);
             count(&own.refused);
             return pause;
-        };
-        own.doing.store(INSIDE, Relaxed);
-        count(&own.acquired);
-
-        let mine = place as u32 + 1;
-        let before = mark.0.load(Relaxed);
-        mark.0.store(mine, Relaxed);
-        // Read at the beginning and written at the end: whoever comes in between loses a count.
-        let seen = counter.0.load(Relaxed);
-        if sleeps {
-            thread::sleep(asleep);
-            count(&own.sleeps);
-        } else {
-            std::hint::black_box(busy(seen, inside));
         }
-        if nests {
-            signals::interrupt_myself();
-        }
-        counter.0.store(seen + 1, Relaxed);
-        let after = mark.0.load(Relaxed);
-        mark.0.store(0, Relaxed);
-
-        own.doing.store(LEAVES, Relaxed);
-        // SAFETY: `held` was returned by this lock in this thread, above.
-        unsafe { lock.0.unlock(held) };
         own.doing.store(OUTSIDE, Relaxed);
         if before != 0 || after != mine {
             let found = (level as u64) << 32 | u64::from(mine);
@@ -263,12 +283,12 @@ impl<C: Contender> Arena<C> {
 }
 
 /// A thread at its place, as its signal handler knows it.
-struct Visitor<'a, C> {
-    arena: &'a Arena<C>,
+struct Visitor<'a> {
+    arena: &'a Arena,
     place: usize,
 }
 
-impl<C: Contender> signals::Interruptible for Visitor<'_, C> {
+impl signals::Interruptible for Visitor<'_> {
     /// Allocates nothing and waits for nothing but the lock of its depth, which nobody who waits
     /// for one of a smaller depth holds.
     fn interrupted(&self) {
@@ -280,7 +300,7 @@ impl<C: Contender> signals::Interruptible for Visitor<'_, C> {
         compiler_fence(SeqCst);
         place.signals.fetch_add(1, Relaxed);
         place.deepest.fetch_max(depth, Relaxed);
-        if C::IN_HANDLERS && (depth as usize) < LEVELS {
+        if self.arena.in_handlers && (depth as usize) < LEVELS {
             self.arena.visit(self.place, depth as usize);
         }
         compiler_fence(SeqCst);

@@ -8,7 +8,6 @@ use anyhow::Context;
 use fastrand::Rng;
 
 use crate::bench::cell::STACK;
-use crate::contender::Contender;
 
 use super::arena::Arena;
 use super::{Torment, signals};
@@ -52,7 +51,7 @@ impl Crowd {
 
     /// A new thread for every empty place. A machine that makes no more at the moment is asked
     /// again later, as long as some thread lives.
-    pub(super) fn fill<C: Contender>(&mut self, arena: &Arc<Arena<C>>) -> anyhow::Result<()> {
+    pub(super) fn fill(&mut self, arena: &Arc<Arena>) -> anyhow::Result<()> {
         for place in 0..self.places.len() {
             if self.places[place].is_some() {
                 continue;
@@ -79,7 +78,7 @@ impl Crowd {
     ///
     /// Threads at odd places are spared: a signal also wakes a sleeper that nobody else would
     /// have woken, and so hides the very fault that is looked for.
-    pub(super) fn pester<C: Contender>(&mut self, arena: &Arena<C>) {
+    pub(super) fn pester(&mut self, arena: &Arena) {
         let places = self.places.len();
         let under_way: u32 = (0..places).map(|place| arena.depth(place)).sum();
         let room = (places as u32 / 4 + 1).saturating_sub(under_way);

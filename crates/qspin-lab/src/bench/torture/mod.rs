@@ -28,6 +28,7 @@ pub mod signals;
 pub mod watchdog;
 
 use std::fmt;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -156,8 +157,15 @@ pub fn seen(outcome: &Outcome) -> String {
 /// Tortures a fresh lock of kind `C`.
 /// Fails when the machine takes no signal handler or makes no thread at all.
 pub fn torture<C: Contender>(torment: &Torment, interrupt: &Interrupt) -> anyhow::Result<Outcome> {
+    torture_in(&Arena::new::<C>(torment), torment, interrupt)
+}
+
+fn torture_in(
+    arena: &Arc<Arena>,
+    torment: &Torment,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Outcome> {
     signals::listen()?;
-    let arena = Arena::<C>::new(torment);
     let mut crowd = Crowd::new(torment);
     let mut watchdog = Watchdog::new(torment.patience);
     let mut outcome = Outcome::default();
@@ -184,9 +192,9 @@ pub fn torture<C: Contender>(torment: &Torment, interrupt: &Interrupt) -> anyhow
                 break;
             }
         } else {
-            crowd.fill(&arena)?;
+            crowd.fill(arena)?;
             if !watchdog.worries() {
-                crowd.pester(&arena);
+                crowd.pester(arena);
             }
         }
         if let Some(stall) = watchdog.look(&arena.queues(), ending, began.elapsed()) {
