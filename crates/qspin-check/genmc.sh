@@ -16,10 +16,12 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0
 
-for lock in native backoff ticket queued-rw mcs simple yield; do
-    ir=$work/$lock-$threads.ll
-    cargo run --quiet --release --manifest-path "$here/Cargo.toml" -- \
-        emit --lock "$lock" --threads "$threads" --out "$ir" >"$work/emit.txt"
+cargo run --quiet --release --manifest-path "$here/Cargo.toml" -- \
+    emit --lock all --threads "$threads" --out "$work" >"$work/emit.txt"
+
+for ir in "$work"/*.ll; do
+    lock=${ir##*/client-}
+    lock=${lock%-"$threads".ll}
     for model in rc11 imm; do
         if genmc "--$model" --check-liveness --input-from-bitcode-file "$ir" \
             >"$work/genmc.txt" 2>&1; then

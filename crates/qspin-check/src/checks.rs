@@ -25,7 +25,7 @@ pub fn bound(check: &Check, preemptions: Option<usize>) -> Option<usize> {
 /// Runs a check under loom, with at most `preemptions` where that is less than its own bound.
 #[must_use]
 pub fn under_loom(
-    subject: &dyn Subject,
+    subject: &Subject,
     check: &Check,
     weak: Option<Weakening>,
     preemptions: Option<usize>,
@@ -58,7 +58,7 @@ fn at_every_operation(run: impl Fn(u32) -> Outcome) -> Outcome {
 
 /// The scenario of this name in the battery of loom.
 #[must_use]
-pub fn loom_check(subject: &dyn Subject, name: &str) -> Option<Check> {
+pub fn loom_check(subject: &Subject, name: &str) -> Option<Check> {
     let mut all = crate::battery::for_loom(subject.traits());
     all.push(crate::battery::of_waiting_release());
     all.into_iter().find(|check| check.name() == name)
@@ -66,6 +66,6 @@ pub fn loom_check(subject: &dyn Subject, name: &str) -> Option<Check> {
 
 /// The scenario of this name in the battery of shuttle.
 #[must_use]
-pub fn shuttle_scenario(subject: &dyn Subject, name: &str) -> Option<Arc<Scenario>> {
+pub fn shuttle_scenario(subject: &Subject, name: &str) -> Option<Arc<Scenario>> {
     crate::battery::for_shuttle(subject.traits()).into_iter().find(|check| check.name == name)
 }

@@ -9,8 +9,12 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The locks that the client (`client/src/lib.rs`) knows.
-pub const LOCKS: &[&str] = &["native", "backoff", "ticket", "mcs", "simple", "yield", "queued-rw"];
+use qspin_core::locks::{LOCKS, Lock, Waits};
+
+/// The locks that the client (`client/src/lib.rs`) can use: on its platform nobody halts, and all CPUs are near.
+pub fn locks() -> impl Iterator<Item = &'static Lock> {
+    LOCKS.iter().filter(|lock| lock.waits != Waits::Halts && !lock.near_first)
+}
 
 /// How many threads the client may have.
 pub const THREADS: std::ops::RangeInclusive<usize> = 2..=4;
@@ -20,9 +24,10 @@ pub const THREADS: std::ops::RangeInclusive<usize> = 2..=4;
 /// # Errors
 /// Says what is wrong with the request, with the compiler, or with what it made.
 pub fn emit(lock: &str, threads: usize, out: &Path) -> Result<Audit, String> {
-    if !LOCKS.contains(&lock) {
-        return Err(format!("no client for lock `{lock}`; there are {}", LOCKS.join(", ")));
-    }
+    let lock = locks().find(|known| known.is_called(lock)).ok_or_else(|| {
+        let names: Vec<_> = locks().map(|lock| lock.name).collect();
+        format!("no client for lock `{lock}`; there are {}", names.join(", "))
+    })?;
     if !THREADS.contains(&threads) {
         let (least, most) = (THREADS.start(), THREADS.end());
         return Err(format!("{threads} threads; a client has {least} to {most}"));
@@ -43,7 +48,7 @@ pub fn emit(lock: &str, threads: usize, out: &Path) -> Result<Audit, String> {
     }
 }
 
-fn compile(lock: &str, threads: usize, out: &Path) -> Result<(), String> {
+fn compile(lock: &Lock, threads: usize, out: &Path) -> Result<(), String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
     let manifest: PathBuf = [env!("CARGO_MANIFEST_DIR"), "client", "Cargo.toml"].iter().collect();
     let mut emit = OsString::from("--emit=llvm-ir=");
@@ -52,7 +57,8 @@ fn compile(lock: &str, threads: usize, out: &Path) -> Result<(), String> {
         .args(["rustc", "--quiet", "--release", "--lib", "--manifest-path"])
         .arg(manifest)
         .arg("--")
-        .args(["--cfg", &format!("lock=\"{lock}\""), "--cfg", &format!("threads=\"{threads}\"")])
+        .args(["--cfg", "chosen", "--cfg", &format!("{:?}", lock.id)])
+        .args(["--cfg", &format!("threads=\"{threads}\"")])
         .arg(emit)
         .args(["-C", "panic=abort", "-C", "opt-level=2", "-C", "codegen-units=1"])
         .args(["-C", "no-vectorize-loops", "-C", "no-vectorize-slp", "-C", "debuginfo=0"])

@@ -6,7 +6,8 @@
 //! | [`word`], [`platform`] | the platform that locks run on here, over either checker |
 //! | [`ledger`] | the exact record of one execution, and the judgement on it |
 //! | [`scenario`], [`battery`] | small programs, and which of them a lock is run through |
-//! | [`subject`] | the locks, behind one interface, with their state diagrams |
+//! | [`model`], [`contend`] | what is known of a lock, and how the harness uses it |
+//! | [`subject`] | the locks, as values, with their state diagrams and what a check of them must reach |
 //! | [`explore`], [`checks`] | running a scenario through all schedules, or many |
 //! | [`mutation`], [`weakening`] | each memory ordering made weaker, alone |
 //! | [`planted`] | locks with known bugs, which must be caught |
@@ -18,11 +19,13 @@
 pub mod battery;
 pub mod checks;
 pub mod command;
+pub mod contend;
 pub mod emit;
 pub mod explore;
 pub mod failure;
 pub mod ledger;
 pub mod machine;
+pub mod model;
 pub mod mutation;
 pub mod planted;
 pub mod platform;

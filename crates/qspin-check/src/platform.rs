@@ -15,8 +15,8 @@ use qspin_core::waiting::Bucket;
 use crate::failure::{Failure, Kind};
 use crate::ledger::{self, NodeWords, Role};
 use crate::machine::{Loom, Machine, Shuttle};
+use crate::model::Traits;
 use crate::scenario::Scenario;
-use crate::subject::Traits;
 use crate::word::{Word, judge};
 
 use self::sleep::Sleepers;

@@ -6,29 +6,34 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use qspin_core::node::NodeId;
 use qspin_core::platform::{AtomicWord, Budget, CpuId, Platform, Until};
 
+use crate::contend::Contend;
 use crate::failure::{Failure, Kind};
 use crate::ledger::{self, Role, Touched};
 use crate::machine::{Data, Machine};
+use crate::model::Model;
 use crate::platform::{Context, Domain, TICK};
 use crate::scenario::{Mode, Scenario, Step};
-use crate::subject::{Contend, Family};
 use crate::weakening::Weakening;
 use crate::word::{Word, judge};
 
-struct World<F: Family, M: Machine> {
+struct World<M: Machine, L> {
     scenario: Arc<Scenario>,
     domain: Arc<Domain<M>>,
-    locks: Vec<F::On<M>>,
+    locks: Vec<L>,
     data: Vec<M::Data>,
     /// Readers that are inside together.
     together: Word<M>,
 }
 
 /// Runs `scenario` once, in the execution that the checker `M` has begun.
-pub(crate) fn execute<F: Family, M: Machine>(scenario: &Arc<Scenario>, weak: Option<Weakening>) {
+pub(crate) fn execute<M: Machine, L: Contend<Context<M>>>(
+    model: &Model,
+    scenario: &Arc<Scenario>,
+    weak: Option<Weakening>,
+) {
     let slots = scenario.threads.len();
-    ledger::begin(F::RULES, weak, scenario, M::EXHAUSTIVE, bypass::<F>(scenario));
-    let world = Arc::new(World::<F, M>::new(Arc::clone(scenario)));
+    ledger::begin(model.rules, weak, scenario, M::EXHAUSTIVE, bypass(model, scenario));
+    let world = Arc::new(World::<M, L>::new(model, Arc::clone(scenario)));
     world.set_nesting();
     let first = world.context(0);
     first.settle();
@@ -51,16 +56,16 @@ pub(crate) fn execute<F: Family, M: Machine>(scenario: &Arc<Scenario>, weak: Opt
 /// How often a waiter may be passed by others that came later, by invariant Q3 of the order: in each
 /// flush but the last by the heads until the threshold, of which each counts on the clock once it
 /// has the lock, and by the one that then finds the flush due.
-fn bypass<F: Family>(scenario: &Scenario) -> Option<u32> {
-    let heads = F::TUNING.numa_threshold_ns.div_ceil(TICK as u32) + 1;
-    F::RULES.near_first.then(|| (scenario.places - 1).saturating_mul(heads))
+fn bypass(model: &Model, scenario: &Scenario) -> Option<u32> {
+    let heads = model.tuning.numa_threshold_ns.div_ceil(TICK as u32) + 1;
+    model.rules.near_first.then(|| (scenario.places - 1).saturating_mul(heads))
 }
 
-impl<F: Family, M: Machine> World<F, M> {
-    fn new(scenario: Arc<Scenario>) -> Self {
-        let lock = |lock| ledger::making(Role::Lock { lock, index: 0 }, F::On::<M>::new);
+impl<M: Machine, L: Contend<Context<M>>> World<M, L> {
+    fn new(model: &Model, scenario: Arc<Scenario>) -> Self {
+        let lock = |lock| ledger::making(Role::Lock { lock, index: 0 }, L::new);
         Self {
-            domain: Arc::new(Domain::new(&scenario, F::TUNING, F::TRAITS)),
+            domain: Arc::new(Domain::new(&scenario, model.tuning, model.traits)),
             locks: (0..scenario.locks).map(lock).collect(),
             data: (0..scenario.locks).map(|_| M::Data::new()).collect(),
             together: Word::new(0),

@@ -3,7 +3,8 @@
 
 use std::path::PathBuf;
 
-use qspin_check::emit::{Audit, LOCKS, emit};
+use qspin_check::emit::{Audit, emit, locks};
+use qspin_core::locks::Family;
 
 fn emitted(lock: &str, threads: usize) -> Audit {
     let name = format!("{lock}-{threads}.ll");
@@ -29,29 +30,28 @@ fn every_client_has_the_atomics_of_its_lock() {
         "atomicrmw add acquire",  // pending takes the lock
         "atomicrmw add release",  // the owner releases
     ];
-    for &lock in LOCKS {
+    for known in locks() {
+        let lock = known.name;
         let audit = emitted(lock, 3);
         assert!(!audit.atomics.iter().any(|atomic| atomic.contains("without")), "{lock}");
-        match lock {
-            "native" => has(&audit, lock, &native),
-            "backoff" | "simple" | "yield" => {
-                has(&audit, lock, &["cmpxchg acquire", "store release"]);
-            }
-            "ticket" => {
+        match known.family {
+            Family::Queued => has(&audit, lock, &native),
+            Family::Flag => has(&audit, lock, &["cmpxchg acquire", "store release"]),
+            Family::Ticket => {
                 let draw_serve = ["atomicrmw add acquire", "atomicrmw add release"];
                 has(&audit, lock, &draw_serve);
                 has(&audit, lock, &["load acquire"]);
             }
-            "mcs" => {
-                has(&audit, lock, &["atomicrmw xchg acq_rel", "store release", "load acquire"])
+            Family::Mcs => {
+                has(&audit, lock, &["atomicrmw xchg acq_rel", "store release", "load acquire"]);
             }
-            "queued-rw" => {
-                has(&audit, lock, &native);
-                has(&audit, lock, &["cmpxchg acquire", "atomicrmw add monotonic"]);
-            }
-            _ => panic!("nothing is expected of {lock}"),
+            Family::Sleeping => panic!("nothing is expected of {lock}"),
+        }
+        if known.shared {
+            has(&audit, lock, &["cmpxchg acquire", "atomicrmw add monotonic"]);
         }
     }
+    assert!(locks().count() >= 7);
 }
 
 #[test]

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use qspin_check::checks::{loom_check, under_loom};
 use qspin_check::ledger::{set_pruning, take_outcomes};
-use qspin_check::subject::lookup;
+use qspin_check::planted::lookup;
 
 fn outcomes(lock: &str, scenario: &str, pruning: bool) -> (u64, std::collections::BTreeSet<u64>) {
     let subject = lookup(lock).unwrap();
-    let check = loom_check(subject, scenario).unwrap();
+    let check = loom_check(&subject, scenario).unwrap();
     set_pruning(pruning);
     drop(take_outcomes());
-    let outcome = under_loom(subject, &check, None, None, Duration::from_secs(60));
+    let outcome = under_loom(&subject, &check, None, None, Duration::from_secs(60));
     set_pruning(true);
     assert_eq!(outcome.failure, None, "{lock} {scenario}");
     (outcome.executions, take_outcomes())

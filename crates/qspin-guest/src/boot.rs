@@ -2,38 +2,28 @@
 
 use core::arch::x86_64::__cpuid;
 use core::ffi::CStr;
-use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{Relaxed, Release};
 
-use crate::hardware::apic::{self, Message};
+use qspin_core::locks::Id;
+
+use crate::hardware::apic;
 use crate::hardware::cpu::{self, CPUS};
 use crate::hardware::entry::{self, SPURIOUS, TIMER};
 use crate::hardware::instruction::{enable_interrupts, out8};
 use crate::hardware::{clock, exit, serial, tables};
 use crate::kvm::{self, Features};
 use crate::locks::{Lock, Place};
-use crate::options::{self, Apic, Mode, Options};
-use crate::watch::Patience;
-use crate::{bench, platform, suite, team, watch};
+use crate::options::{self, Apic, Mode};
+use crate::processors::Start;
+use crate::{bench, platform, processors, suite, team, watch};
 
 /// Bytes of a CPU's stack. Handlers run on it, too.
 pub const STACK: usize = 64 << 10;
-/// Where processors start: a page below 1 MiB that nobody uses once the loader is gone.
-pub const TRAMPOLINE: usize = 0x8000;
 
 /// What a PVH loader begins its start information with.
 const MAGIC: u32 = 0x336e_c578;
 /// Bytes of a command line that are read.
 const LINE: usize = 2048;
-
-/// What only the image has.
-#[derive(Debug, Clone, Copy)]
-pub struct Start {
-    /// What runs at [`TRAMPOLINE`].
-    pub trampoline: &'static [u8],
-    /// The number of the next CPU that runs it.
-    pub next_number: &'static AtomicU32,
-}
 
 static LINE_COPY: cell::Once<[u8; LINE]> = cell::Once::new([0; LINE]);
 
@@ -135,7 +125,7 @@ pub unsafe fn first(info: usize, start: Start) -> ! {
     entry::set_nmi_handler(suite::on_nmi);
     enable_interrupts();
     watch::begin();
-    start_others(&options, start);
+    processors::start_others(options.vcpus, start);
     let settings = platform::settings();
     let first_lock = first_acquisition();
     let kick = match () {
@@ -180,7 +170,7 @@ fn first_acquisition() -> u64 {
     static PLACE: Place = Place::EMPTY;
     // SAFETY: nobody else knows the place; it is held where it is released.
     unsafe {
-        let lock = Lock::make(0, &PLACE);
+        let lock = Lock::make(Id::Native as u32, &PLACE);
         lock.acquire();
         lock.release();
     }
@@ -211,67 +201,4 @@ unsafe fn come_up(number: u32) {
     apic::begin(SPURIOUS);
     cpu::this().apic_id.store(apic::id(), Relaxed);
     platform::begin();
-}
-
-const PAGE: u8 = (TRAMPOLINE >> 12) as u8;
-
-fn start_others(options: &Options, start: Start) {
-    if options.vcpus == 1 {
-        return;
-    }
-    // SAFETY: nobody else uses that page, now that the command line is read.
-    unsafe {
-        let length = start.trampoline.len();
-        core::ptr::copy_nonoverlapping(start.trampoline.as_ptr(), TRAMPOLINE as *mut u8, length);
-    }
-    apic::send_to_others(Message::Init);
-    pause(10_000_000);
-    apic::send_to_others(Message::Start(PAGE));
-    pause(200_000);
-    apic::send_to_others(Message::Start(PAGE));
-    if !within(10_000, || cpu::online().count() as u32 >= options.vcpus) {
-        serial::refuse("not all CPUs have come", "vcpus");
-    }
-}
-
-/// Takes a CPU that does nothing back to the state after power-on.
-pub fn stop(number: u32) {
-    let cpu = &CPUS[number as usize];
-    cpu.online.store(0, Release);
-    apic::send(cpu.apic_id.load(Relaxed), Message::Init);
-    pause(10_000_000);
-}
-
-/// Starts that CPU again; returns whether it has come.
-#[must_use]
-pub fn start_again(number: u32, start: Start) -> bool {
-    let cpu = &CPUS[number as usize];
-    let next = start.next_number.swap(number, Relaxed);
-    for _ in 0..2 {
-        apic::send(cpu.apic_id.load(Relaxed), Message::Start(PAGE));
-        pause(200_000);
-    }
-    let came = within(10_000, || cpu.online.load(Relaxed) != 0);
-    start.next_number.store(next, Relaxed);
-    came
-}
-
-/// Waits.
-fn pause(ns: u64) {
-    let end = clock::now_ns() + ns;
-    while clock::now_ns() < end {
-        core::hint::spin_loop();
-    }
-}
-
-/// Waits until `holds`, at most so long; returns whether it does.
-pub fn within(ms: u64, mut holds: impl FnMut() -> bool) -> bool {
-    let mut patience = Patience::new(ms * 1_000_000);
-    while !holds() {
-        if patience.is_over() {
-            return holds();
-        }
-        core::hint::spin_loop();
-    }
-    true
 }

@@ -7,7 +7,7 @@
 //!
 //! | layer | files | |
 //! |---|---|---|
-//! | boot | `image/`, [`boot`] | from the loader to Rust, on every CPU |
+//! | boot | `image/`, [`boot`], [`processors`] | from the loader to Rust, on every CPU |
 //! | hardware | [`hardware`] | APIC, interrupts, clock, serial port; no lock is named here |
 //! | platform | [`platform`] | what the locks need, of the hardware |
 //! | suite | [`suite`], [`mod@bench`] | what is run: tests with exact counts, and measurements |
@@ -38,11 +38,15 @@ pub mod bench;
 #[cfg(target_arch = "x86_64")]
 pub mod boot;
 #[cfg(target_arch = "x86_64")]
+pub mod contend;
+#[cfg(target_arch = "x86_64")]
 pub mod hardware;
 #[cfg(target_arch = "x86_64")]
 pub mod locks;
 #[cfg(target_arch = "x86_64")]
 pub mod platform;
+#[cfg(target_arch = "x86_64")]
+pub mod processors;
 #[cfg(target_arch = "x86_64")]
 pub mod suite;
 #[cfg(target_arch = "x86_64")]

@@ -1,4 +1,4 @@
-//! Every lock by its number: what the suite runs, and what is measured.
+//! The locks by their numbers in the register: what the suite runs, and what is measured.
 //!
 //! # Invariants
 //! * **L1** A place holds a lock of the kind that its last [`Lock::make`] has put there, and is made
@@ -10,21 +10,11 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use qspin_core::events::NoEvents;
 use qspin_core::lock::{RawLock, RawSharedLock};
-use qspin_core::locks::backoff::{BackoffLock, TasLock};
-use qspin_core::locks::mcs::McsLock;
-use qspin_core::locks::paravirt_ticket::ParavirtTicketLock;
-use qspin_core::locks::queued::{
-    CnaLock, CnaParavirtLock, NativeLock, ParavirtLock, ParavirtQueuedLock, ParavirtStealingLock,
-};
-use qspin_core::locks::queued_rw::QueuedRwLock;
-use qspin_core::locks::simple::SimpleLock;
-use qspin_core::locks::ticket::TicketLock;
-use qspin_core::locks::yielding::YieldLock;
+use qspin_core::locks::LOCKS;
 use qspin_core::platform::Platform;
 
-use crate::bench;
+use crate::contend::contend;
 use crate::hardware::cpu::{self, HOLDS};
-use crate::options::LOCKS;
 use crate::platform::{Counted, Guest};
 
 /// A lock that may be in any place.
@@ -46,21 +36,19 @@ impl Place {
 
 /// How a kind of lock is used without its type.
 struct Kind {
-    /// Its waiters halt.
-    halts: bool,
-    /// Its waiters queue with nodes.
-    queues: bool,
     make: unsafe fn(*mut u8),
     acquire: unsafe fn(*const u8),
     try_acquire: unsafe fn(*const u8) -> bool,
     release: unsafe fn(*const u8),
     measure: [unsafe fn(*const u8, u32); 2],
+    /// Acquires and releases it for reading, if readers share it.
+    read: Option<[unsafe fn(*const u8); 2]>,
 }
 
 /// The suite counts events.
 const PLATFORM: Guest<Counted> = Guest::NEW;
 
-const fn kind<L>(halts: bool, queues: bool) -> Kind
+const fn kind<L>() -> Kind
 where
     L: RawLock<Guest<Counted>> + RawLock<Guest<NoEvents>>,
 {
@@ -68,47 +56,60 @@ where
     // SAFETY: in all of them: L1.
     unsafe {
         Kind {
-            halts,
-            queues,
             make: |place| place.cast::<L>().write(<L as RawLock<Guest<Counted>>>::new()),
             acquire: |place| (*place.cast::<L>()).acquire(&PLATFORM),
             try_acquire: |place| (*place.cast::<L>()).try_acquire(&PLATFORM),
             release: |place| (*place.cast::<L>()).release(&PLATFORM),
             measure: [
-                |place, cpu| bench::contend::<L, NoEvents>(&*place.cast(), cpu),
-                |place, cpu| bench::contend::<L, Counted>(&*place.cast(), cpu),
+                |place, cpu| contend::<L, NoEvents>(&*place.cast(), cpu),
+                |place, cpu| contend::<L, Counted>(&*place.cast(), cpu),
             ],
+            read: None,
         }
     }
 }
 
-type W = AtomicU32;
+/// As a lock that excludes: its writers.
+const fn shared_kind<L>() -> Kind
+where
+    L: RawSharedLock<Guest<Counted>> + RawSharedLock<Guest<NoEvents>>,
+{
+    // SAFETY: in both of them: L1, and `Writers` is what it holds.
+    let read: [unsafe fn(*const u8); 2] = unsafe {
+        [
+            |place| (*place.cast::<L>()).acquire_shared(&PLATFORM),
+            |place| (*place.cast::<L>()).release_shared(&PLATFORM),
+        ]
+    };
+    Kind { read: Some(read), ..kind::<Writers<L>>() }
+}
 
-/// In the order of [`LOCKS`].
-static KINDS: [Kind; LOCKS.len()] = [
-    kind::<NativeLock<W>>(false, true),
-    kind::<BackoffLock<W>>(false, false),
-    kind::<TasLock<W>>(false, false),
-    kind::<YieldLock<W>>(false, false),
-    kind::<TicketLock<W>>(false, false),
-    kind::<McsLock<W>>(false, true),
-    kind::<SimpleLock<W>>(false, false),
-    kind::<ParavirtLock<W>>(true, true),
-    kind::<ParavirtStealingLock<W>>(true, true),
-    kind::<ParavirtQueuedLock<W>>(true, true),
-    kind::<ParavirtTicketLock<W>>(true, true),
-    kind::<CnaLock<W>>(false, true),
-    kind::<CnaParavirtLock<W>>(true, true),
-    kind::<Writers<W>>(false, true),
-];
+/// The groups of the register: what is there of each of its locks.
+macro_rules! kinds {
+    (() $($group:ident { $($id:ident: $module:ident = $lock:path, $about:literal;)* })*) => {
+        [$($({
+            #[allow(unused_imports)]
+            use $lock as Lock;
+            kinds!($group Lock)
+        },)*)*]
+    };
+    (spinning $lock:ident) => { Some(kind::<$lock<AtomicU32>>()) };
+    (shared_spinning $lock:ident) => { Some(shared_kind::<$lock<AtomicU32>>()) };
+    // The guest has no way to sleep yet.
+    ($sleeping:ident $lock:ident) => { None };
+}
 
-/// The reader-writer lock, by its writers only.
-struct Writers<W>(QueuedRwLock<W>);
+/// By their numbers in the register.
+static KINDS: [Option<Kind>; LOCKS.len()] = qspin_core::for_each_lock!(kinds);
+
+/// A reader-writer lock, by its writers only.
+#[repr(transparent)]
+struct Writers<L>(L);
 
 // SAFETY: the promise of `RawSharedLock` for its exclusive side.
-unsafe impl<P: Platform> RawLock<P> for Writers<P::Word> {
+unsafe impl<P: Platform, L: RawSharedLock<P>> RawLock<P> for Writers<L> {
     fn new() -> Self {
-        Self(RawSharedLock::<P>::new())
+        Self(L::new())
     }
     #[inline]
     fn acquire(&self, p: &P) {
@@ -124,7 +125,7 @@ unsafe impl<P: Platform> RawLock<P> for Writers<P::Word> {
         unsafe { self.0.release_exclusive(p) };
     }
     fn is_locked(&self, p: &P) -> bool {
-        RawSharedLock::<P>::is_locked(&self.0, p)
+        self.0.is_locked(p)
     }
 }
 
@@ -157,17 +158,12 @@ impl Lock {
     }
 
     fn kind(self) -> &'static Kind {
-        &KINDS[self.number as usize]
+        // Nothing else is understood on the command line.
+        KINDS[self.number as usize].as_ref().expect("a lock that the guest runs")
     }
 
     fn address(self) -> *const u8 {
         self.place.0.get().cast()
-    }
-
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        LOCKS[self.number as usize]
     }
 
     /// Acquires it, and says so to the watch.
@@ -197,21 +193,19 @@ impl Lock {
         cpu.waits[cpu.level()].store(0, Relaxed);
     }
 
+    /// Acquires it for reading, does something, and releases it.
+    pub fn read(self, section: impl FnOnce()) {
+        let [acquire, release] = self.kind().read.expect("a lock that readers share");
+        // SAFETY: L1.
+        unsafe { acquire(self.address()) };
+        section();
+        // SAFETY: L1; acquired above.
+        unsafe { release(self.address()) };
+    }
+
     /// Measures it on this CPU; `counting` its events or not.
     pub fn measure(self, counting: bool, cpu: u32) {
         // SAFETY: L1.
         unsafe { (self.kind().measure[usize::from(counting)])(self.address(), cpu) };
     }
-}
-
-/// Whether waiters of this kind halt.
-#[must_use]
-pub fn halts(number: u32) -> bool {
-    KINDS[number as usize].halts
-}
-
-/// Whether waiters of this kind queue with nodes.
-#[must_use]
-pub fn queues(number: u32) -> bool {
-    KINDS[number as usize].queues
 }

@@ -2,27 +2,43 @@
 
 use core::fmt;
 
+use qspin_core::locks::{Family, Id, LOCKS, Lock};
 use qspin_core::tuning::Tuning;
 
 use crate::preempt::{CERTAIN, Plan, Victim};
 
-/// The locks, in the order in which they are run.
-pub const LOCKS: [&str; 14] = [
-    "native",
-    "backoff",
-    "tas",
-    "yield",
-    "ticket",
-    "mcs",
-    "simple",
-    "paravirt",
-    "paravirt-stealing",
-    "paravirt-queued",
-    "paravirt-ticket",
-    "cna",
-    "cna-paravirt",
-    "queued-rw",
-];
+/// Whether the guest runs a lock: for those that sleep beside their word it is no platform yet.
+#[must_use]
+pub const fn runs(lock: &Lock) -> bool {
+    !matches!(lock.family, Family::Sleeping)
+}
+
+/// The locks of the register that the guest runs, in its order, which is that in which they are run.
+pub fn locks() -> impl Iterator<Item = &'static Lock> + Clone {
+    LOCKS.iter().filter(|lock| runs(lock))
+}
+
+/// The lock of this name.
+///
+/// # Errors
+///
+/// There is none, or the guest does not run it: says which.
+pub fn lock(name: &str) -> Result<&'static Lock, &'static str> {
+    match Id::named(name).map(Id::lock) {
+        Some(lock) if runs(lock) => Ok(lock),
+        Some(_) => Err("sleeps beside its word, and the guest has no way to sleep yet"),
+        None => Err("is no lock of the guest"),
+    }
+}
+
+const ALL_LOCKS: u32 = {
+    let (mut bits, mut number) = (0, 0);
+    while number < LOCKS.len() {
+        bits |= (runs(&LOCKS[number]) as u32) << number;
+        number += 1;
+    }
+    bits
+};
 
 /// The tests of the suite, in the order in which they are run.
 pub const TESTS: [&str; 6] = ["exclusion", "nesting", "halts", "storm", "rwlock", "hotplug"];
@@ -76,7 +92,7 @@ pub struct Options {
     pub mode: Mode,
     /// CPUs to wait for.
     pub vcpus: u32,
-    /// Locks, a bit each by its place in [`LOCKS`].
+    /// Locks, a bit each by its number in the register.
     pub locks: u32,
     /// Tests, a bit each by its place in [`TESTS`].
     pub tests: u32,
@@ -108,7 +124,7 @@ impl Options {
     pub const DEFAULT: Self = Self {
         mode: Mode::Suite,
         vcpus: 1,
-        locks: (1 << LOCKS.len()) - 1,
+        locks: ALL_LOCKS,
         tests: (1 << TESTS.len()) - 1,
         phase_ms: 100,
         rounds: 1,
@@ -121,6 +137,11 @@ impl Options {
         preempt: None,
         tuning: Tuning::DEFAULT,
     };
+
+    /// The numbers of the locks.
+    pub fn numbers(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..LOCKS.len() as u32).filter(|number| self.locks & 1 << number != 0)
+    }
 }
 
 /// A word that is not understood.
@@ -137,12 +158,8 @@ fn number(text: &str, least: u32, most: u32) -> Option<u32> {
     text.parse().ok().filter(|number| (least..=most).contains(number))
 }
 
-fn set(text: &str, names: &[&str]) -> Option<u32> {
-    let mut bits = 0;
-    for name in text.split(',') {
-        bits |= 1 << names.iter().position(|other| *other == name)?;
-    }
-    Some(bits)
+fn set(text: &str, number: impl Fn(&str) -> Option<usize>) -> Option<u32> {
+    text.split(',').try_fold(0, |bits, name| Some(bits | 1 << number(name)?))
 }
 
 fn choice<T: Copy>(text: &str, choices: &[(&str, T)]) -> Option<T> {
@@ -188,8 +205,8 @@ fn apply(options: &mut Options, name: &str, value: &str) -> Option<()> {
             options.mode = choice(value, &modes)?;
         }
         "vcpus" => options.vcpus = number(value, 1, MOST_CPUS)?,
-        "locks" => options.locks = set(value, &LOCKS)?,
-        "tests" => options.tests = set(value, &TESTS)?,
+        "locks" => options.locks = set(value, |name| Some(lock(name).ok()?.id as usize))?,
+        "tests" => options.tests = set(value, |name| TESTS.iter().position(|test| *test == name))?,
         "ms" => options.phase_ms = number(value, 1, 3_600_000)?,
         "rounds" => options.rounds = number(value, 1, 10_000)?,
         "critical" => options.critical_ns = number(value, 0, 1_000_000_000)?,
@@ -221,7 +238,8 @@ mod tests {
                     tune=awake_looks:64,head_looks:128 preempt=next:18446744073709551615:5";
         let options = parse(line).unwrap();
         assert_eq!((options.mode, options.vcpus, options.phase_ms), (Mode::Bench, 16, 5000));
-        assert_eq!(options.locks, 1 | 1 << 7);
+        assert_eq!(options.locks, 1 << Id::Native as u32 | 1 << Id::Paravirt as u32);
+        assert_eq!(parse("locks=yielding,yield").unwrap().locks, 1 << Id::Yield as u32);
         assert_eq!((options.critical_ns, options.outside_ns), (0, 1000));
         assert_eq!((options.apic, options.kick), (Apic::X2, Kick::Auto));
         assert_eq!((options.tuning.awake_looks, options.tuning.head_looks), (64, 128));
@@ -238,6 +256,7 @@ mod tests {
             "vcpus=x",
             "locks=nativ",
             "locks=",
+            "locks=native,mutex",
             "mode=all",
             "colour=red",
             "tune=awake_looks",

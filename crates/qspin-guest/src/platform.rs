@@ -12,11 +12,11 @@
 use core::cell::UnsafeCell;
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering::Relaxed;
-use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 
 use qspin_core::events::{Event, Events, NoEvents};
 use qspin_core::node::{Node, NodeId};
-use qspin_core::platform::{Budget, CpuId, Platform, StaticPlatform, Until};
+use qspin_core::platform::{CpuId, Platform, StaticPlatform};
 use qspin_core::tuning::Tuning;
 use qspin_core::waiting::Bucket;
 
@@ -160,56 +160,69 @@ const ZERO: AtomicU32 = AtomicU32::new(0);
 #[allow(clippy::declare_interior_mutable_const)]
 const ZERO_64: AtomicU64 = AtomicU64::new(0);
 
-/// What a CPU's halts and kicks were, so far.
-#[repr(C, align(128))]
-#[derive(Debug)]
-pub struct Counts {
+/// What is counted of the halts, kicks and yields of a CPU, and of whom it has seen not running.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Count {
     /// Halts with interrupts on.
-    pub halts_on: AtomicU64,
+    HaltsOn,
     /// Halts with interrupts off.
-    pub halts_off: AtomicU64,
+    HaltsOff,
     /// Halts that were none, since an NMI handler waited.
-    pub halts_in_nmi: AtomicU64,
-    /// Kicks of a CPU that did not halt.
-    pub kicks_unsent: AtomicU64,
-    /// Kicks by interrupt.
-    pub kicks_vector: AtomicU64,
-    /// Kicks by NMI.
-    pub kicks_nmi: AtomicU64,
-    /// Kicks by hypercall.
-    pub kicks_hypercall: AtomicU64,
-    /// Undirected yields.
-    pub yields: AtomicU64,
-    /// Directed yields by hypercall.
-    pub yields_hypercall: AtomicU64,
-    /// Times that KVM said that somebody does not run, when asked.
-    pub seen_preempted: AtomicU64,
-    /// The same of the board.
-    pub seen_stopped: AtomicU64,
-    /// Events of the locks.
+    HaltsInNmi,
+    /// Kicks of a CPU that does not halt.
+    KicksUnsent,
+    /// Kicks by an interrupt.
+    KicksVector,
+    /// Kicks by an NMI.
+    KicksNmi,
+    /// Kicks by the hypercall.
+    KicksHypercall,
+    /// Yields by a short halt.
+    Yields,
+    /// Yields by the hypercall.
+    YieldsHypercall,
+    /// CPUs that do not run, as KVM says.
+    SeenPreempted,
+    /// CPUs that do not run, as the host says by the board.
+    SeenStopped,
+}
+
+impl Count {
+    /// All of them in their order, with their names in rows.
+    pub const ALL: [(Self, &str); 11] = [
+        (Self::HaltsOn, "halts_on"),
+        (Self::HaltsOff, "halts_off"),
+        (Self::HaltsInNmi, "halts_in_nmi"),
+        (Self::KicksUnsent, "kicks_unsent"),
+        (Self::KicksVector, "kicks_vector"),
+        (Self::KicksNmi, "kicks_nmi"),
+        (Self::KicksHypercall, "kicks_hypercall"),
+        (Self::Yields, "yields"),
+        (Self::YieldsHypercall, "yields_hypercall"),
+        (Self::SeenPreempted, "seen_preempted"),
+        (Self::SeenStopped, "seen_stopped"),
+    ];
+}
+
+/// What a CPU has counted so far: on the platform, and of the events of the locks.
+#[repr(C, align(128))]
+struct Counts {
+    platform: [AtomicU64; Count::ALL.len()],
     events: [AtomicU64; Event::ALL.len()],
 }
 
 static COUNTS: [Counts; MOST] = [const {
-    Counts {
-        halts_on: ZERO_64,
-        halts_off: ZERO_64,
-        halts_in_nmi: ZERO_64,
-        kicks_unsent: ZERO_64,
-        kicks_vector: ZERO_64,
-        kicks_nmi: ZERO_64,
-        kicks_hypercall: ZERO_64,
-        yields: ZERO_64,
-        yields_hypercall: ZERO_64,
-        seen_preempted: ZERO_64,
-        seen_stopped: ZERO_64,
-        events: [ZERO_64; Event::ALL.len()],
-    }
+    Counts { platform: [ZERO_64; Count::ALL.len()], events: [ZERO_64; Event::ALL.len()] }
 }; MOST];
 
 /// A count of all CPUs together.
-pub fn sum(of: impl Fn(&Counts) -> &AtomicU64) -> u64 {
-    COUNTS.iter().map(|counts| of(counts).load(Relaxed)).sum()
+#[must_use]
+pub fn sum(count: Count) -> u64 {
+    COUNTS.iter().map(|counts| counts.platform[count as usize].load(Relaxed)).sum()
+}
+
+fn count(count: Count) {
+    mine().platform[count as usize].fetch_add(1, Relaxed);
 }
 
 /// Nanoseconds that the host has kept from all CPUs together; 0 where it does not say.
@@ -220,7 +233,7 @@ pub fn stolen() -> u64 {
 /// How often `event` was counted.
 #[must_use]
 pub fn events(event: Event) -> u64 {
-    sum(|counts| &counts.events[event as usize])
+    COUNTS.iter().map(|counts| counts.events[event as usize].load(Relaxed)).sum()
 }
 
 fn mine() -> &'static Counts {
@@ -299,38 +312,6 @@ impl<E: GuestEvents> Platform for Guest<E> {
         node(id)
     }
 
-    #[inline]
-    fn wait_until(&self, word: &AtomicU32, until: Until, budget: Budget, order: Ordering) -> u32 {
-        let mut looks = 0;
-        loop {
-            let seen = word.load(order);
-            if until.met_by(seen) {
-                return seen;
-            }
-            if let Budget::Looks(limit) = budget {
-                looks += 1;
-                if looks >= limit {
-                    return seen;
-                }
-            }
-            core::hint::spin_loop();
-        }
-    }
-
-    #[inline]
-    fn relax(&self, pauses: u32) {
-        for _ in 0..pauses {
-            core::hint::spin_loop();
-        }
-    }
-
-    #[inline]
-    fn fence(&self, order: Ordering) {
-        if order != Relaxed {
-            fence(order);
-        }
-    }
-
     /// Also: never passed over by the NUMA-aware order, whose default asks this.
     #[inline]
     fn in_interrupt(&self) -> bool {
@@ -338,16 +319,14 @@ impl<E: GuestEvents> Platform for Guest<E> {
     }
 
     fn halt(&self, me: NodeId) {
-        let counts = mine();
         if cpu::this().nmi.load(Relaxed) != 0 {
-            counts.halts_in_nmi.fetch_add(1, Relaxed);
+            count(Count::HaltsInNmi);
             return self.relax(64);
         }
         let word = &node(me).kick;
         let on = interrupts_on();
         if let Some(state) = kick::begin(word, on && !settings().nmi_only) {
-            let count = if on { &counts.halts_on } else { &counts.halts_off };
-            count.fetch_add(1, Relaxed);
+            count(if on { Count::HaltsOn } else { Count::HaltsOff });
             // SAFETY: in ring 0; the word is static.
             unsafe { halt_while(word.as_ptr(), state) };
         }
@@ -355,38 +334,33 @@ impl<E: GuestEvents> Platform for Guest<E> {
     }
 
     fn kick(&self, to: NodeId) {
-        let counts = mine();
         let name = || CPUS[to.cpu().number() as usize % MOST].apic_id.load(Relaxed);
-        let count = match kick::kick(&node(to).kick, settings().hypercall) {
-            Means::Nothing => &counts.kicks_unsent,
+        count(match kick::kick(&node(to).kick, settings().hypercall) {
+            Means::Nothing => Count::KicksUnsent,
             Means::Vector => {
                 apic::send(name(), Message::Vector(KICK));
-                &counts.kicks_vector
+                Count::KicksVector
             }
             Means::Nmi => {
                 apic::send(name(), Message::Nmi);
-                &counts.kicks_nmi
+                Count::KicksNmi
             }
             Means::Hypercall => {
                 hypercall(kvm::KICK_CPU, 0, name().into());
-                &counts.kicks_hypercall
+                Count::KicksHypercall
             }
-        };
-        count.fetch_add(1, Relaxed);
+        });
     }
 
     #[inline]
     fn is_preempted(&self, cpu: CpuId) -> bool {
         let cpu = cpu.number() as usize % MOST;
-        let counts = mine();
-        let says = if STEAL[cpu].preempted.load(Relaxed) & kvm::PREEMPTED != 0 {
-            &counts.seen_preempted
-        } else if BOARD.seats[cpu].stopped.load(Relaxed) != 0 {
-            &counts.seen_stopped
-        } else {
+        let preempted = STEAL[cpu].preempted.load(Relaxed) & kvm::PREEMPTED != 0;
+        let stopped = || BOARD.seats[cpu].stopped.load(Relaxed) != 0;
+        if !preempted && !stopped() {
             return false;
-        };
-        says.fetch_add(1, Relaxed);
+        }
+        count(if preempted { Count::SeenPreempted } else { Count::SeenStopped });
         true
     }
 
@@ -397,7 +371,7 @@ impl<E: GuestEvents> Platform for Guest<E> {
         if me.level() > 0 || !interrupts_on() {
             return self.relax(1);
         }
-        mine().yields.fetch_add(1, Relaxed);
+        count(Count::Yields);
         me.dozes.store(1, Relaxed);
         apic::timer_once(TIMER, DOZE_NS);
         // SAFETY: in ring 0; the word is static. The timer changes it, or any interrupt ends this.
@@ -409,7 +383,7 @@ impl<E: GuestEvents> Platform for Guest<E> {
         if settings().features.sched_yield {
             let name = CPUS[holder.number() as usize % MOST].apic_id.load(Relaxed);
             hypercall(kvm::SCHED_YIELD, name.into(), 0);
-            mine().yields_hypercall.fetch_add(1, Relaxed);
+            count(Count::YieldsHypercall);
         } else {
             self.yield_cpu();
         }

@@ -4,10 +4,12 @@ use core::fmt::Write;
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
+use qspin_core::locks::LOCKS;
+
 use crate::hardware::cpu::{self, Cpu, HOLDS};
 use crate::hardware::entry::TIMER;
 use crate::hardware::{apic, clock, exit, serial};
-use crate::options::{LOCKS, TESTS};
+use crate::options::TESTS;
 
 /// When; 0 for never.
 static DEADLINE: AtomicU64 = AtomicU64::new(0);
@@ -54,6 +56,18 @@ impl Patience {
         self.last = now;
         now > self.end
     }
+}
+
+/// Waits until `holds`, at most so long; returns whether it does.
+pub fn within(ms: u64, mut holds: impl FnMut() -> bool) -> bool {
+    let mut patience = Patience::new(ms * 1_000_000);
+    while !holds() {
+        if patience.is_over() {
+            return holds();
+        }
+        core::hint::spin_loop();
+    }
+    true
 }
 
 /// A gap between two ticks in which nobody can have done anything: the whole machine stood still.
@@ -124,8 +138,8 @@ fn say() {
     let of = |cpu: &'static Cpu| {
         cpu.waits.iter().enumerate().filter_map(|(level, state)| {
             let state = state.load(Relaxed);
-            let lock = LOCKS.get(((state & (HOLDS - 1)) as usize).wrapping_sub(1))?;
-            Some((cpu.number(), LEVELS[level], *lock, state & HOLDS != 0))
+            let lock = LOCKS.get(((state & (HOLDS - 1)) as usize).wrapping_sub(1))?.name;
+            Some((cpu.number(), LEVELS[level], lock, state & HOLDS != 0))
         })
     };
     // A port that fails has nobody to be told of it.

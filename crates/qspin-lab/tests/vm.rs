@@ -32,6 +32,7 @@ fn wrong_input_is_answered_with_what_would_be_right() {
     for (args, right) in [
         (["--locks", "nativ"], "native, backoff"),
         (["--locks", "std"], "native, backoff"),
+        (["--locks", "mutex"], "no way to sleep yet: choose from native"),
         (["--critical", "5"], "no unit"),
         (["--seconds", "0"], "0.001 to 3600"),
         (["--accel", "xen"], "auto, kvm, tcg"),

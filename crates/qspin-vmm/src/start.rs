@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(memory.read(LINE + LINE_MOST as u64 - 1, 1).unwrap(), [0]);
         #[cfg(target_arch = "x86_64")]
         const {
-            assert!(LINE + LINE_MOST as u64 <= qspin_guest::boot::TRAMPOLINE as u64)
+            assert!(LINE + LINE_MOST as u64 <= qspin_guest::processors::TRAMPOLINE as u64)
         };
     }
 }

@@ -1,6 +1,6 @@
 //! A small program for GenMC: some threads, one lock, one counter that only the lock protects.
 //!
-//! `qspin-check emit` compiles it to LLVM IR, with `lock` and `threads` set by `--cfg`. It calls
+//! `qspin-check emit` compiles it to LLVM IR, with a lock of the register and `threads` set by `--cfg`. It calls
 //! nothing but what a model checker of C programs provides. Threads are made with GenMC's own
 //! functions, which its `pthread.h` and `assert.h` turn `pthread_create` and `assert` into.
 
@@ -15,10 +15,7 @@ use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use qspin_core::events::NoEvents;
 use qspin_core::lock::ConstLock;
-#[cfg(not(lock = "queued-rw"))]
-use qspin_core::lock::RawLock;
-#[cfg(lock = "queued-rw")]
-use qspin_core::lock::RawSharedLock;
+use qspin_core::lock::{RawLock, RawSharedLock};
 use qspin_core::node::{LEVELS, Node, NodeId};
 use qspin_core::platform::{Budget, CpuId, Platform, Until};
 use qspin_core::tuning::Tuning;
@@ -30,27 +27,68 @@ const THREADS: usize = 3;
 #[cfg(not(any(threads = "3", threads = "4")))]
 const THREADS: usize = 2;
 
-#[cfg(lock = "backoff")]
-type Lock = qspin_core::locks::backoff::BackoffLock<AtomicU32>;
-#[cfg(lock = "ticket")]
-type Lock = qspin_core::locks::ticket::TicketLock<AtomicU32>;
-#[cfg(lock = "mcs")]
-type Lock = qspin_core::locks::mcs::McsLock<AtomicU32>;
-#[cfg(lock = "simple")]
-type Lock = qspin_core::locks::simple::SimpleLock<AtomicU32>;
-#[cfg(lock = "yield")]
-type Lock = qspin_core::locks::yielding::YieldLock<AtomicU32>;
-#[cfg(lock = "queued-rw")]
-type Lock = qspin_core::locks::queued_rw::QueuedRwLock<AtomicU32>;
-#[cfg(not(any(
-    lock = "backoff",
-    lock = "ticket",
-    lock = "mcs",
-    lock = "simple",
-    lock = "yield",
-    lock = "queued-rw"
-)))]
-type Lock = qspin_core::locks::queued::NativeLock<AtomicU32>;
+/// The lock of the register whose `Id` is set by `--cfg`, and how it is used.
+macro_rules! chosen {
+    (() $($group:ident { $($id:ident: $module:ident = $lock:path, $about:literal;)* })*) => {
+        $($(
+            #[cfg($id)]
+            use $lock as Lock;
+            #[cfg($id)]
+            use $group as kind;
+        )*)*
+    };
+}
+
+qspin_core::for_each_lock!(chosen);
+
+#[cfg(not(chosen))]
+use qspin_core::locks::queued::NativeLock as Lock;
+#[cfg(not(chosen))]
+use spinning as kind;
+
+/// How a lock is used that excludes: all threads write.
+#[allow(dead_code)] // One of the two kinds is used.
+mod spinning {
+    use super::{RawLock, Threads};
+
+    pub(super) const READERS: usize = 0;
+
+    #[inline(always)]
+    pub(super) fn write<L: RawLock<Threads>>(lock: &L, p: &Threads, section: impl FnOnce()) {
+        lock.acquire(p);
+        section();
+        // SAFETY: acquired above.
+        unsafe { lock.release(p) };
+    }
+
+    pub(super) use write as read;
+}
+
+/// How a lock is used that readers share: the last thread only reads.
+#[allow(dead_code)]
+mod shared_spinning {
+    use super::{RawSharedLock, Threads};
+
+    pub(super) const READERS: usize = 1;
+
+    #[inline(always)]
+    pub(super) fn write<L: RawSharedLock<Threads>>(lock: &L, p: &Threads, section: impl FnOnce()) {
+        lock.acquire_exclusive(p);
+        section();
+        // SAFETY: acquired above.
+        unsafe { lock.release_exclusive(p) };
+    }
+
+    #[inline(always)]
+    pub(super) fn read<L: RawSharedLock<Threads>>(lock: &L, p: &Threads, section: impl FnOnce()) {
+        lock.acquire_shared(p);
+        section();
+        // SAFETY: acquired above.
+        unsafe { lock.release_shared(p) };
+    }
+}
+
+const WRITERS: usize = THREADS - kind::READERS;
 
 unsafe extern "C" {
     fn __VERIFIER_thread_create(
@@ -120,17 +158,10 @@ impl Platform for Threads {
 
     #[inline(always)]
     fn relax(&self, _: u32) {}
-
-    #[inline(always)]
-    fn fence(&self, order: Ordering) {
-        if !matches!(order, Ordering::Relaxed) {
-            core::sync::atomic::fence(order);
-        }
-    }
 }
 
 struct Shared {
-    lock: Lock,
+    lock: Lock<AtomicU32>,
     counter: UnsafeCell<u32>,
 }
 
@@ -139,49 +170,19 @@ unsafe impl Sync for Shared {}
 
 static SHARED: Shared = Shared { lock: Lock::UNLOCKED, counter: UnsafeCell::new(0) };
 
-#[cfg(not(lock = "queued-rw"))]
-fn write(p: &Threads) {
-    SHARED.lock.acquire(p);
-    // SAFETY: the lock is held.
-    unsafe { *SHARED.counter.get() += 1 };
-    // SAFETY: acquired above.
-    unsafe { SHARED.lock.release(p) };
-}
-
-#[cfg(not(lock = "queued-rw"))]
-const WRITERS: usize = THREADS;
-
-#[cfg(lock = "queued-rw")]
-fn write(p: &Threads) {
-    SHARED.lock.acquire_exclusive(p);
-    // SAFETY: the lock is held for writing.
-    unsafe { *SHARED.counter.get() += 1 };
-    // SAFETY: acquired above.
-    unsafe { SHARED.lock.release_exclusive(p) };
-}
-
-#[cfg(lock = "queued-rw")]
-fn read(p: &Threads) {
-    SHARED.lock.acquire_shared(p);
-    // SAFETY: the lock is held for reading. Volatile, so that the read is in the program.
-    unsafe { SHARED.counter.get().read_volatile() };
-    // SAFETY: acquired above.
-    unsafe { SHARED.lock.release_shared(p) };
-}
-
-/// The last thread only reads.
-#[cfg(lock = "queued-rw")]
-const WRITERS: usize = THREADS - 1;
-
 extern "C" fn body(argument: *mut c_void) -> *mut c_void {
     let cpu = argument.addr();
     let p = Threads { cpu: cpu as u32 };
-    #[cfg(lock = "queued-rw")]
-    if cpu >= WRITERS {
-        read(&p);
-        return ptr::null_mut();
+    let counter = SHARED.counter.get();
+    if cpu < WRITERS {
+        // SAFETY: the lock is held.
+        kind::write(&SHARED.lock, &p, || unsafe { *counter += 1 });
+    } else {
+        // SAFETY: the lock is held for reading. Volatile, so that the read is in the program.
+        kind::read(&SHARED.lock, &p, || unsafe {
+            counter.read_volatile();
+        });
     }
-    write(&p);
     ptr::null_mut()
 }
 

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use super::{Check, Program};
+use crate::model::Traits;
 use crate::scenario::Mode::{self, Read, Write};
 use crate::scenario::Scenario;
 use crate::scenario::Step::{
     self, Enter, Interrupted, Leave, LeaveAfter, Section, Together, Try, Watched,
 };
-use crate::subject::Traits;
 
 /// Every schedule.
 const UNBOUNDED: Option<usize> = None;
@@ -114,7 +114,7 @@ fn for_spinning(traits: Traits) -> Vec<Check> {
     }
     if traits.nodes {
         checks.extend(for_nodes());
-        if !traits.one_word {
+        if !traits.crowded {
             // Three waiters: the one that is handed the queue has somebody behind it.
             checks.push(one(FOUR, Scenario::new("four", vec![write(); 4])));
         }
@@ -192,9 +192,9 @@ fn for_halting_in_turn(traits: Traits) -> Vec<Check> {
         one(HALTED, Scenario::new("two-twice", vec![twice(), twice()])),
         one(HALTED, Scenario::new("vain", vec![twice(), twice()]).vain_halts(1)),
         one(queued, queue("queue")),
-        one(if traits.one_word { HALTED_FOUR } else { HALTED }, queue("queue-vain").vain_halts(1)),
+        one(if traits.crowded { HALTED_FOUR } else { HALTED }, queue("queue-vain").vain_halts(1)),
     ];
-    if !traits.one_word {
+    if !traits.crowded {
         let bound = if traits.sleeps { SLEEPING_FOUR } else { HALTED_FOUR };
         checks.push(one(bound, Scenario::new("four", vec![write(); 4])));
     }

@@ -1,11 +1,9 @@
 //! Which scenarios a lock is run through, and how far.
 
 mod loom;
-mod reach;
 mod shuttle;
 
 pub use self::loom::{for_loom, of_waiting_release};
-pub use self::reach::{missed_by_loom, missed_by_shuttle};
 pub use self::shuttle::for_shuttle;
 
 use std::sync::Arc;

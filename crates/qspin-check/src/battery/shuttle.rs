@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
+use crate::model::Traits;
 use crate::scenario::Mode::{Read, Write};
 use crate::scenario::Scenario;
 use crate::scenario::Step::{self, Enter, Interrupted, Leave, LeaveAfter, Section, Try};
-use crate::subject::Traits;
 
 /// Interrupts within interrupts: one more than a CPU has nodes beside the interrupted level.
 const DEPTH: usize = 5;

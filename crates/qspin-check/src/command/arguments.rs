@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use crate::subject::{Subject, lookup, variants};
+use crate::planted::lookup;
+use crate::subject::{Subject, variants};
 
 /// The options of a subcommand, taken one by one.
 pub(super) struct Arguments(BTreeMap<String, String>);
@@ -41,7 +42,7 @@ impl Arguments {
     }
 
     /// The locks to run: the one that is named, or all.
-    pub(super) fn subjects(&mut self) -> Result<Vec<&'static dyn Subject>, String> {
+    pub(super) fn subjects(&mut self) -> Result<Vec<Subject>, String> {
         match self.take("lock") {
             None => Ok(variants()),
             Some(name) => Ok(vec![subject(&name)?]),
@@ -56,9 +57,9 @@ impl Arguments {
     }
 }
 
-pub(super) fn subject(name: &str) -> Result<&'static dyn Subject, String> {
+pub(super) fn subject(name: &str) -> Result<Subject, String> {
     lookup(name).ok_or_else(|| {
-        let names: Vec<_> = variants().iter().map(|subject| subject.name()).collect();
+        let names: Vec<_> = variants().iter().map(|subject| subject.name).collect();
         format!("unknown lock `{name}`; there are {}", names.join(", "))
     })
 }

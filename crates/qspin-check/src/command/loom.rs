@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use super::arguments::Arguments;
 use super::report::{Report, in_words};
-use crate::battery::{for_loom, missed_by_loom};
+use crate::battery::for_loom;
 use crate::checks::{self, under_loom};
 use crate::ledger::Coverage;
+use crate::subject::Checker;
 
 /// The most that one check may take, on a machine that has something else to do.
 const SECONDS: u64 = 600;
@@ -20,13 +21,13 @@ pub(super) fn run(mut arguments: Arguments) -> Result<bool, String> {
     for subject in subjects {
         let mut coverage = Coverage::default();
         for check in for_loom(subject.traits()) {
-            let outcome = under_loom(subject, &check, None, preemptions, time);
+            let outcome = under_loom(&subject, &check, None, preemptions, time);
             coverage.merge(&outcome.coverage);
             let bound = in_words(checks::bound(&check, preemptions));
-            report.must_pass(subject.name(), &check.name(), &bound, &outcome);
+            report.must_pass(subject.name, &check.name(), &bound, &outcome);
         }
-        for missed in missed_by_loom(subject, &coverage) {
-            report.complain(format!("{}: {missed} in any execution", subject.name()));
+        for missed in subject.missed(Checker::Loom, &coverage) {
+            report.complain(format!("{}: {missed} in any execution", subject.name));
         }
     }
     Ok(report.end())

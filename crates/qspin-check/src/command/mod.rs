@@ -24,7 +24,7 @@ qspin-check: the locks of qspin under model checkers
   qspin-check planted [--seconds N]                   locks with known bugs must be caught
   qspin-check replay  --lock NAME --scenario NAME --strategy random|pctN --seed S
                                                       one execution of shuttle again
-  qspin-check emit    --lock NAME [--threads N] [--out FILE]
+  qspin-check emit    --lock NAME|all [--threads N] [--out FILE|FOLDER]
                                                       LLVM IR of a client, for GenMC
 
 Exit status: 0 if everything is as it must be, 1 if not, 2 for a command that makes no sense.

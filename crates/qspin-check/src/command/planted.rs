@@ -27,7 +27,7 @@ pub(super) fn run(mut arguments: Arguments) -> Result<bool, String> {
         if planted.catchers.is_empty() {
             must_pass(&planted, time, &mut report);
         }
-        for &(catcher, kind) in &planted.catchers {
+        for &(catcher, kind) in planted.catchers {
             must_catch(&planted, catcher, kind, time, &mut report);
         }
     }
@@ -41,7 +41,7 @@ fn must_catch(
     time: Duration,
     report: &mut Report,
 ) {
-    let subject = planted.subject;
+    let subject = &planted.subject;
     let (outcome, scenario, how) = match catcher {
         Catcher::Loom(name) => match loom_check(subject, name) {
             Some(check) => {
@@ -65,7 +65,7 @@ fn must_catch(
         Some(failure) => format!("{failure}, where {expected} was expected"),
     };
     let name = match planted.weakening {
-        None => subject.name().to_owned(),
+        None => subject.name.to_owned(),
         Some(weakening) => weakening.to_string(),
     };
     report.line(&name, scenario, how, outcome.executions, good, result);
@@ -76,10 +76,10 @@ fn must_catch(
 
 /// A replay line is worth nothing if it gives another execution.
 fn must_replay(planted: &Planted, scenario: &str, seed: u64, first: &Outcome, report: &mut Report) {
-    let Some(found) = shuttle_scenario(planted.subject, scenario) else { return };
+    let Some(found) = shuttle_scenario(&planted.subject, scenario) else { return };
     let plan = ShuttlePlan { strategy: RANDOM, seed, executions: 1 };
     let again = planted.subject.shuttle(&found, plan);
-    let line = replay_line(planted.subject.name(), scenario, RANDOM, seed);
+    let line = replay_line(planted.subject.name, scenario, RANDOM, seed);
     if again.failure == first.failure {
         println!("         {line}");
     } else {
@@ -88,15 +88,15 @@ fn must_replay(planted: &Planted, scenario: &str, seed: u64, first: &Outcome, re
 }
 
 fn must_pass(planted: &Planted, time: Duration, report: &mut Report) {
-    let subject = planted.subject;
+    let subject = &planted.subject;
     for check in for_loom(subject.traits()) {
         let outcome = under_loom(subject, &check, None, SOUND_PREEMPTIONS, time);
         let bound = in_words(checks::bound(&check, SOUND_PREEMPTIONS));
-        report.must_pass(subject.name(), &check.name(), &bound, &outcome);
+        report.must_pass(subject.name, &check.name(), &bound, &outcome);
     }
     for scenario in for_shuttle(subject.traits()) {
         let plan = ShuttlePlan { strategy: RANDOM, seed: 1, executions: SOUND_SCHEDULES };
         let outcome = subject.shuttle(&scenario, plan);
-        report.must_pass(subject.name(), &scenario.name, "shuttle", &outcome);
+        report.must_pass(subject.name, &scenario.name, "shuttle", &outcome);
     }
 }

@@ -9,10 +9,10 @@ use crate::explore::{ShuttlePlan, Strategy};
 pub(super) fn run(mut arguments: Arguments) -> Result<bool, String> {
     let subject = subject(&arguments.need("lock")?)?;
     let name = arguments.need("scenario")?;
-    let scenario = shuttle_scenario(subject, &name).ok_or_else(|| {
+    let scenario = shuttle_scenario(&subject, &name).ok_or_else(|| {
         let all: Vec<_> =
             for_shuttle(subject.traits()).iter().map(|scenario| scenario.name.clone()).collect();
-        format!("unknown scenario `{name}` of {}; there are {}", subject.name(), all.join(", "))
+        format!("unknown scenario `{name}` of {}; there are {}", subject.name, all.join(", "))
     })?;
     let strategy = arguments.need("strategy")?;
     let strategy = Strategy::parse(&strategy)
@@ -23,6 +23,6 @@ pub(super) fn run(mut arguments: Arguments) -> Result<bool, String> {
 
     let outcome = subject.shuttle(&scenario, ShuttlePlan { strategy, seed, executions: 1 });
     let mut report = Report::new("replay");
-    report.must_pass(subject.name(), &scenario.name, &strategy.name(), &outcome);
+    report.must_pass(subject.name, &scenario.name, &strategy.name(), &outcome);
     Ok(report.end())
 }

@@ -2,9 +2,10 @@
 
 use super::arguments::Arguments;
 use super::report::Report;
-use crate::battery::{for_shuttle, missed_by_shuttle};
+use crate::battery::for_shuttle;
 use crate::explore::{ShuttlePlan, Strategy};
 use crate::ledger::Coverage;
+use crate::subject::Checker;
 
 /// Executions of each scenario with each strategy.
 const EXECUTIONS: u64 = 500;
@@ -26,15 +27,15 @@ pub(super) fn run(mut arguments: Arguments) -> Result<bool, String> {
                 let outcome =
                     subject.shuttle(&scenario, ShuttlePlan { strategy, seed, executions });
                 coverage.merge(&outcome.coverage);
-                let (lock, name) = (subject.name(), strategy.name());
+                let (lock, name) = (subject.name, strategy.name());
                 report.must_pass(lock, &scenario.name, &name, &outcome);
                 if let Some(seed) = outcome.seed {
                     println!("{}", replay_line(lock, &scenario.name, strategy, seed));
                 }
             }
         }
-        for missed in missed_by_shuttle(subject, &coverage) {
-            report.complain(format!("{}: {missed} in any execution", subject.name()));
+        for missed in subject.missed(Checker::Shuttle, &coverage) {
+            report.complain(format!("{}: {missed} in any execution", subject.name));
         }
     }
     Ok(report.end())

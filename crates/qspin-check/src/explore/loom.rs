@@ -7,11 +7,7 @@ use std::time::{Duration, Instant};
 use super::{Outcome, quietly};
 use crate::failure::{Failure, Kind};
 use crate::ledger::{self, Touched};
-use crate::machine::Loom;
-use crate::scenario::Scenario;
-use crate::subject::Family;
-use crate::weakening::Weakening;
-use crate::world::execute;
+use crate::machine::{Loom, Machine};
 
 /// How far loom goes.
 #[derive(Debug, Clone, Copy)]
@@ -26,14 +22,14 @@ pub struct LoomLimits {
 /// long before.
 const MAX_BRANCHES: usize = 5_000;
 
-/// Explores a scenario.
-pub fn explore<F: Family>(
-    scenario: &Arc<Scenario>,
-    weak: Option<Weakening>,
+/// Explores what `execute` does once, with so many threads.
+pub fn explore(
+    threads: usize,
     limits: LoomLimits,
+    execute: impl Fn() + Send + Sync + 'static,
 ) -> Outcome {
     let mut builder = loom::model::Builder::new();
-    builder.max_threads = scenario.threads.len();
+    builder.max_threads = threads;
     builder.max_branches = MAX_BRANCHES;
     builder.preemption_bound = limits.preemptions;
     // Loom's own limits end a run without a word; this crate's own says "undecided".
@@ -44,18 +40,15 @@ pub fn explore<F: Family>(
     let begun = Instant::now();
     ledger::begin_check();
     let result = {
-        let (executions, scenario) = (Arc::clone(&executions), Arc::clone(scenario));
+        let executions = Arc::clone(&executions);
         quietly(|| {
             builder.check(move || {
                 if begun.elapsed() > limits.time {
                     let message = format!("no answer after {:?}", limits.time);
-                    <Loom as crate::machine::Machine>::abandon(Failure::new(
-                        Kind::Undecided,
-                        message,
-                    ));
+                    Loom::abandon(Failure::new(Kind::Undecided, message));
                 }
                 executions.fetch_add(1, Relaxed);
-                execute::<F, Loom>(&scenario, weak);
+                execute();
             });
         })
     };

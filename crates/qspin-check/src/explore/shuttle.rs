@@ -1,16 +1,11 @@
 //! Shuttle: many schedules of more contexts.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::scheduler::Seeded;
 use super::{Outcome, Strategy, quietly};
 use crate::failure::{Failure, Kind};
 use crate::ledger;
-use crate::machine::Shuttle;
-use crate::scenario::Scenario;
-use crate::subject::Family;
-use crate::world::execute;
 
 /// Which schedules shuttle runs.
 #[derive(Debug, Clone, Copy)]
@@ -26,15 +21,16 @@ pub struct ShuttlePlan {
 /// Steps of one execution; the ledger finds endless loops long before.
 const MAX_STEPS: usize = 1_000_000;
 
-/// Explores a scenario.
-pub fn explore<F: Family>(scenario: &Arc<Scenario>, plan: ShuttlePlan) -> Outcome {
+/// Explores what `execute` does once.
+pub fn explore(plan: ShuttlePlan, execute: impl Fn() + Send + Sync + 'static) -> Outcome {
     let mut config = shuttle::Config::new();
     config.failure_persistence = shuttle::FailurePersistence::None;
     config.max_steps = shuttle::MaxSteps::FailAfter(MAX_STEPS);
     config.silence_warnings = true;
 
-    let begun = Arc::new(AtomicU64::new(0));
-    let failed = Arc::new(AtomicU64::new(u64::MAX));
+    let execute = Arc::new(execute);
+    let mut executions = 0;
+    let mut failed = None;
     ledger::begin_check();
     let mut failure = None;
     // A failing execution ends without a panic, and the record of it with it; so one execution
@@ -42,9 +38,9 @@ pub fn explore<F: Family>(scenario: &Arc<Scenario>, plan: ShuttlePlan) -> Outcom
     for number in 0..plan.executions {
         let seed = plan.seed.wrapping_add(number);
         let runner = shuttle::Runner::new(Seeded::new(plan.strategy, seed, 1), config.clone());
-        begun.fetch_add(1, Relaxed);
-        let scenario = Arc::clone(scenario);
-        let result = quietly(|| runner.run(move || execute::<F, Shuttle>(&scenario, None)));
+        executions += 1;
+        let execute = Arc::clone(&execute);
+        let result = quietly(|| runner.run(move || execute()));
         failure = match (ledger::take_failure(), result) {
             (Some(failure), _) => Some(failure),
             (None, Err(message)) => Some(classify(message)),
@@ -52,16 +48,11 @@ pub fn explore<F: Family>(scenario: &Arc<Scenario>, plan: ShuttlePlan) -> Outcom
         };
         ledger::end();
         if failure.is_some() {
-            failed.store(seed, Relaxed);
+            failed = Some(seed);
             break;
         }
     }
-    Outcome {
-        executions: begun.load(Relaxed),
-        seed: failure.is_some().then(|| failed.load(Relaxed)),
-        failure,
-        coverage: ledger::coverage(),
-    }
+    Outcome { executions, failure, seed: failed, coverage: ledger::coverage() }
 }
 
 fn classify(message: String) -> Failure {

@@ -3,7 +3,6 @@
 use std::sync::atomic::Ordering;
 
 use loom::cell::UnsafeCell;
-use loom::sync::atomic::AtomicU32;
 use qspin_core::platform::AtomicWord;
 
 use super::{Data, Life, Machine};
@@ -51,36 +50,11 @@ impl Machine for Loom {
     }
 }
 
-/// A word of loom's.
-#[derive(Debug)]
-pub struct LoomAtomic(AtomicU32);
-
-impl AtomicWord for LoomAtomic {
-    fn new(value: u32) -> Self {
-        Self(AtomicU32::new(value))
-    }
-    fn load(&self, order: Ordering) -> u32 {
-        self.0.load(order)
-    }
-    fn store(&self, value: u32, order: Ordering) {
-        self.0.store(value, order);
-    }
-    fn swap(&self, value: u32, order: Ordering) -> u32 {
-        self.0.swap(value, order)
-    }
-    fn compare_exchange(&self, current: u32, new: u32, success: Ordering) -> Result<u32, u32> {
-        self.0.compare_exchange(current, new, success, Ordering::Relaxed)
-    }
-    fn fetch_add(&self, value: u32, order: Ordering) -> u32 {
-        self.0.fetch_add(value, order)
-    }
-    fn fetch_or(&self, value: u32, order: Ordering) -> u32 {
-        self.0.fetch_or(value, order)
-    }
-    fn fetch_and(&self, value: u32, order: Ordering) -> u32 {
-        self.0.fetch_and(value, order)
-    }
-}
+atomic!(
+    /// A word of loom's.
+    LoomAtomic(loom::sync::atomic::AtomicU32),
+    std::convert::identity
+);
 
 /// A word's life, as a cell that every access reads and every beginning writes.
 #[derive(Debug)]

@@ -4,6 +4,41 @@
 //! and how a thread is made, yields and ends an execution that has failed. That little is a
 //! [`Machine`]; everything else is written once.
 
+/// The word of a checker, made of its own atomic; `$order` says how what is asked for is ordered there.
+macro_rules! atomic {
+    ($(#[$doc:meta])* $name:ident($atomic:path), $order:expr) => {
+        $(#[$doc])*
+        pub struct $name($atomic);
+
+        impl AtomicWord for $name {
+            fn new(value: u32) -> Self {
+                Self(<$atomic>::new(value))
+            }
+            fn load(&self, order: Ordering) -> u32 {
+                self.0.load($order(order))
+            }
+            fn store(&self, value: u32, order: Ordering) {
+                self.0.store(value, $order(order));
+            }
+            fn swap(&self, value: u32, order: Ordering) -> u32 {
+                self.0.swap(value, $order(order))
+            }
+            fn compare_exchange(&self, now: u32, new: u32, order: Ordering) -> Result<u32, u32> {
+                self.0.compare_exchange(now, new, $order(order), $order(Ordering::Relaxed))
+            }
+            fn fetch_add(&self, value: u32, order: Ordering) -> u32 {
+                self.0.fetch_add(value, $order(order))
+            }
+            fn fetch_or(&self, value: u32, order: Ordering) -> u32 {
+                self.0.fetch_or(value, $order(order))
+            }
+            fn fetch_and(&self, value: u32, order: Ordering) -> u32 {
+                self.0.fetch_and(value, $order(order))
+            }
+        }
+    };
+}
+
 mod loom;
 mod shuttle;
 

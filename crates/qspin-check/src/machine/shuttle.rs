@@ -49,35 +49,11 @@ impl Machine for Shuttle {
     }
 }
 
-/// A word of shuttle's: always sequentially consistent, whatever is asked for.
-pub struct ShuttleAtomic(AtomicU32);
-
-impl AtomicWord for ShuttleAtomic {
-    fn new(value: u32) -> Self {
-        Self(AtomicU32::new(value))
-    }
-    fn load(&self, _: Ordering) -> u32 {
-        self.0.load(Ordering::SeqCst)
-    }
-    fn store(&self, value: u32, _: Ordering) {
-        self.0.store(value, Ordering::SeqCst);
-    }
-    fn swap(&self, value: u32, _: Ordering) -> u32 {
-        self.0.swap(value, Ordering::SeqCst)
-    }
-    fn compare_exchange(&self, current: u32, new: u32, _: Ordering) -> Result<u32, u32> {
-        self.0.compare_exchange(current, new, Ordering::SeqCst, Ordering::SeqCst)
-    }
-    fn fetch_add(&self, value: u32, _: Ordering) -> u32 {
-        self.0.fetch_add(value, Ordering::SeqCst)
-    }
-    fn fetch_or(&self, value: u32, _: Ordering) -> u32 {
-        self.0.fetch_or(value, Ordering::SeqCst)
-    }
-    fn fetch_and(&self, value: u32, _: Ordering) -> u32 {
-        self.0.fetch_and(value, Ordering::SeqCst)
-    }
-}
+atomic!(
+    /// A word of shuttle's: always sequentially consistent, whatever is asked for.
+    ShuttleAtomic(AtomicU32),
+    |_| Ordering::SeqCst
+);
 
 /// Shuttle knows no happens-before: a life is not checked here.
 #[derive(Debug)]

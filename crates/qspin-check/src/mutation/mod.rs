@@ -71,7 +71,7 @@ impl Mutant {
 
 /// The sites that each lock consults, and those that none does.
 pub struct Survey {
-    sites: Vec<(&'static dyn Subject, Coverage)>,
+    sites: Vec<(Subject, Coverage)>,
 }
 
 /// Preemptions while the sites are looked for: what a schedule must have to get anywhere.
@@ -88,9 +88,9 @@ impl Survey {
             let mut coverage = Coverage::default();
             for check in for_loom(subject.traits()) {
                 let preemptions = if is_dear(subject) { 0 } else { SURVEY };
-                let outcome = under_loom(subject, &check, None, Some(preemptions), time);
+                let outcome = under_loom(&subject, &check, None, Some(preemptions), time);
                 if let Some(failure) = outcome.failure {
-                    return Err(format!("{} fails as it is: {failure}", subject.name()));
+                    return Err(format!("{} fails as it is: {failure}", subject.name));
                 }
                 coverage.merge(&outcome.coverage);
             }
@@ -110,8 +110,8 @@ impl Survey {
 
     /// Every weakening, with the locks that it concerns.
     #[must_use]
-    pub fn weakenings(&self) -> Vec<(Weakening, Vec<&'static dyn Subject>)> {
-        let mut all: Vec<(Weakening, Vec<&'static dyn Subject>)> = Vec::new();
+    pub fn weakenings(&self) -> Vec<(Weakening, Vec<Subject>)> {
+        let mut all: Vec<(Weakening, Vec<Subject>)> = Vec::new();
         for (subject, coverage) in &self.sites {
             for &(site, order) in &coverage.sites {
                 for &to in Weakening::steps_below(order) {
@@ -136,7 +136,7 @@ impl Survey {
 
 /// Whether this is a variant of a NUMA-aware lock: in its scenarios four CPUs are all on their way in
 /// the queue from the beginning, so that no preemption goes far, and one is a thousand times as much.
-fn is_dear(subject: &dyn Subject) -> bool {
+fn is_dear(subject: Subject) -> bool {
     subject.traits().near_first && subject.traits().step
 }
 
@@ -167,13 +167,13 @@ const PASSES_OF_SURVIVORS: &[(Option<usize>, Turn)] =
     &[(Some(1), Turn::All), (Some(2), Turn::All), (Some(0), Turn::All)];
 
 /// Runs one mutant.
-fn run(weakening: Weakening, subjects: &[&'static dyn Subject], time: Duration) -> Mutant {
+fn run(weakening: Weakening, subjects: &[Subject], time: Duration) -> Mutant {
     let begun = Instant::now();
     let mut executions = 0;
     let survives = matches!(expectation(weakening), Some(Expectation::Survives(_)));
     for &(preemptions, turn) in if survives { PASSES_OF_SURVIVORS } else { PASSES } {
         for &subject in subjects {
-            let own = if subject.traits().one_word { Turn::Long } else { Turn::Short };
+            let own = if subject.traits().crowded { Turn::Long } else { Turn::Short };
             if turn != Turn::All && turn != own {
                 continue;
             }
@@ -192,10 +192,10 @@ fn run(weakening: Weakening, subjects: &[&'static dyn Subject], time: Duration) 
             }
             for check in for_loom(subject.traits()) {
                 let left = time.saturating_sub(begun.elapsed());
-                let outcome = under_loom(subject, &check, Some(weakening), preemptions, left);
+                let outcome = under_loom(&subject, &check, Some(weakening), preemptions, left);
                 executions += outcome.executions;
                 if let Some(failure) = outcome.failure {
-                    let killed = Some((failure, subject.name(), check.name()));
+                    let killed = Some((failure, subject.name, check.name()));
                     return Mutant { weakening, killed, executions, took: begun.elapsed() };
                 }
             }

@@ -21,12 +21,17 @@ pub const CLOSES: u8 = 4;
 const HELD: u32 = 1;
 const WAITED: u32 = 2;
 
-/// Sleeps beside `word` while it is held.
-fn sleep<P: SleepPlatform, const FLAW: u8>(p: &P, word: &P::Word) {
+/// Sleeps beside `word` while one of the bits of `held` is set there.
+fn sleep<P: SleepPlatform, const FLAW: u8>(p: &P, word: &P::Word, held: u32) {
     let slept = sleepers::with_sleeper(p, |me| {
-        let mark = || {
+        let mark = || loop {
             let seen = word.load(Relaxed);
-            seen & HELD != 0 && word.compare_exchange(seen, seen | WAITED, Relaxed).is_ok()
+            if seen & held == 0 {
+                return false;
+            }
+            if word.compare_exchange(seen, seen | WAITED, Relaxed).is_ok() {
+                return true;
+            }
         };
         if FLAW == LOOKS_FIRST && !mark() {
             return true;
@@ -57,7 +62,7 @@ unsafe impl<P: SleepPlatform, const FLAW: u8> RawLock<P> for SmallOnce<P::Word, 
 
     fn acquire(&self, p: &P) {
         while !self.try_acquire(p) {
-            sleep::<P, FLAW>(p, &self.0);
+            sleep::<P, FLAW>(p, &self.0, HELD);
         }
     }
 
@@ -169,33 +174,7 @@ impl<W: AtomicWord, const FLAW: u8> SmallGated<W, FLAW> {
         }
         self.gate.acquire(p);
         while !enter() {
-            let inside = |seen: u32| seen & !WAITED != 0;
-            let slept = sleepers::with_sleeper(p, |me| {
-                let mark = || loop {
-                    let seen = self.word.load(Relaxed);
-                    if !inside(seen) {
-                        return false;
-                    }
-                    if self.word.compare_exchange(seen, seen | WAITED, Relaxed).is_ok() {
-                        return true;
-                    }
-                };
-                if FLAW == LOOKS_FIRST && !mark() {
-                    return true;
-                }
-                if !sleepers::enqueue(p, me, p.address(&self.word), 0, End::Last) {
-                    return false;
-                }
-                let _ = if FLAW == LOOKS_FIRST || mark() {
-                    sleepers::await_wake(p, me, NEVER)
-                } else {
-                    sleepers::cancel(p, me)
-                };
-                true
-            });
-            if slept != Some(true) {
-                p.doze();
-            }
+            sleep::<P, FLAW>(p, &self.word, !WAITED);
         }
         // SAFETY: acquired above.
         unsafe { self.gate.release(p) };

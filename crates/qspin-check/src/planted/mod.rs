@@ -10,256 +10,27 @@ pub mod numa;
 pub mod queue;
 pub mod rw;
 
-use std::sync::atomic::Ordering::{self, AcqRel, Relaxed};
+use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 
+use qspin_core::locks::Id;
 use qspin_core::locks::queued::QueuedLock;
 use qspin_core::order::Fifo;
 use qspin_core::site::Site;
 use qspin_core::waiting::{Halt, Spin};
 
+use crate::contend::{Exclusive, Shared};
 use crate::failure::Kind;
-use crate::ledger::Rules;
-use crate::machine::Machine;
-use crate::subject::{
-    BESIDE, BESIDE_READERS, BESIDE_READERS_INTERRUPTED, Exclusive, Family, Mcs, NEAR_HALTING_STEP,
-    NEAR_STEP, NoPending, Of, PLAIN, READERS, STEP, Shared, Subject, Traits, WITH_NODES, family,
-    rules, tunings, variants,
-};
+use crate::model::Traits;
+use crate::subject::{self, NoPending, Subject, of, rules, runs, tunings};
 use crate::weakening::Weakening;
 use crate::word::Word;
 
-family!(
-    /// [`axes::RelaxedRelease`]
-    RelaxedRelease = "planted-relaxed-unlock", WITH_NODES, rules::QUEUED,
-    Exclusive<QueuedLock<Word<M>, axes::RelaxedRelease>>
-);
-family!(
-    /// [`axes::WipingRelease`]
-    WipingRelease = "planted-wiping-unlock", WITH_NODES, rules::QUEUED,
-    Exclusive<QueuedLock<Word<M>, axes::WipingRelease, Fifo, NoPending>>
-);
-family!(
-    /// [`axes::Barging`]
-    Barging = "planted-fifo-break", WITH_NODES, rules::QUEUED,
-    Exclusive<QueuedLock<Word<M>, Spin, Fifo, axes::Barging>>
-);
-family!(
-    /// [`axes::SharedPending`]
-    SharedPending = "planted-shared-pending", WITH_NODES, rules::QUEUED,
-    Exclusive<QueuedLock<Word<M>, Spin, Fifo, axes::SharedPending>>
-);
-
-family!(
-    /// [`halt::StaleRehalt`]
-    StaleRehalt = "planted-stale-rehalt", STEP, rules::HALTING,
-    Exclusive<QueuedLock<Word<M>, halt::StaleRehalt>>, tunings::NO_PENDING
-);
-
-/// A small halting lock.
-macro_rules! halting {
-    ($family:ident = $name:literal, $flaw:ident) => {
-        family!(
-            /// A small halting lock.
-            $family = $name, STEP, rules::HALTING,
-            Exclusive<QueuedLock<Word<M>, halt::SmallHalt<{ halt::$flaw }>>>
-        );
-    };
-}
-
-halting!(SoundHalt = "small-halt", NO_FLAW);
-halting!(MarksFirst = "planted-sleeper-before-entry", MARKS_FIRST);
-halting!(KicksEarly = "planted-early-kick", KICKS_EARLY);
-halting!(AsksLate = "planted-kick-of-another", ASKS_LATE);
-halting!(TrustsKick = "planted-stale-kick-trusted", TRUSTS_KICK);
-halting!(LooksFirst = "planted-look-before-halted", LOOKS_FIRST);
-halting!(HandsOverLast = "planted-look-before-hand-over", HANDS_OVER_LAST);
-
-/// The NUMA-aware lock with a flaw in its order, and a secondary queue that is flushed at once.
-macro_rules! numa {
-    ($family:ident = $name:literal, $flaw:ident) => {
-        numa!($family = $name, $flaw, NEAR_STEP, rules::CNA, Spin, tunings::FLUSH);
-    };
-    ($family:ident = $name:literal, $flaw:ident, $traits:expr, $rules:expr, $waiting:ty, $tuning:expr) => {
-        family!(
-            /// A flaw in the order.
-            $family = $name, $traits, $rules,
-            Exclusive<QueuedLock<Word<M>, $waiting, numa::FlawedNuma<{ numa::$flaw }>, NoPending>>,
-            $tuning
-        );
-    };
-}
-
-numa!(LosesSecondary = "planted-secondary-lost-at-flush", LOSES_SECONDARY);
-numa!(ClearsTail = "planted-tail-cleared-over-secondary", CLEARS_TAIL);
-numa!(NeverFlushes = "planted-threshold-never-checked", NEVER_FLUSHES);
-numa!(MovesUrgent = "planted-urgent-put-aside", MOVES_URGENT);
-numa!(
-    ForgetsHalted = "planted-halted-forgotten-at-flush",
-    FORGETS_HALTED,
-    NEAR_HALTING_STEP,
-    rules::CNA_HALTING,
-    Halt,
-    tunings::FLUSH_HALTING
-);
-
-macro_rules! small {
-    ($family:ident, $name:literal, $traits:expr, $rules:expr, $wrap:ident, $lock:ty) => {
-        family!(
-            /// A small lock.
-            $family = $name, $traits, $rules, $wrap<$lock>
-        );
-    };
-}
-
-small!(
-    SoundQueue,
-    "small-queue",
-    SMALL,
-    SMALL_QUEUE,
-    Exclusive,
-    queue::SmallQueue<Word<M>, { queue::NO_FLAW }>
-);
-small!(
-    SkipsLink,
-    "planted-lost-hand-over",
-    SMALL,
-    SMALL_QUEUE,
-    Exclusive,
-    queue::SmallQueue<Word<M>, { queue::SKIPS_LINK }>
-);
-small!(
-    RelaxedLink,
-    "planted-relaxed-link",
-    SMALL,
-    SMALL_QUEUE,
-    Exclusive,
-    queue::SmallQueue<Word<M>, { queue::RELAXED_LINK }>
-);
-small!(
-    ReusesNode,
-    "planted-node-reuse",
-    SMALL,
-    SMALL_QUEUE,
-    Exclusive,
-    queue::SmallQueue<Word<M>, { queue::REUSES_NODE }>
-);
-small!(
-    LeaksLevel,
-    "planted-level-leak",
-    SMALL,
-    SMALL_QUEUE,
-    Exclusive,
-    queue::SmallQueue<Word<M>, { queue::LEAKS_LEVEL }>
-);
-small!(
-    SoundFlag,
-    "small-flag",
-    PLAIN,
-    rules::FLAG,
-    Exclusive,
-    flag::SmallFlag<Word<M>, { flag::NO_FLAW }>
-);
-small!(
-    TwoSteps,
-    "planted-test-then-set",
-    PLAIN,
-    rules::ANYTHING,
-    Exclusive,
-    flag::SmallFlag<Word<M>, { flag::TWO_STEPS }>
-);
-small!(
-    TryWaits,
-    "planted-waiting-try",
-    PLAIN,
-    rules::FLAG,
-    Exclusive,
-    flag::SmallFlag<Word<M>, { flag::TRY_WAITS }>
-);
-small!(
-    Denies,
-    "planted-is-locked-lies",
-    PLAIN,
-    rules::FLAG,
-    Exclusive,
-    flag::SmallFlag<Word<M>, { flag::DENIES }>
-);
-small!(
-    NeverEnds,
-    "planted-livelock",
-    PLAIN,
-    rules::ANYTHING,
-    Exclusive,
-    flag::SmallFlag<Word<M>, { flag::NEVER_ENDS }>
-);
-small!(SoundRw, "small-rw", READERS, rules::RW, Shared, rw::SmallRw<Word<M>, { rw::NO_FLAW }>);
-small!(
-    PassesWriter,
-    "planted-reader-passes-writer",
-    READERS,
-    rules::RW,
-    Shared,
-    rw::SmallRw<Word<M>, { rw::PASSES_WRITER }>
-);
-small!(
-    InterruptQueues,
-    "planted-interrupt-queues",
-    READERS,
-    rules::RW,
-    Shared,
-    rw::SmallRw<Word<M>, { rw::INTERRUPT_QUEUES }>
-);
-small!(
-    ExcludesReaders,
-    "planted-readers-exclude",
-    READERS,
-    rules::RW,
-    Shared,
-    rw::SmallRw<Word<M>, { rw::EXCLUDES_READERS }>
-);
-small!(
-    IgnoresWriter,
-    "planted-reader-ignores-writer",
-    READERS,
-    rules::RW,
-    Shared,
-    rw::SmallRw<Word<M>, { rw::IGNORES_WRITER }>
-);
-
-/// Something small that sleeps beside its word.
-macro_rules! beside {
-    ($family:ident = $name:literal, $traits:expr, $wrap:ident, $lock:ident, $flaw:ident) => {
-        family!(
-            /// A small lock whose waiters sleep beside it.
-            $family = $name, $traits, rules::ANYTHING, $wrap<beside::$lock<Word<M>, { beside::$flaw }>>,
-            tunings::MUTEX_SLEEPY
-        );
-    };
-}
-
-beside!(SoundOnce = "small-once", BESIDE, Exclusive, SmallOnce, NO_FLAW);
-beside!(OnceLooks = "planted-once-looks-first", BESIDE, Exclusive, SmallOnce, LOOKS_FIRST);
-beside!(OnceWakesOne = "planted-once-wakes-one", BESIDE, Exclusive, SmallOnce, WAKES_ONE);
-beside!(
-    MonitorReleases = "planted-wait-releases-first",
-    BESIDE,
-    Exclusive,
-    SmallMonitor,
-    RELEASES_FIRST
-);
-beside!(SoundGated = "small-gated-rw", BESIDE_READERS, Shared, SmallGated, NO_FLAW);
-beside!(GatedLooks = "planted-gate-looks-first", BESIDE_READERS, Shared, SmallGated, LOOKS_FIRST);
-// Its waiting writer keeps newcomers out, as the real one does; and it does not ask who comes.
-beside!(
-    GatedDeaf = "planted-gate-for-interrupts",
-    BESIDE_READERS_INTERRUPTED,
-    Shared,
-    SmallGated,
-    CLOSES
-);
-
-const SMALL: Traits = Traits { release_waits: true, ..PLAIN };
-
-use rules::SMALL_QUEUE;
+use beside::{SmallGated, SmallMonitor, SmallOnce};
+use flag::SmallFlag;
+use halt::SmallHalt;
+use numa::FlawedNuma;
+use queue::SmallQueue;
+use rw::SmallRw;
 
 /// The checker that is to catch a bug.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -273,181 +44,162 @@ pub enum Catcher {
 /// A planted bug, or a lock without one.
 pub struct Planted {
     /// The lock.
-    pub subject: &'static dyn Subject,
+    pub subject: Subject,
     /// The ordering that is missing, where that is the whole flaw; only loom knows of it.
     pub weakening: Option<Weakening>,
     /// Who must catch it, and where; empty for a lock that must pass everything.
-    pub catchers: Vec<(Catcher, Kind)>,
+    pub catchers: &'static [(Catcher, Kind)],
 }
 
-fn bug(subject: &'static dyn Subject, catchers: &[(Catcher, Kind)]) -> Planted {
-    Planted { subject, weakening: None, catchers: catchers.to_vec() }
+/// Flawed locks: the one in whose manner each is, its name, its type, and who must catch it, where and by what.
+macro_rules! flawed {
+    ($($manner:ident $name:literal: $lock:ty $(=> $($catcher:ident $scenario:literal $kind:ident),+)?;)*) => {
+        [$(Planted {
+            subject: $manner.planted($name, runs!($lock)),
+            weakening: None,
+            catchers: &[$($((Catcher::$catcher($scenario), Kind::$kind)),+)?],
+        }),*]
+    };
 }
 
-/// A real lock without one of its orderings, which loom must miss in its scenario of this name.
-fn missing(lock: &str, site: Site, to: Ordering, scenario: &'static str, kind: Kind) -> Planted {
-    let subject = variants().into_iter().find(|subject| subject.name() == lock);
-    Planted {
-        subject: subject.expect("a lock of the catalogue"),
-        weakening: Some(Weakening { site, to }),
-        catchers: vec![(Catcher::Loom(scenario), kind)],
-    }
+/// Real locks without one of their orderings, which loom must miss in this scenario.
+macro_rules! missing {
+    ($($name:literal without $site:ident: $to:ident => $scenario:literal $kind:ident;)*) => {
+        [$(Planted {
+            subject: subject::lookup($name).expect("a lock of the catalogue"),
+            weakening: Some(Weakening { site: Site::$site, to: $to }),
+            catchers: &[(Catcher::Loom($scenario), Kind::$kind)],
+        }),*]
+    };
 }
 
 /// Every planted bug.
 #[must_use]
 pub fn all() -> Vec<Planted> {
-    use Catcher::{Loom, Shuttle};
-    vec![
-        bug(Of::<RelaxedRelease>::VALUE, &[(Loom("two"), Kind::DataRace)]),
-        bug(Of::<RelaxedLink>::VALUE, &[(Loom("two"), Kind::NodeLife)]),
-        bug(
-            Of::<SkipsLink>::VALUE,
-            &[(Loom("two"), Kind::Deadlock), (Shuttle("four"), Kind::Deadlock)],
-        ),
-        bug(
-            Of::<WipingRelease>::VALUE,
-            &[(Loom("two"), Kind::State), (Shuttle("four"), Kind::State)],
-        ),
-        bug(Of::<Barging>::VALUE, &[(Loom("three"), Kind::Fifo), (Shuttle("four"), Kind::Fifo)]),
-        bug(
-            Of::<SharedPending>::VALUE,
-            &[(Loom("three"), Kind::Fifo), (Shuttle("four"), Kind::State)],
-        ),
-        bug(
-            Of::<ReusesNode>::VALUE,
-            &[(Loom("interrupted"), Kind::NodeLife), (Shuttle("interrupted-3"), Kind::Deadlock)],
-        ),
-        bug(Of::<LeaksLevel>::VALUE, &[(Loom("two"), Kind::Nesting)]),
-        bug(
-            Of::<TwoSteps>::VALUE,
-            &[(Loom("two"), Kind::DataRace), (Shuttle("four"), Kind::Exclusion)],
-        ),
-        bug(Of::<TryWaits>::VALUE, &[(Loom("try"), Kind::TryWaited)]),
-        bug(Of::<Denies>::VALUE, &[(Loom("two"), Kind::IsLocked)]),
-        bug(Of::<NeverEnds>::VALUE, &[(Loom("two"), Kind::Livelock)]),
-        bug(
-            Of::<PassesWriter>::VALUE,
-            &[(Loom("read-held"), Kind::WriterPassed), (Shuttle("readers"), Kind::WriterPassed)],
-        ),
-        bug(Of::<InterruptQueues>::VALUE, &[(Loom("interrupted-reader"), Kind::Deadlock)]),
-        bug(Of::<ExcludesReaders>::VALUE, &[(Loom("share"), Kind::Deadlock)]),
-        bug(
-            Of::<IgnoresWriter>::VALUE,
-            &[(Loom("write-read"), Kind::DataRace), (Shuttle("readers"), Kind::Exclusion)],
-        ),
-        missing("paravirt-queued-no-pending", Site::HaltSlow, Relaxed, "queue", Kind::LostWakeup),
-        missing(
-            "paravirt-queued-no-pending",
-            Site::HaltSleeper,
-            Relaxed,
-            "queue",
-            Kind::LostWakeup,
-        ),
-        missing(
-            "paravirt-queued-no-pending",
-            Site::HaltWaiterFence,
-            AcqRel,
-            "two-twice",
-            Kind::LostWakeup,
-        ),
-        missing(
-            "paravirt-queued-no-pending",
-            Site::HaltHandOverFence,
-            AcqRel,
-            "two-twice",
-            Kind::LostWakeup,
-        ),
-        missing(
-            "paravirt-queued-conditional-kick",
-            Site::HaltKickFence,
-            AcqRel,
-            "queue-vain",
-            Kind::LostWakeup,
-        ),
-        missing(
-            "paravirt-queued-conditional-kick",
-            Site::HaltSleepFence,
-            AcqRel,
-            "queue-vain",
-            Kind::LostWakeup,
-        ),
+    let mut all = flaws();
+    all.extend(missing! {
+        "paravirt-queued-no-pending" without HaltSlow: Relaxed => "queue" LostWakeup;
+        "paravirt-queued-no-pending" without HaltSleeper: Relaxed => "queue" LostWakeup;
+        "paravirt-queued-no-pending" without HaltWaiterFence: AcqRel => "two-twice" LostWakeup;
+        "paravirt-queued-no-pending" without HaltHandOverFence: AcqRel => "two-twice" LostWakeup;
+        "paravirt-queued-conditional-kick" without HaltKickFence: AcqRel => "queue-vain" LostWakeup;
+        "paravirt-queued-conditional-kick" without HaltSleepFence: AcqRel => "queue-vain" LostWakeup;
         // The default mutex whose releases do not pass the light barrier. (Without the heavy one: see the
         // list of weakenings that survive.)
-        missing("mutex-sleepy", Site::SleepLight, AcqRel, "two-twice", Kind::LostWakeup),
+        "mutex-sleepy" without SleepLight: AcqRel => "two-twice" LostWakeup;
         // What only a gate without a fence of its own shows, and only an upgrade.
-        missing("rwlock-plain-gate", Site::RwGateTake, Relaxed, "queue", Kind::DataRace),
-        missing("rwlock-upgraded", Site::RwUpgrade, Relaxed, "write-read", Kind::DataRace),
-        bug(Of::<StaleRehalt>::VALUE, &[(Loom("vain"), Kind::Hash)]),
-        bug(
-            Of::<MarksFirst>::VALUE,
-            &[(Loom("two-twice"), Kind::LostWakeup), (Shuttle("four"), Kind::LostWakeup)],
-        ),
-        bug(
-            Of::<KicksEarly>::VALUE,
-            &[(Loom("two-twice"), Kind::LostWakeup), (Shuttle("four"), Kind::LostWakeup)],
-        ),
-        bug(
-            Of::<AsksLate>::VALUE,
-            &[(Loom("queue"), Kind::LostWakeup), (Shuttle("four"), Kind::LostWakeup)],
-        ),
-        bug(
-            Of::<TrustsKick>::VALUE,
-            &[(Loom("queue-vain"), Kind::Fifo), (Shuttle("four"), Kind::Fifo)],
-        ),
-        bug(
-            Of::<LooksFirst>::VALUE,
-            &[(Loom("two-twice"), Kind::LostWakeup), (Shuttle("four"), Kind::LostWakeup)],
-        ),
-        bug(
-            Of::<HandsOverLast>::VALUE,
-            &[(Loom("two-twice"), Kind::LostWakeup), (Shuttle("four"), Kind::LostWakeup)],
-        ),
-        bug(
-            Of::<LosesSecondary>::VALUE,
-            // Where others are left, they pass who is lost.
-            &[(Loom("aside"), Kind::Deadlock), (Shuttle("full"), Kind::Bypass)],
-        ),
-        bug(
-            Of::<ClearsTail>::VALUE,
-            &[(Loom("aside"), Kind::Deadlock), (Shuttle("full"), Kind::Deadlock)],
-        ),
-        bug(
-            Of::<NeverFlushes>::VALUE,
-            &[(Loom("aside-twice"), Kind::Bypass), (Shuttle("full"), Kind::Bypass)],
-        ),
-        bug(
-            Of::<MovesUrgent>::VALUE,
-            &[(Loom("aside-urgent"), Kind::Bypass), (Shuttle("urgent"), Kind::Bypass)],
-        ),
-        bug(
-            Of::<ForgetsHalted>::VALUE,
-            &[(Loom("aside"), Kind::LostWakeup), (Shuttle("full"), Kind::LostWakeup)],
-        ),
-        bug(
-            Of::<OnceLooks>::VALUE,
-            &[(Loom("two-twice"), Kind::LostWakeup), (Shuttle("four"), Kind::LostWakeup)],
-        ),
-        bug(
-            Of::<OnceWakesOne>::VALUE,
-            &[(Loom("queue"), Kind::LostWakeup), (Shuttle("four"), Kind::LostWakeup)],
-        ),
-        bug(
-            Of::<MonitorReleases>::VALUE,
-            &[(Loom("two-twice"), Kind::LostWakeup), (Shuttle("four"), Kind::LostWakeup)],
-        ),
-        bug(
-            Of::<GatedLooks>::VALUE,
-            &[(Loom("two-twice"), Kind::LostWakeup), (Shuttle("four"), Kind::LostWakeup)],
-        ),
-        bug(Of::<GatedDeaf>::VALUE, &[(Loom("interrupted-reader"), Kind::LostWakeup)]),
-        // A limit that its file states, not a bug: its release waits for an interrupted waiter.
-        bug(Of::<Mcs>::VALUE, &[(Loom("crossed"), Kind::Deadlock)]),
-        bug(Of::<SoundQueue>::VALUE, &[]),
-        bug(Of::<SoundHalt>::VALUE, &[]),
-        bug(Of::<SoundFlag>::VALUE, &[]),
-        bug(Of::<SoundRw>::VALUE, &[]),
-        bug(Of::<SoundOnce>::VALUE, &[]),
-        bug(Of::<SoundGated>::VALUE, &[]),
-    ]
+        "rwlock-plain-gate" without RwGateTake: Relaxed => "queue" DataRace;
+        "rwlock-upgraded" without RwUpgrade: Relaxed => "write-read" DataRace;
+    });
+    // A limit that its file states, not a bug: its release waits for an interrupted waiter.
+    let catchers = &[(Catcher::Loom("crossed"), Kind::Deadlock)];
+    all.push(Planted { subject: of(Id::Mcs), weakening: None, catchers });
+    all
+}
+
+/// The lock of this name, planted bugs included.
+#[must_use]
+pub fn lookup(name: &str) -> Option<Subject> {
+    let planted = || flaws().into_iter().map(|bug| bug.subject);
+    subject::lookup(name).or_else(|| planted().find(|subject| subject.name == name))
+}
+
+fn flaws() -> Vec<Planted> {
+    let queued = of(Id::Native);
+    let halting = of(Id::ParavirtQueued).step("");
+    let strict = halting.tuned(tunings::NO_PENDING);
+    // A secondary queue that is flushed at once.
+    let near = of(Id::Cna).step("").tuned(tunings::FLUSH);
+    let near_halting =
+        of(Id::CnaParavirt).step("").ruled(rules::CNA_HALTING).tuned(tunings::FLUSH_HALTING);
+    let flag = of(Id::Tas);
+    let any_flag = flag.ruled(rules::ANYTHING);
+    let small = flag.ruled(rules::SMALL_QUEUE);
+    let small = small.with(Traits { release_waits: true, ..small.traits() });
+    let rw = of(Id::QueuedRw);
+    let gated_deaf = of(Id::Rwlock).step("").tuned(tunings::MUTEX_SLEEPY);
+    let gated = gated_deaf.with(Traits { interrupted: false, ..gated_deaf.traits() });
+    let beside = gated.with(Traits { shared: false, ..gated.traits() });
+    Vec::from(flawed! {
+        queued "planted-relaxed-unlock": Exclusive<QueuedLock<Word<M>, axes::RelaxedRelease>>
+            => Loom "two" DataRace;
+        queued "planted-wiping-unlock": Exclusive<QueuedLock<Word<M>, axes::WipingRelease, Fifo, NoPending>>
+            => Loom "two" State, Shuttle "four" State;
+        queued "planted-fifo-break": Exclusive<QueuedLock<Word<M>, Spin, Fifo, axes::Barging>>
+            => Loom "three" Fifo, Shuttle "four" Fifo;
+        queued "planted-shared-pending": Exclusive<QueuedLock<Word<M>, Spin, Fifo, axes::SharedPending>>
+            => Loom "three" Fifo, Shuttle "four" State;
+
+        small "small-queue": Exclusive<SmallQueue<Word<M>, { queue::NO_FLAW }>>;
+        small "planted-relaxed-link": Exclusive<SmallQueue<Word<M>, { queue::RELAXED_LINK }>>
+            => Loom "two" NodeLife;
+        small "planted-lost-hand-over": Exclusive<SmallQueue<Word<M>, { queue::SKIPS_LINK }>>
+            => Loom "two" Deadlock, Shuttle "four" Deadlock;
+        small "planted-node-reuse": Exclusive<SmallQueue<Word<M>, { queue::REUSES_NODE }>>
+            => Loom "interrupted" NodeLife, Shuttle "interrupted-3" Deadlock;
+        small "planted-level-leak": Exclusive<SmallQueue<Word<M>, { queue::LEAKS_LEVEL }>>
+            => Loom "two" Nesting;
+
+        flag "small-flag": Exclusive<SmallFlag<Word<M>, { flag::NO_FLAW }>>;
+        any_flag "planted-test-then-set": Exclusive<SmallFlag<Word<M>, { flag::TWO_STEPS }>>
+            => Loom "two" DataRace, Shuttle "four" Exclusion;
+        flag "planted-waiting-try": Exclusive<SmallFlag<Word<M>, { flag::TRY_WAITS }>>
+            => Loom "try" TryWaited;
+        flag "planted-is-locked-lies": Exclusive<SmallFlag<Word<M>, { flag::DENIES }>>
+            => Loom "two" IsLocked;
+        any_flag "planted-livelock": Exclusive<SmallFlag<Word<M>, { flag::NEVER_ENDS }>>
+            => Loom "two" Livelock;
+
+        rw "small-rw": Shared<SmallRw<Word<M>, { rw::NO_FLAW }>>;
+        rw "planted-reader-passes-writer": Shared<SmallRw<Word<M>, { rw::PASSES_WRITER }>>
+            => Loom "read-held" WriterPassed, Shuttle "readers" WriterPassed;
+        rw "planted-interrupt-queues": Shared<SmallRw<Word<M>, { rw::INTERRUPT_QUEUES }>>
+            => Loom "interrupted-reader" Deadlock;
+        rw "planted-readers-exclude": Shared<SmallRw<Word<M>, { rw::EXCLUDES_READERS }>>
+            => Loom "share" Deadlock;
+        rw "planted-reader-ignores-writer": Shared<SmallRw<Word<M>, { rw::IGNORES_WRITER }>>
+            => Loom "write-read" DataRace, Shuttle "readers" Exclusion;
+
+        strict "planted-stale-rehalt": Exclusive<QueuedLock<Word<M>, halt::StaleRehalt>>
+            => Loom "vain" Hash;
+        halting "small-halt": Exclusive<QueuedLock<Word<M>, SmallHalt<{ halt::NO_FLAW }>>>;
+        halting "planted-sleeper-before-entry": Exclusive<QueuedLock<Word<M>, SmallHalt<{ halt::MARKS_FIRST }>>>
+            => Loom "two-twice" LostWakeup, Shuttle "four" LostWakeup;
+        halting "planted-early-kick": Exclusive<QueuedLock<Word<M>, SmallHalt<{ halt::KICKS_EARLY }>>>
+            => Loom "two-twice" LostWakeup, Shuttle "four" LostWakeup;
+        halting "planted-kick-of-another": Exclusive<QueuedLock<Word<M>, SmallHalt<{ halt::ASKS_LATE }>>>
+            => Loom "queue" LostWakeup, Shuttle "four" LostWakeup;
+        halting "planted-stale-kick-trusted": Exclusive<QueuedLock<Word<M>, SmallHalt<{ halt::TRUSTS_KICK }>>>
+            => Loom "queue-vain" Fifo, Shuttle "four" Fifo;
+        halting "planted-look-before-halted": Exclusive<QueuedLock<Word<M>, SmallHalt<{ halt::LOOKS_FIRST }>>>
+            => Loom "two-twice" LostWakeup, Shuttle "four" LostWakeup;
+        halting "planted-look-before-hand-over": Exclusive<QueuedLock<Word<M>, SmallHalt<{ halt::HANDS_OVER_LAST }>>>
+            => Loom "two-twice" LostWakeup, Shuttle "four" LostWakeup;
+
+        // Where others are left, they pass who is lost.
+        near "planted-secondary-lost-at-flush": Exclusive<QueuedLock<Word<M>, Spin, FlawedNuma<{ numa::LOSES_SECONDARY }>, NoPending>>
+            => Loom "aside" Deadlock, Shuttle "full" Bypass;
+        near "planted-tail-cleared-over-secondary": Exclusive<QueuedLock<Word<M>, Spin, FlawedNuma<{ numa::CLEARS_TAIL }>, NoPending>>
+            => Loom "aside" Deadlock, Shuttle "full" Deadlock;
+        near "planted-threshold-never-checked": Exclusive<QueuedLock<Word<M>, Spin, FlawedNuma<{ numa::NEVER_FLUSHES }>, NoPending>>
+            => Loom "aside-twice" Bypass, Shuttle "full" Bypass;
+        near "planted-urgent-put-aside": Exclusive<QueuedLock<Word<M>, Spin, FlawedNuma<{ numa::MOVES_URGENT }>, NoPending>>
+            => Loom "aside-urgent" Bypass, Shuttle "urgent" Bypass;
+        near_halting "planted-halted-forgotten-at-flush": Exclusive<QueuedLock<Word<M>, Halt, FlawedNuma<{ numa::FORGETS_HALTED }>, NoPending>>
+            => Loom "aside" LostWakeup, Shuttle "full" LostWakeup;
+
+        beside "small-once": Exclusive<SmallOnce<Word<M>, { beside::NO_FLAW }>>;
+        beside "planted-once-looks-first": Exclusive<SmallOnce<Word<M>, { beside::LOOKS_FIRST }>>
+            => Loom "two-twice" LostWakeup, Shuttle "four" LostWakeup;
+        beside "planted-once-wakes-one": Exclusive<SmallOnce<Word<M>, { beside::WAKES_ONE }>>
+            => Loom "queue" LostWakeup, Shuttle "four" LostWakeup;
+        beside "planted-wait-releases-first": Exclusive<SmallMonitor<Word<M>, { beside::RELEASES_FIRST }>>
+            => Loom "two-twice" LostWakeup, Shuttle "four" LostWakeup;
+        gated "small-gated-rw": Shared<SmallGated<Word<M>, { beside::NO_FLAW }>>;
+        gated "planted-gate-looks-first": Shared<SmallGated<Word<M>, { beside::LOOKS_FIRST }>>
+            => Loom "two-twice" LostWakeup, Shuttle "four" LostWakeup;
+        // Its waiting writer keeps newcomers out, as the real one does; and it does not ask who comes.
+        gated_deaf "planted-gate-for-interrupts": Shared<SmallGated<Word<M>, { beside::CLOSES }>>
+            => Loom "interrupted-reader" LostWakeup;
+    })
 }

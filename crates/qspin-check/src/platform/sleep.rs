@@ -14,7 +14,7 @@ use qspin_core::sleepers::{SleepBucket, SleepPlatform, Sleeper, settle_all};
 use super::{Address, Context};
 use crate::ledger::{self, Role};
 use crate::machine::Machine;
-use crate::subject::Traits;
+use crate::model::Traits;
 use crate::word::{Word, judge};
 
 /// What is shared by those who sleep.

@@ -1,232 +1,68 @@
-//! Every lock that is checked: those of the crate, and variants that open more of their paths.
+//! Every lock that is checked: those of the register, and variants that open more of their paths.
 
 use qspin_core::admission::Admission;
-use qspin_core::locks::backoff::{BackoffLock, TasLock};
-use qspin_core::locks::mcs::McsLock;
-use qspin_core::locks::mutex::DefaultLock;
-use qspin_core::locks::paravirt_ticket::ParavirtTicketLock;
-use qspin_core::locks::queued::{
-    CnaLock, CnaParavirtLock, NativeLock, ParavirtLock, ParavirtQueuedLock, ParavirtStealingLock,
-    QueuedLock,
+use qspin_core::events::Event::{
+    CnaFlush, CnaPrioritised, KickAheadCount, LockKickCount, LockNoNode, LockUseNode2,
+    LockUseNode3, LockUseNode4, PendingFailCount, PendingLockCount, PvLockStealing, WaitEarlyCount,
 };
-use qspin_core::locks::queued_rw::QueuedRwLock;
+use qspin_core::locks::queued::QueuedLock;
 use qspin_core::locks::rwlock::DefaultRwLock;
-use qspin_core::locks::simple::SimpleLock;
-use qspin_core::locks::ticket::TicketLock;
-use qspin_core::locks::yielding::YieldLock;
+use qspin_core::locks::{Id, LOCKS};
 use qspin_core::order::{Fifo, Numa};
 use qspin_core::platform::{Budget, Platform};
 use qspin_core::waiting::{Halt, Spin};
 use qspin_core::word::{LOCKED_MASK, PENDING};
 
+use super::Goal::{Counts, Never, Passes, Reaches};
 use super::beside::{ALL, Fair, Monitor, ONE, PlainGate, Undone, Upgraded};
-use super::{
-    BESIDE, BESIDE_READERS, BESIDE_READERS_INTERRUPTED, BESIDE_UPGRADED, Exclusive, Family,
-    HALTING, NEAR, NEAR_HALTING, NEAR_HALTING_STEP, NEAR_STEP, Of, PLAIN, READERS, SLEEPING,
-    SLEEPING_FENCED, SLEEPING_STEP, STEP, Shared, Subject, Traits, WITH_NODES, family, rules,
-    tunings,
+use super::{Runs, Source, Subject, rules, runs, tunings};
+use crate::contend::{Exclusive, Shared};
+use crate::ledger::Reached::{
+    ClaimedArranged, FartherStay, FlushedInFront, HaltedAside, KickedAheadPast, TailRaceLost,
+    TailReplaced,
 };
-use crate::ledger::Rules;
-use crate::machine::Machine;
+use crate::model::{Model, Traits};
 use crate::platform::Address;
 use crate::word::Word;
 
-family!(
-    /// `Spin × Fifo × Queued`.
-    Native = "native", WITH_NODES, rules::QUEUED, Exclusive<NativeLock<Word<M>>>
-);
-family!(
-    /// The same with an admission that always queues.
-    NativeQueue = "native-no-pending", WITH_NODES, rules::QUEUED,
-    Exclusive<QueuedLock<Word<M>, Spin, Fifo, NoPending>>
-);
-family!(
-    /// Test-and-set with backoff.
-    Backoff = "backoff", PLAIN, rules::FLAG, Exclusive<BackoffLock<Word<M>>>
-);
-family!(
-    /// Plain test-and-set.
-    Tas = "tas", PLAIN, rules::FLAG, Exclusive<TasLock<Word<M>>>
-);
-family!(
-    /// The ticket lock.
-    Ticket = "ticket", Traits { one_word: true, ..WITH_NODES }, rules::TICKET,
-    Exclusive<TicketLock<Word<M>>>
-);
-family!(
-    /// The ticket lock whose waiters halt.
-    ParavirtTicket = "paravirt-ticket", Traits { one_word: true, ..HALTING },
-    rules::TICKET_HALTING, Exclusive<ParavirtTicketLock<Word<M>>>
-);
-family!(
-    /// The MCS lock.
-    Mcs = "mcs", Traits { release_waits: true, ..WITH_NODES }, rules::MCS, Exclusive<McsLock<Word<M>>>
-);
-family!(
-    /// The simple lock.
-    Simple = "simple", PLAIN, rules::FLAG, Exclusive<SimpleLock<Word<M>>>
-);
-family!(
-    /// The yielding lock.
-    Yielding = "yield", PLAIN, rules::FLAG, Exclusive<YieldLock<Word<M>>>
-);
-family!(
-    /// The queued reader-writer lock.
-    QueuedRw = "queued-rw", READERS, rules::RW, Shared<QueuedRwLock<Word<M>>>
-);
-
-family!(
-    /// `Halt × Fifo × Culled`.
-    Paravirt = "paravirt", HALTING, rules::CULLED, Exclusive<ParavirtLock<Word<M>>>,
-    tunings::IMPATIENT
-);
-family!(
-    /// `Halt × Fifo × Stealing`.
-    ParavirtStealing = "paravirt-stealing", HALTING, rules::STEALING,
-    Exclusive<ParavirtStealingLock<Word<M>>>
-);
-family!(
-    /// `Halt × Fifo × Queued`.
-    ParavirtQueued = "paravirt-queued", HALTING, rules::HALTING,
-    Exclusive<ParavirtQueuedLock<Word<M>>>
-);
-family!(
-    /// Culled waiters that give up at once and rotate at every turn.
-    Resigned = "paravirt-resigned", STEP, rules::CULLED, Exclusive<ParavirtLock<Word<M>>>,
-    tunings::RESIGNED
-);
-
-family!(
-    /// `Spin × Numa × Queued`.
-    Cna = "cna", NEAR, rules::CNA, Exclusive<CnaLock<Word<M>>>
-);
-family!(
-    /// The same with an admission that always queues: it takes one context less to fill a queue.
-    CnaQueue = "cna-no-pending", NEAR_STEP, rules::CNA,
-    Exclusive<QueuedLock<Word<M>, Spin, Numa, NoPending>>
-);
-family!(
-    /// The same with a secondary queue that is flushed at once.
-    CnaFlush = "cna-flush", NEAR_STEP, rules::CNA,
-    Exclusive<QueuedLock<Word<M>, Spin, Numa, NoPending>>, tunings::FLUSH
-);
-family!(
-    /// The same with a secondary queue that is flushed after two sections.
-    CnaFlushLater = "cna-flush-later", NEAR_STEP, rules::CNA,
-    Exclusive<QueuedLock<Word<M>, Spin, Numa, NoPending>>, tunings::FLUSH_LATER
-);
-family!(
-    /// `Halt × Numa × Culled`.
-    CnaParavirt = "cna-paravirt", NEAR_HALTING, rules::CNA_CULLED,
-    Exclusive<CnaParavirtLock<Word<M>>>, tunings::IMPATIENT
-);
-family!(
-    /// The strict one, whose queue is full sooner, with kicks ahead.
-    CnaHalting = "cna-halting", NEAR_HALTING_STEP, rules::CNA_HALTING,
-    Exclusive<QueuedLock<Word<M>, Halt, Numa, NoPending>>, tunings::KICK_AHEAD_TWO_LOOKS
-);
-family!(
-    /// The same with a secondary queue that is flushed at once.
-    CnaHaltingFlush = "cna-halting-flush", NEAR_HALTING_STEP, rules::CNA_HALTING,
-    Exclusive<QueuedLock<Word<M>, Halt, Numa, NoPending>>, tunings::FLUSH_HALTING
-);
-
-family!(
-    /// The default mutex.
-    Mutex = "mutex", SLEEPING, rules::MUTEX, Exclusive<DefaultLock<Word<M>>>, tunings::MUTEX
-);
-family!(
-    /// The same where nobody looks before it sleeps.
-    MutexSleepy = "mutex-sleepy", SLEEPING_STEP, rules::MUTEX, Exclusive<DefaultLock<Word<M>>>,
-    tunings::MUTEX_SLEEPY
-);
-family!(
-    /// The same after short turns only: who takes the lock takes everybody's marks away.
-    MutexShort = "mutex-short", SLEEPING_STEP, rules::MUTEX, Exclusive<DefaultLock<Word<M>>>,
-    tunings::MUTEX_SHORT
-);
-family!(
-    /// The same without a heavy barrier.
-    MutexFenced = "mutex-fenced", SLEEPING_FENCED, rules::MUTEX, Exclusive<DefaultLock<Word<M>>>,
-    tunings::MUTEX
-);
-family!(
-    /// The same with fair releases only.
-    MutexFair = "mutex-fair", SLEEPING_STEP, rules::MUTEX, Exclusive<Fair<Word<M>>>, tunings::MUTEX
-);
-
-/// What sleeps beside the default mutex.
-macro_rules! beside {
-    ($family:ident = $name:literal, $traits:expr, $lock:ty, $tuning:ident) => {
-        family!(
-            /// Beside the default mutex.
-            $family = $name, $traits, rules::ANYTHING, $lock, tunings::$tuning
-        );
+/// How the types of the register are run, in its order.
+macro_rules! all_runs {
+    (() $($group:ident { $($id:ident: $module:ident = $lock:path, $about:literal;)* })*) => {
+        [$($({
+            use $lock as Lock;
+            all_runs!($group Lock)
+        },)*)*]
     };
+    (sleeping $lock:ident) => { runs!(Exclusive<$lock<Word<M>>>) };
+    (spinning $lock:ident) => { runs!(Exclusive<$lock<Word<M>>>) };
+    ($shared:ident $lock:ident) => { runs!(Shared<$lock<Word<M>>>) };
 }
 
-beside!(DefaultRw = "rwlock", BESIDE_READERS_INTERRUPTED, Shared<DefaultRwLock<Word<M>>>, MUTEX);
-beside!(
-    DefaultRwSleepy = "rwlock-sleepy",
-    BESIDE_READERS_INTERRUPTED,
-    Shared<DefaultRwLock<Word<M>>>,
-    MUTEX_SLEEPY
-);
-beside!(
-    DefaultRwUpgraded = "rwlock-upgraded",
-    BESIDE_UPGRADED,
-    Shared<Upgraded<Word<M>>>,
-    MUTEX_SLEEPY
-);
-beside!(
-    DefaultRwPlainGate = "rwlock-plain-gate",
-    BESIDE_READERS,
-    Shared<DefaultRwLock<Word<M>, PlainGate<Word<M>>>>,
-    MUTEX_SLEEPY
-);
-beside!(
-    NotifyOne = "condvar-one",
-    BESIDE,
-    Exclusive<Monitor<Word<M>, Address<M>, ONE>>,
-    MUTEX_SLEEPY
-);
-beside!(
-    NotifyAll = "condvar-all",
-    BESIDE,
-    Exclusive<Monitor<Word<M>, Address<M>, ALL>>,
-    MUTEX_SLEEPY
-);
-beside!(Once = "once", BESIDE, Exclusive<Undone<Word<M>>>, MUTEX_SLEEPY);
+const RUNS: [Runs; LOCKS.len()] = qspin_core::for_each_lock!(all_runs);
 
-/// The strict halting lock with steps of the series on or off.
-macro_rules! step {
-    ($family:ident = $name:literal, $tuning:expr) => {
-        family!(
-            /// A step.
-            $family = $name, STEP, rules::HALTING, Exclusive<ParavirtQueuedLock<Word<M>>>, $tuning
-        );
-    };
+/// A lock of the register.
+#[must_use]
+pub fn of(id: Id) -> Subject {
+    let lock = id.lock();
+    let (traits, rules, tuning) = (Traits::of(lock), rules::of(lock), tunings::of(lock));
+    Subject {
+        name: lock.name,
+        model: Model { traits, rules, tuning },
+        source: Source::Register(lock.reads),
+        goals: [&[]; 3],
+        runs: RUNS[id as usize],
+    }
 }
 
-step!(BeforeTheSeries = "paravirt-queued-before-the-series", tunings::BEFORE_THE_SERIES);
-step!(ConditionalKick = "paravirt-queued-conditional-kick", tunings::CONDITIONAL_KICK);
-step!(
-    ConditionalKickDeferred = "paravirt-queued-conditional-kick-deferred",
-    tunings::CONDITIONAL_KICK_DEFERRED
-);
-step!(NoPendingWaiter = "paravirt-queued-no-pending", tunings::NO_PENDING);
-step!(KickAhead = "paravirt-queued-kick-ahead", tunings::KICK_AHEAD);
-step!(DeferNever = "paravirt-queued-defer-never", tunings::DEFER_NEVER);
-step!(DeferConditions = "paravirt-queued-defer-conditions", tunings::DEFER_CONDITIONS);
-step!(AdaptiveHistory = "paravirt-queued-adaptive-history", tunings::ADAPTIVE_HISTORY);
-step!(
-    AdaptiveHistoryKickAhead = "paravirt-queued-adaptive-history-kick-ahead",
-    tunings::ADAPTIVE_HISTORY_KICK_AHEAD
-);
-step!(AdaptiveNeighbour = "paravirt-queued-adaptive-neighbour", tunings::ADAPTIVE_NEIGHBOUR);
-step!(HeedPreempted = "paravirt-queued-heed-preempted", tunings::HEED_PREEMPTED);
+/// The locks of the register; those that sleep beside their word last, whose batteries are the longest.
+#[must_use]
+pub fn locks() -> Vec<Subject> {
+    let mut locks: Vec<_> = LOCKS.iter().map(|lock| of(lock.id)).collect();
+    locks.sort_by_key(|lock| lock.traits().sleeps);
+    locks
+}
 
-/// Admission without the pending bit: whoever does not find the lock free queues at once. It
+/// Admission without the pending bit: one that does not find the lock free queues at once. It
 /// takes two contexts instead of three to fill a queue.
 #[derive(Debug, Clone, Copy)]
 pub struct NoPending;
@@ -244,69 +80,165 @@ impl Admission for NoPending {
     }
 }
 
-/// The locks of the crate.
+/// The locks, and variants of them that only the checkers have.
 #[must_use]
-pub fn locks() -> Vec<&'static dyn Subject> {
+pub fn variants() -> Vec<Subject> {
+    [locks(), of_native(), of_numa(), of_halting(), of_mutex(), beside()].concat()
+}
+
+fn of_native() -> Vec<Subject> {
+    // An admission that always queues.
     vec![
-        Of::<Native>::VALUE,
-        Of::<Backoff>::VALUE,
-        Of::<Tas>::VALUE,
-        Of::<Ticket>::VALUE,
-        Of::<Mcs>::VALUE,
-        Of::<Simple>::VALUE,
-        Of::<Yielding>::VALUE,
-        Of::<QueuedRw>::VALUE,
-        Of::<Paravirt>::VALUE,
-        Of::<ParavirtStealing>::VALUE,
-        Of::<ParavirtQueued>::VALUE,
-        Of::<ParavirtTicket>::VALUE,
-        Of::<Cna>::VALUE,
-        Of::<CnaParavirt>::VALUE,
-        Of::<Mutex>::VALUE,
+        of(Id::Native)
+            .variant("native-no-pending")
+            .made(runs!(Exclusive<QueuedLock<Word<M>, Spin, Fifo, NoPending>>))
+            .must(&[Counts(LockUseNode2), Counts(LockUseNode4), Counts(LockNoNode)])
+            .must_each(&[], &[Counts(LockUseNode3)]),
     ]
 }
 
-/// The locks, and variants of them that only the checkers have.
-#[must_use]
-pub fn variants() -> Vec<&'static dyn Subject> {
-    let mut all = locks();
-    all.extend([
-        Of::<NativeQueue>::VALUE,
-        Of::<CnaQueue>::VALUE,
-        Of::<CnaFlush>::VALUE,
-        Of::<CnaFlushLater>::VALUE,
-        Of::<CnaHalting>::VALUE,
-        Of::<CnaHaltingFlush>::VALUE,
-        Of::<Resigned>::VALUE,
-        Of::<BeforeTheSeries>::VALUE,
-        Of::<ConditionalKick>::VALUE,
-        Of::<ConditionalKickDeferred>::VALUE,
-        Of::<NoPendingWaiter>::VALUE,
-        Of::<KickAhead>::VALUE,
-        Of::<DeferNever>::VALUE,
-        Of::<DeferConditions>::VALUE,
-        Of::<AdaptiveHistory>::VALUE,
-        Of::<AdaptiveHistoryKickAhead>::VALUE,
-        Of::<AdaptiveNeighbour>::VALUE,
-        Of::<HeedPreempted>::VALUE,
-        Of::<MutexSleepy>::VALUE,
-        Of::<MutexShort>::VALUE,
-        Of::<MutexFenced>::VALUE,
-        Of::<MutexFair>::VALUE,
-        Of::<DefaultRw>::VALUE,
-        Of::<DefaultRwSleepy>::VALUE,
-        Of::<DefaultRwUpgraded>::VALUE,
-        Of::<DefaultRwPlainGate>::VALUE,
-        Of::<NotifyOne>::VALUE,
-        Of::<NotifyAll>::VALUE,
-        Of::<Once>::VALUE,
-    ]);
-    all
+/// An admission that always queues takes one context less to fill a queue. What bounds how often a waiter is passed
+/// are the places of a scenario and the threshold: flushed at once it is 1 with two places and 2 with three, flushed
+/// after two sections 3 and 6.
+fn of_numa() -> Vec<Subject> {
+    let spinning = |name| {
+        of(Id::Cna).step(name).made(runs!(Exclusive<QueuedLock<Word<M>, Spin, Numa, NoPending>>))
+    };
+    let halting = |name| {
+        let strict = runs!(Exclusive<QueuedLock<Word<M>, Halt, Numa, NoPending>>);
+        of(Id::CnaParavirt).step(name).made(strict).ruled(rules::CNA_HALTING)
+    };
+    vec![
+        spinning("cna-no-pending")
+            .must(&[
+                Counts(CnaPrioritised),
+                Reaches(TailReplaced),
+                Reaches(TailRaceLost),
+                Passes(2),
+            ])
+            .must_each(&[], &[Reaches(FartherStay), Passes(4)]),
+        // A secondary queue that is flushed at once.
+        spinning("cna-flush")
+            .tuned(tunings::FLUSH)
+            .must(&[
+                Counts(CnaFlush),
+                Counts(CnaPrioritised),
+                Reaches(TailReplaced),
+                Reaches(TailRaceLost),
+                Reaches(FlushedInFront),
+                Passes(1),
+            ])
+            .must_each(&[], &[Passes(2)]),
+        // One that is flushed after two sections.
+        spinning("cna-flush-later")
+            .tuned(tunings::FLUSH_LATER)
+            .must(&[Counts(CnaPrioritised), Reaches(TailReplaced), Passes(2)])
+            .must_each(
+                &[Reaches(TailRaceLost)],
+                &[Counts(CnaFlush), Reaches(FlushedInFront), Reaches(FartherStay), Passes(3)],
+            ),
+        // The strict one, whose queue is full sooner, with kicks ahead.
+        halting("cna-halting")
+            .tuned(tunings::KICK_AHEAD_TWO_LOOKS)
+            .must(&[
+                Counts(KickAheadCount),
+                Reaches(TailReplaced),
+                Reaches(HaltedAside),
+                Reaches(ClaimedArranged),
+                Reaches(KickedAheadPast),
+                Passes(1),
+            ])
+            .must_each(&[], &[Reaches(TailRaceLost), Reaches(FartherStay), Passes(4)]),
+        // The same with a secondary queue that is flushed at once.
+        halting("cna-halting-flush").tuned(tunings::FLUSH_HALTING).must(&[
+            Counts(KickAheadCount),
+            Counts(CnaFlush),
+            Reaches(TailReplaced),
+            Reaches(FlushedInFront),
+            Reaches(HaltedAside),
+            Reaches(KickedAheadPast),
+            Passes(1),
+        ]),
+    ]
 }
 
-/// The lock of this name, planted bugs included.
+/// Culled waiters that give up at once, and the strict lock with steps of the series on or off. With every kick
+/// deferred, a kick at the hand-over means that the table of halted waiters was full.
+fn of_halting() -> Vec<Subject> {
+    let strict = |name, tuning| of(Id::ParavirtQueued).step(name).tuned(tuning);
+    // It takes a waiter with a past, behind one that halts in the queue.
+    let early = &[Counts(WaitEarlyCount)];
+    vec![
+        of(Id::Paravirt).step("paravirt-resigned").tuned(tunings::RESIGNED).must(&[
+            Counts(PendingFailCount),
+            Counts(PvLockStealing),
+            Never(LockKickCount),
+        ]),
+        strict("paravirt-queued-before-the-series", tunings::BEFORE_THE_SERIES)
+            .must(&[Counts(LockKickCount), Never(PendingLockCount)]),
+        strict("paravirt-queued-conditional-kick", tunings::CONDITIONAL_KICK)
+            .must(&[Counts(LockKickCount), Counts(PendingFailCount)]),
+        strict("paravirt-queued-conditional-kick-deferred", tunings::CONDITIONAL_KICK_DEFERRED)
+            .must(&[Counts(PendingFailCount), Never(LockKickCount)]),
+        strict("paravirt-queued-no-pending", tunings::NO_PENDING)
+            .must(&[Never(PendingLockCount), Never(LockKickCount)]),
+        strict("paravirt-queued-kick-ahead", tunings::KICK_AHEAD)
+            .must(&[Counts(KickAheadCount), Never(LockKickCount)]),
+        strict("paravirt-queued-defer-never", tunings::DEFER_NEVER)
+            .must(&[Counts(KickAheadCount), Counts(LockKickCount)]),
+        strict("paravirt-queued-defer-conditions", tunings::DEFER_CONDITIONS)
+            .must(&[Counts(KickAheadCount), Counts(LockKickCount)]),
+        strict("paravirt-queued-adaptive-history", tunings::ADAPTIVE_HISTORY)
+            .must(&[Never(LockKickCount)])
+            .must_each(&[], early),
+        strict("paravirt-queued-adaptive-history-kick-ahead", tunings::ADAPTIVE_HISTORY_KICK_AHEAD)
+            .must_each(&[Never(LockKickCount)], early),
+        strict("paravirt-queued-adaptive-neighbour", tunings::ADAPTIVE_NEIGHBOUR)
+            .must(&[Never(LockKickCount)])
+            .must_each(&[], early),
+        strict("paravirt-queued-heed-preempted", tunings::HEED_PREEMPTED)
+            .must(&[Counts(WaitEarlyCount), Never(LockKickCount)]),
+    ]
+}
+
+fn of_mutex() -> Vec<Subject> {
+    let step = |name| of(Id::Mutex).step(name);
+    let fenced = Traits { asymmetric: false, ..step("").traits() };
+    vec![
+        // Nobody looks before it sleeps.
+        step("mutex-sleepy").tuned(tunings::MUTEX_SLEEPY),
+        // After short turns only: who takes the lock takes everybody's marks away.
+        step("mutex-short").tuned(tunings::MUTEX_SHORT),
+        // Without a heavy barrier.
+        step("mutex-fenced").with(fenced),
+        // With fair releases only.
+        step("mutex-fair").made(runs!(Exclusive<Fair<Word<M>>>)),
+    ]
+}
+
+/// What sleeps beside the default mutex, and shares its pieces.
+fn beside() -> Vec<Subject> {
+    let rw = |name| of(Id::Rwlock).step(name).tuned(tunings::MUTEX_SLEEPY);
+    let alone = Traits { interrupted: false, ..rw("").traits() };
+    let excludes = Traits { shared: false, ..alone };
+    vec![
+        rw("rwlock-sleepy"),
+        // Writers read upgradably before.
+        rw("rwlock-upgraded")
+            .made(runs!(Shared<Upgraded<Word<M>>>))
+            .with(Traits { long: true, ..alone }),
+        rw("rwlock-plain-gate")
+            .made(runs!(Shared<DefaultRwLock<Word<M>, PlainGate<Word<M>>>>))
+            .with(alone),
+        rw("condvar-one").made(runs!(Exclusive<Monitor<Word<M>, Address<M>, ONE>>)).with(excludes),
+        rw("condvar-all").made(runs!(Exclusive<Monitor<Word<M>, Address<M>, ALL>>)).with(excludes),
+        rw("once").made(runs!(Exclusive<Undone<Word<M>>>)).with(excludes),
+    ]
+}
+
+/// The lock of this name, or the variant.
 #[must_use]
-pub fn lookup(name: &str) -> Option<&'static dyn Subject> {
-    let planted = crate::planted::all().into_iter().map(|bug| bug.subject);
-    variants().into_iter().chain(planted).find(|subject| subject.name() == name)
+pub fn lookup(name: &str) -> Option<Subject> {
+    let known = Id::named(name).map(of);
+    known.or_else(|| variants().into_iter().find(|subject| subject.name == name))
 }

@@ -1,253 +1,175 @@
-//! The locks under check, behind one interface.
+//! The locks under check, each a value: those of the register, variants of them, and small ones with known bugs.
 
 pub mod beside;
 pub mod catalogue;
+pub mod goal;
 pub mod rules;
 pub(crate) mod tunings;
 
-pub use catalogue::{Mcs, NoPending, locks, lookup, variants};
-pub use tunings::ONE_LOOK;
+pub use catalogue::{NoPending, locks, lookup, of, variants};
+pub use goal::{Checker, Goal};
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 
-use qspin_core::lock::{RawLock, RawSharedLock};
-use qspin_core::platform::Platform;
-use qspin_core::tuning::Tuning;
+use qspin_core::tuning::{Part, Tuning};
 
 use crate::explore::{self, LoomLimits, Outcome, ShuttlePlan};
-use crate::ledger::Rules;
-use crate::machine::Machine;
-use crate::platform::Context;
-use crate::scenario::{Mode, Scenario};
+use crate::ledger::{Coverage, Rules};
+use crate::model::{Model, Traits};
+use crate::scenario::Scenario;
 use crate::weakening::Weakening;
 
-/// What the harness does to a lock, of either kind.
-pub trait Contend<P: Platform>: Send + Sync + 'static {
-    /// A free lock.
-    fn new() -> Self;
-    /// Acquires.
-    fn enter(&self, p: &P, mode: Mode);
-    /// Acquires without waiting.
-    fn try_enter(&self, p: &P, mode: Mode) -> bool;
-    /// Releases.
-    ///
-    /// # Safety
-    /// This context has acquired the lock in this mode.
-    unsafe fn leave(&self, p: &P, mode: Mode);
-    /// Whether anybody holds it.
-    fn is_locked(&self, p: &P) -> bool;
+/// Runs a scenario once, in the execution that a checker has begun.
+type Run = fn(&Model, &Arc<Scenario>, Option<Weakening>);
+
+/// A type of lock, as the checkers run it.
+#[derive(Debug, Clone, Copy)]
+pub struct Runs {
+    pub(crate) loom: Run,
+    pub(crate) shuttle: Run,
 }
 
-/// A lock that excludes.
-pub struct Exclusive<L>(L);
+/// The [`Runs`] of a type that is generic over the checker `M`.
+macro_rules! runs {
+    ($lock:ty) => {{
+        use std::sync::Arc;
 
-impl<P: Platform, L: RawLock<P> + Send + Sync + 'static> Contend<P> for Exclusive<L> {
-    fn new() -> Self {
-        Self(L::new())
-    }
-    fn enter(&self, p: &P, _: Mode) {
-        self.0.acquire(p);
-    }
-    fn try_enter(&self, p: &P, _: Mode) -> bool {
-        self.0.try_acquire(p)
-    }
-    unsafe fn leave(&self, p: &P, _: Mode) {
-        // SAFETY: the caller has acquired it.
-        unsafe { self.0.release(p) }
-    }
-    fn is_locked(&self, p: &P) -> bool {
-        self.0.is_locked(p)
-    }
-}
+        use $crate::machine::{Loom, Machine, Shuttle};
 
-/// A lock that admits readers.
-pub struct Shared<L>(L);
-
-impl<P: Platform, L: RawSharedLock<P> + Send + Sync + 'static> Contend<P> for Shared<L> {
-    fn new() -> Self {
-        Self(L::new())
-    }
-    fn enter(&self, p: &P, mode: Mode) {
-        match mode {
-            Mode::Write => self.0.acquire_exclusive(p),
-            Mode::Read => self.0.acquire_shared(p),
+        fn on<M: Machine>(
+            model: &$crate::model::Model,
+            scenario: &Arc<$crate::scenario::Scenario>,
+            weak: Option<$crate::weakening::Weakening>,
+        ) {
+            $crate::world::execute::<M, $lock>(model, scenario, weak);
         }
-    }
-    fn try_enter(&self, p: &P, mode: Mode) -> bool {
-        match mode {
-            Mode::Write => self.0.try_acquire_exclusive(p),
-            Mode::Read => self.0.try_acquire_shared(p),
-        }
-    }
-    unsafe fn leave(&self, p: &P, mode: Mode) {
-        match mode {
-            // SAFETY: the caller has acquired it for writing.
-            Mode::Write => unsafe { self.0.release_exclusive(p) },
-            // SAFETY: the caller has acquired it for reading.
-            Mode::Read => unsafe { self.0.release_shared(p) },
-        }
-    }
-    fn is_locked(&self, p: &P) -> bool {
-        self.0.is_locked(p)
-    }
+        $crate::subject::Runs { loom: on::<Loom>, shuttle: on::<Shuttle> }
+    }};
 }
 
-/// What kinds of scenario a lock is run through.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Traits {
-    /// It admits readers.
-    pub shared: bool,
-    /// A reader that interrupts another reader passes a writer that waits, though they sleep.
-    pub interrupted: bool,
-    /// Waiters queue with nodes, which have lives, levels and an end.
-    pub nodes: bool,
-    /// Every waiter watches the lock itself: each step of it concerns all of them, so that four of
-    /// them are too many to explore.
-    pub one_word: bool,
-    /// Its release may wait for a successor, and so for whatever interrupts that one.
-    pub release_waits: bool,
-    /// Waiters halt until they are kicked.
-    pub halts: bool,
-    /// They sleep in a queue beside the lock.
-    pub sleeps: bool,
-    /// Releases may be plain stores, since there is a heavy barrier.
-    pub asymmetric: bool,
-    /// Waiters that are near come first.
-    pub near_first: bool,
-    /// To acquire it takes so many steps that schedules with more than one preemption are too many.
-    pub long: bool,
-    /// It differs from another lock in a step that is switched on or off, and is run through what
-    /// concerns that.
-    pub step: bool,
+pub(crate) use runs;
+
+/// Where a subject comes from.
+#[derive(Debug, Clone, Copy)]
+enum Source {
+    /// The register, which says what parts of the tunables it reads.
+    Register(&'static [Part]),
+    /// It is a variant of such a lock.
+    Variant,
+    /// It is a lock of the harness, which counts nothing.
+    Planted,
 }
 
-const NOTHING: Traits = Traits {
-    shared: false,
-    interrupted: false,
-    nodes: false,
-    one_word: false,
-    release_waits: false,
-    halts: false,
-    sleeps: false,
-    asymmetric: false,
-    near_first: false,
-    long: false,
-    step: false,
-};
-
-/// A lock that only excludes, and whose waiters watch it.
-pub const PLAIN: Traits = NOTHING;
-/// A lock whose waiters queue with nodes.
-pub const WITH_NODES: Traits = Traits { nodes: true, ..NOTHING };
-/// A lock that admits readers, and whose waiters queue with nodes.
-pub const READERS: Traits = Traits { shared: true, ..WITH_NODES };
-/// A lock whose waiters queue with nodes, and halt.
-pub const HALTING: Traits = Traits { halts: true, ..WITH_NODES };
-/// The same with another tuning.
-pub const STEP: Traits = Traits { step: true, ..HALTING };
-
-/// A lock whose waiters queue with nodes, those that are near first.
-pub const NEAR: Traits = Traits { near_first: true, ..WITH_NODES };
-/// The same with another tuning.
-pub const NEAR_STEP: Traits = Traits { step: true, ..NEAR };
-/// A lock whose waiters halt, and those that are near come first.
-pub const NEAR_HALTING: Traits = Traits { near_first: true, ..HALTING };
-/// The same with another tuning.
-pub const NEAR_HALTING_STEP: Traits = Traits { step: true, ..NEAR_HALTING };
-
-/// A lock whose waiters sleep beside it, released by a plain store where nobody does.
-pub const SLEEPING: Traits = Traits { sleeps: true, asymmetric: true, ..HALTING };
-/// The same with another tuning, or with a flaw.
-pub const SLEEPING_STEP: Traits = Traits { step: true, ..SLEEPING };
-/// The same without a heavy barrier.
-pub const SLEEPING_FENCED: Traits = Traits { asymmetric: false, ..SLEEPING_STEP };
-
-/// What sleeps beside the default mutex, and shares its pieces.
-/// Of those that are more than one word, four CPUs are more than loom can do in a minute.
-pub const BESIDE: Traits = Traits { one_word: true, ..SLEEPING_STEP };
-/// The same that admits readers.
-pub const BESIDE_READERS: Traits = Traits { shared: true, ..BESIDE };
-/// The same where readers may interrupt each other.
-pub const BESIDE_READERS_INTERRUPTED: Traits = Traits { interrupted: true, ..BESIDE_READERS };
-
-/// The same where writers read upgradably before.
-pub const BESIDE_UPGRADED: Traits = Traits { long: true, ..BESIDE_READERS };
-
-/// A lock, whatever the platform.
-pub trait Family: Send + Sync + 'static {
+/// A lock under check.
+#[derive(Debug, Clone, Copy)]
+pub struct Subject {
     /// The name under which it is reported.
-    const NAME: &'static str;
-    /// What it is run through.
-    const TRAITS: Traits;
-    /// What its words may do.
-    const RULES: Rules;
-    /// The tunables in force.
-    const TUNING: Tuning;
-    /// The lock itself.
-    type On<M: Machine>: Contend<Context<M>>;
+    pub name: &'static str,
+    /// What is known of it.
+    pub model: Model,
+    /// From what follows what the batteries must come to with it.
+    source: Source,
+    /// What else they must come to: both, and each.
+    goals: [&'static [Goal]; 3],
+    runs: Runs,
 }
 
-/// Declares a [`Family`].
-macro_rules! family {
-    ($(#[$doc:meta])* $family:ident = $name:literal, $traits:expr, $rules:expr, $lock:ty $(, $tuning:expr)?) => {
-        $(#[$doc])*
-        #[derive(Debug)]
-        pub struct $family;
+impl Subject {
+    /// What it is run through.
+    #[must_use]
+    pub const fn traits(&self) -> Traits {
+        self.model.traits
+    }
 
-        impl Family for $family {
-            const NAME: &'static str = $name;
-            const TRAITS: Traits = $traits;
-            const RULES: Rules = $rules;
-            const TUNING: qspin_core::tuning::Tuning = [$($tuning,)? $crate::subject::ONE_LOOK][0];
-            type On<M: Machine> = $lock;
+    /// A variant of it, which is run through what concerns the difference.
+    #[must_use]
+    pub const fn step(self, name: &'static str) -> Self {
+        let mut step = self.variant(name);
+        step.model.traits.step = true;
+        step
+    }
+
+    /// A variant of it, which is run through everything.
+    #[must_use]
+    pub const fn variant(self, name: &'static str) -> Self {
+        Self { name, source: Source::Variant, goals: [&[]; 3], ..self }
+    }
+
+    /// A lock of the harness in its manner.
+    #[must_use]
+    pub const fn planted(self, name: &'static str, runs: Runs) -> Self {
+        Self { name, source: Source::Planted, goals: [&[]; 3], runs, ..self }
+    }
+
+    /// With another type.
+    #[must_use]
+    pub const fn made(self, runs: Runs) -> Self {
+        Self { runs, ..self }
+    }
+
+    /// With other tunables.
+    #[must_use]
+    pub const fn tuned(self, tuning: Tuning) -> Self {
+        Self { model: Model { tuning, ..self.model }, ..self }
+    }
+
+    /// With another state diagram.
+    #[must_use]
+    pub const fn ruled(self, rules: Rules) -> Self {
+        Self { model: Model { rules, ..self.model }, ..self }
+    }
+
+    /// Run through what suits these.
+    #[must_use]
+    pub const fn with(self, traits: Traits) -> Self {
+        Self { model: Model { traits, ..self.model }, ..self }
+    }
+
+    /// Both checkers must come to these.
+    #[must_use]
+    pub const fn must(self, goals: &'static [Goal]) -> Self {
+        let [_, loom, shuttle] = self.goals;
+        Self { goals: [goals, loom, shuttle], ..self }
+    }
+
+    /// Loom must come to some more, and shuttle to others.
+    #[must_use]
+    pub const fn must_each(self, loom: &'static [Goal], shuttle: &'static [Goal]) -> Self {
+        Self { goals: [self.goals[0], loom, shuttle], ..self }
+    }
+
+    /// What the battery of this checker should have come to, and has not.
+    #[must_use]
+    pub fn missed(&self, checker: Checker, coverage: &Coverage) -> Vec<String> {
+        let mut goals = match self.source {
+            Source::Planted => vec![],
+            _ => goal::of_kind(self.traits(), checker),
+        };
+        if let Source::Register(reads) = self.source {
+            goals.extend(goal::of_parts(reads, self.traits(), checker));
         }
-    };
-}
+        let [both, loom, shuttle] = self.goals;
+        goals.extend(both);
+        goals.extend(if checker == Checker::Loom { loom } else { shuttle });
+        goals.iter().filter_map(|goal| goal.missed(coverage)).collect()
+    }
 
-pub(crate) use family;
-
-/// A [`Family`] as a value.
-pub trait Subject: Sync {
-    /// The name under which it is reported.
-    fn name(&self) -> &'static str;
-    /// What it is run through.
-    fn traits(&self) -> Traits;
     /// Runs a scenario under loom.
-    fn loom(
-        &self,
-        scenario: &Arc<Scenario>,
-        weak: Option<Weakening>,
-        limits: LoomLimits,
-    ) -> Outcome;
-    /// Runs a scenario under shuttle.
-    fn shuttle(&self, scenario: &Arc<Scenario>, plan: ShuttlePlan) -> Outcome;
-}
-
-/// The value of the family `F`.
-pub struct Of<F>(PhantomData<fn() -> F>);
-
-impl<F: Family> Of<F> {
-    /// The value.
-    pub const VALUE: &'static dyn Subject = &Self(PhantomData);
-}
-
-impl<F: Family> Subject for Of<F> {
-    fn name(&self) -> &'static str {
-        F::NAME
-    }
-    fn traits(&self) -> Traits {
-        F::TRAITS
-    }
-    fn loom(
+    #[must_use]
+    pub fn loom(
         &self,
         scenario: &Arc<Scenario>,
         weak: Option<Weakening>,
         limits: LoomLimits,
     ) -> Outcome {
-        explore::loom::<F>(scenario, weak, limits)
+        let (model, run, program) = (self.model, self.runs.loom, Arc::clone(scenario));
+        explore::loom(scenario.threads.len(), limits, move || run(&model, &program, weak))
     }
-    fn shuttle(&self, scenario: &Arc<Scenario>, plan: ShuttlePlan) -> Outcome {
-        explore::shuttle::<F>(scenario, plan)
+
+    /// Runs a scenario under shuttle.
+    #[must_use]
+    pub fn shuttle(&self, scenario: &Arc<Scenario>, plan: ShuttlePlan) -> Outcome {
+        let (model, run, program) = (self.model, self.runs.shuttle, Arc::clone(scenario));
+        explore::shuttle(plan, move || run(&model, &program, None))
     }
 }

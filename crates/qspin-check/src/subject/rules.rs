@@ -1,9 +1,38 @@
 //! The state diagrams of the locks, as their files document them, and what counts as arriving.
 
+use qspin_core::locks::{Family, Lock, Waits};
 use qspin_core::node::NodeId;
+use qspin_core::tuning::Part;
 use qspin_core::word::{self, Kind, LOCKED, LOCKED_MASK, PENDING, TAIL_MASK};
 
 use crate::ledger::Rules;
+
+/// The rules of a lock of the register: those of its kind, of which it promises no more than it says there. Of a
+/// kind that has no diagram here nothing is known but that it excludes.
+#[must_use]
+pub fn of(lock: &Lock) -> Rules {
+    let reads = |part| lock.reads.contains(&part);
+    let halts = lock.waits == Waits::Halts;
+    let rules = match (lock.family, lock.shared) {
+        (Family::Flag, false) => FLAG,
+        (Family::Ticket, false) if halts => TICKET_HALTING,
+        (Family::Ticket, false) => TICKET,
+        (Family::Mcs, false) if !halts => MCS,
+        (Family::Sleeping, false) => MUTEX,
+        (Family::Queued, true) if !halts => RW,
+        (Family::Queued, false) => match (halts, lock.near_first) {
+            (false, false) => QUEUED,
+            (false, true) => CNA,
+            (true, false) if reads(Part::Culled) => CULLED,
+            (true, false) if reads(Part::Stealing) => STEALING,
+            (true, false) => HALTING,
+            (true, true) if reads(Part::Culled) => CNA_CULLED,
+            (true, true) => CNA_HALTING,
+        },
+        _ => ANYTHING,
+    };
+    Rules { fifo: rules.fifo && lock.fifo, ..rules }
+}
 
 const fn never(_: usize, _: u32, _: u32) -> bool {
     false

@@ -3,12 +3,23 @@
 //! Bounded waits are one look long: a longer one is the same with more executions. Where a
 //! waiter does something after its first looks and goes on looking, they are two.
 
-use qspin_core::tuning::{Adaptive, Defer, KICK_AHEAD_MOST, Tuning};
+use qspin_core::locks::Lock;
+use qspin_core::tuning::{Adaptive, Defer, KICK_AHEAD_MOST, Part, Tuning};
 
 use crate::platform::TICK;
 
+/// What a lock of the register is tuned to.
+pub(super) fn of(lock: &Lock) -> Tuning {
+    let reads = |part| lock.reads.contains(&part);
+    match () {
+        () if reads(Part::Culled) => IMPATIENT,
+        () if reads(Part::Mutex) => MUTEX,
+        () => ONE_LOOK,
+    }
+}
+
 /// What every lock begins with.
-pub const ONE_LOOK: Tuning = Tuning {
+pub(crate) const ONE_LOOK: Tuning = Tuning {
     owner_looks: 1,
     // No pause before it: a pause waits here until something changes, which this bounded wait
     // does not.

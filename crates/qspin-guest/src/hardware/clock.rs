@@ -76,6 +76,14 @@ pub fn now_ns() -> u64 {
     ((u128::from(ticks) * u128::from(SCALE.load(Relaxed))) >> 32) as u64
 }
 
+/// Waits.
+pub fn pause(ns: u64) {
+    let end = now_ns() + ns;
+    while now_ns() < end {
+        core::hint::spin_loop();
+    }
+}
+
 /// Frequency of the counter, in kHz.
 #[must_use]
 pub fn counter_khz() -> u64 {

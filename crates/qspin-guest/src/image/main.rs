@@ -10,8 +10,9 @@ use core::fmt::Write;
 use core::panic::PanicInfo;
 use core::sync::atomic::AtomicU32;
 
-use qspin_guest::boot::{self, Start};
+use qspin_guest::boot;
 use qspin_guest::hardware::{exit, serial};
+use qspin_guest::processors::Start;
 
 /// The first processor comes here, in long mode, with a stack.
 ///

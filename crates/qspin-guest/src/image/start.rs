@@ -2,14 +2,15 @@
 //!
 //! The loader finds the entry in an ELF note and jumps there in 32-bit protected mode, without
 //! paging, with the address of the start information in `ebx`. A processor that is started finds
-//! itself in real mode at the start of a page below 1 MiB, where [`qspin_guest::boot`] has put the
+//! itself in real mode at the start of a page below 1 MiB, where [`qspin_guest::processors`] has put the
 //! trampoline. Both then take the same steps: page tables (4 GiB, each address its own), long mode
 //! with SSE (precompiled `core` uses it), a stack.
 
 use core::arch::global_asm;
 
-use qspin_guest::boot::{STACK, TRAMPOLINE};
+use qspin_guest::boot::STACK;
 use qspin_guest::hardware::cpu::MOST;
+use qspin_guest::processors::TRAMPOLINE;
 
 global_asm!(
     r#"

@@ -7,18 +7,16 @@ use core::sync::atomic::{AtomicBool, AtomicU32};
 use qspin_core::node::NodeId;
 use qspin_core::platform::CpuId;
 
-use super::{Outcome, PLACES, SHARED, Suite, count};
-use crate::boot::within;
+use super::{Outcome, Suite, done, halts, lock, make, once};
 use crate::hardware::apic::{self, Message};
 use crate::hardware::cpu::{self, CPUS};
 use crate::hardware::entry::KICK;
 use crate::hardware::instruction::{disable_interrupts, enable_interrupts};
 use crate::kick::{HALTED_OFF, HALTED_ON};
-use crate::locks::{self, Lock};
 use crate::platform;
+use crate::watch::within;
 use crate::{team, watch};
 
-static LOCK: AtomicU32 = AtomicU32::new(0);
 static INTERRUPTS: AtomicBool = AtomicBool::new(true);
 /// Turns that the waiter may begin, and has ended.
 static BEGUN: AtomicU32 = AtomicU32::new(0);
@@ -28,17 +26,12 @@ static ENDED: AtomicU32 = AtomicU32::new(0);
 const TURNS: u32 = 30;
 
 pub(super) fn test(suite: &mut Suite, lock: u32) {
-    if !locks::halts(lock) || cpu::online().count() < 2 {
+    if !halts(lock) || cpu::online().count() < 2 {
         return;
     }
     for (on, detail) in [(true, "interrupts on"), (false, "interrupts off")] {
         suite.check(2, lock, detail, || run(lock, on));
     }
-}
-
-fn lock() -> Lock {
-    // SAFETY: made at the beginning of the test.
-    unsafe { Lock::in_place(LOCK.load(Relaxed), &PLACES[0]) }
 }
 
 /// Whether the waiter halts, or does within some seconds.
@@ -50,17 +43,15 @@ fn is_halted() -> bool {
 }
 
 fn run(number: u32, on: bool) -> Outcome {
-    LOCK.store(number, Relaxed);
+    make(number, 0);
     INTERRUPTS.store(on, Relaxed);
     BEGUN.store(0, Relaxed);
     ENDED.store(0, Relaxed);
-    // SAFETY: nobody uses the place.
-    unsafe { Lock::make(number, &PLACES[0]) };
     team::begin(wait);
     let mut halted = 0;
     let name = CPUS[1].apic_id.load(Relaxed);
     for turn in 1..=TURNS {
-        lock().acquire();
+        lock(0).acquire();
         BEGUN.store(turn, Release);
         let mut seen = is_halted();
         // For nothing: it halts again.
@@ -73,10 +64,8 @@ fn run(number: u32, on: bool) -> Outcome {
             seen &= is_halted();
         }
         halted += u64::from(seen);
-        SHARED[0].add();
-        count(0);
         // SAFETY: acquired above.
-        unsafe { lock().release() };
+        unsafe { done(0) };
         while ENDED.load(Acquire) != turn {
             core::hint::spin_loop();
         }
@@ -99,11 +88,7 @@ fn wait(me: u32) {
         if !on {
             disable_interrupts();
         }
-        lock().acquire();
-        SHARED[0].add();
-        count(0);
-        // SAFETY: acquired above.
-        unsafe { lock().release() };
+        once(0);
         if !on {
             enable_interrupts();
         }
@@ -113,14 +98,12 @@ fn wait(me: u32) {
 
 /// Everybody waits for a lock that is never released: what is said then is tested, too.
 pub(super) fn hang(suite: &mut Suite, number: u32) {
-    LOCK.store(number, Relaxed);
     let off = suite.options.hang == 2;
     suite.check(2, number, "hangs on purpose", || {
         watch::limit(1_000, 3);
-        // SAFETY: nobody uses the place.
-        unsafe { Lock::make(number, &PLACES[0]) };
-        lock().acquire();
-        team::begin(|_| lock().acquire());
+        make(number, 0);
+        lock(0).acquire();
+        team::begin(|_| lock(0).acquire());
         if off {
             disable_interrupts();
         }

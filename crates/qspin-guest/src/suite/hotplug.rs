@@ -2,8 +2,8 @@
 //! locks must not notice.
 
 use super::{Outcome, Suite, clear, exclusion};
-use crate::boot::{self, Start};
 use crate::hardware::cpu;
+use crate::processors::{self, Start};
 
 pub(super) fn test(suite: &mut Suite, lock: u32, start: Start) {
     let last = cpu::online().map(cpu::Cpu::number).max().unwrap_or(0);
@@ -14,12 +14,12 @@ pub(super) fn test(suite: &mut Suite, lock: u32, start: Start) {
     let turns = [(last, "the last CPU off", "and on again"), (1, "the second off", "and on again")];
     for (number, off, on) in turns {
         suite.check(5, lock, off, || {
-            boot::stop(number);
+            processors::stop(number);
             exclusion::run(lock, ms)
         });
         suite.check(5, lock, on, || {
             clear();
-            let came = boot::start_again(number, start);
+            let came = processors::start_again(number, start);
             let outcome = exclusion::run(lock, ms);
             let worked =
                 super::MINE[number as usize].0[0].load(core::sync::atomic::Ordering::Relaxed);

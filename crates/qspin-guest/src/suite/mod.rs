@@ -11,15 +11,17 @@ mod rwlock;
 mod storm;
 
 use core::cell::UnsafeCell;
-use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicU32, AtomicU64};
 
-use crate::boot::Start;
+use qspin_core::locks::{LOCKS, Waits};
+
 use crate::hardware::clock::now_ns;
 use crate::hardware::cpu::{self, MOST};
 use crate::hardware::serial;
-use crate::locks::{self, Place};
-use crate::options::{LOCKS, Options, TESTS};
+use crate::locks::{Lock, Place};
+use crate::options::{Options, TESTS};
+use crate::processors::Start;
 use crate::watch;
 
 /// Milliseconds in which a test of one lock must end, beside the phases that it was given.
@@ -74,10 +76,15 @@ static SHARED: [Shared; 4] = [const { Shared::NEW }; 4];
 /// round of all on all four levels a minute.
 const CREW: u32 = 16;
 
-/// Whether this CPU tests locks of this kind. Those that do not halt are tested by the first two and the last
+/// Whether this CPU tests the present lock. Those that do not halt are tested by the first two and the last
 /// ones, which have the largest numbers of nodes.
-fn takes_part(lock: u32, cpu: u32) -> bool {
-    locks::halts(lock) || is_of_crew(cpu, cpu::online().count() as u32)
+fn takes_part(cpu: u32) -> bool {
+    halts(LOCK.load(Relaxed)) || is_of_crew(cpu, cpu::online().count() as u32)
+}
+
+/// Whether waiters of this lock halt.
+fn halts(number: u32) -> bool {
+    LOCKS[number as usize].waits == Waits::Halts
 }
 
 fn is_of_crew(cpu: u32, all: u32) -> bool {
@@ -104,6 +111,49 @@ fn counted(level: usize) -> u64 {
 fn clear() {
     SHARED.iter().for_each(Shared::clear);
     MINE.iter().flat_map(|mine| &mine.0).for_each(|count| count.store(0, Relaxed));
+}
+
+/// The number of the present lock, and when the work with it ends.
+static LOCK: AtomicU32 = AtomicU32::new(0);
+static END: AtomicU64 = AtomicU64::new(0);
+
+/// Makes a lock for each level, to be worked with for so long. All CPUs wait for work, and no handler comes.
+fn make(number: u32, ms: u32) {
+    for place in &PLACES {
+        // SAFETY: nobody uses the place.
+        unsafe { Lock::make(number, place) };
+    }
+    LOCK.store(number, Relaxed);
+    END.store(now_ns() + u64::from(ms) * 1_000_000, Relaxed);
+}
+
+/// The lock of a level.
+fn lock(level: usize) -> Lock {
+    // SAFETY: made at the beginning of the test, as long as work or handlers run.
+    unsafe { Lock::in_place(LOCK.load(Relaxed), &PLACES[level]) }
+}
+
+/// One acquisition at `level`, counted.
+fn once(level: usize) {
+    lock(level).acquire();
+    // SAFETY: acquired above.
+    unsafe { done(level) };
+}
+
+/// What is done at `level` once its lock is acquired, up to its release.
+///
+/// # Safety
+/// This context holds the lock.
+unsafe fn done(level: usize) {
+    SHARED[level].add();
+    // SAFETY: the caller's promise.
+    unsafe { lock(level).release() };
+    count(level);
+}
+
+/// Whether the work has lasted long enough.
+fn is_over() -> bool {
+    now_ns() > END.load(Relaxed)
 }
 
 /// A generator of numbers that look random: Marsaglia's xorshift, one a CPU and test.
@@ -155,7 +205,7 @@ impl Suite {
         serial::line("result", |line| {
             line.text("test", TESTS[test as usize])
                 .text("detail", detail)
-                .text("lock", LOCKS[lock as usize])
+                .text("lock", LOCKS[lock as usize].name)
                 .number("vcpus", cpu::online().count() as u64)
                 .flag("ok", ok)
                 .number("counted", counted)
@@ -173,7 +223,7 @@ impl Suite {
 /// Runs the tests that were asked for; returns how many results are wrong.
 pub fn run(options: &Options, start: Start) -> u32 {
     let mut suite = Suite { options: *options, failed: 0 };
-    let locks = || (0..LOCKS.len() as u32).filter(|number| options.locks & 1 << number != 0);
+    let locks = || options.numbers();
     if options.hang > 0 {
         halts::hang(&mut suite, locks().next().unwrap_or(0));
     }

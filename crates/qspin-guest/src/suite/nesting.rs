@@ -2,25 +2,23 @@
 //! and in an NMI. A lock of each level is taken at that level only, so nobody waits for itself; and
 //! who holds one waits for locks of higher levels only, so nobody waits in a circle.
 
+use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::Relaxed;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
+use qspin_core::locks::LOCKS;
 use qspin_core::node::NodeId;
 use qspin_core::platform::CpuId;
 
-use super::{Outcome, PLACES, Random, SHARED, Suite, count, counted, takes_part};
-use crate::boot::within;
+use super::{Outcome, Random, SHARED, Suite, counted, is_over, lock, make, once, takes_part};
 use crate::hardware::apic::{self, Message};
-use crate::hardware::clock::now_ns;
+use crate::hardware::clock;
 use crate::hardware::cpu::{self, CPUS, Cpu, HOLDS};
 use crate::hardware::entry::{ABOVE, BELOW, set_handler};
 use crate::hardware::instruction::{disable_interrupts, enable_interrupts};
-use crate::locks::{self, Lock};
 use crate::platform;
 use crate::team;
+use crate::watch::within;
 
-static LOCK: AtomicU32 = AtomicU32::new(0);
-static END: AtomicU64 = AtomicU64::new(0);
 /// Handlers interrupt themselves with what is above them.
 static STORM: AtomicBool = AtomicBool::new(false);
 
@@ -31,34 +29,11 @@ const SURELY_FOUR: usize = 10;
 pub(super) fn test(suite: &mut Suite, lock: u32) {
     set_handler(BELOW, in_interrupt);
     set_handler(ABOVE, in_nested_interrupt);
-    LOCK.store(lock, Relaxed);
     let ms = suite.options.phase_ms;
     if cpu::online().count() > 1 {
         suite.check(1, lock, "all four levels wait", || wait_on_all_levels(lock));
     }
     suite.check(1, lock, "storm", || storm(lock, ms));
-}
-
-fn lock(level: usize) -> Lock {
-    // SAFETY: made at the beginning of the test, as long as work or handlers run.
-    unsafe { Lock::in_place(LOCK.load(Relaxed), &PLACES[level]) }
-}
-
-fn make(number: u32) {
-    for place in &PLACES {
-        // SAFETY: nobody uses the place: all CPUs wait for work, and no handler comes.
-        unsafe { Lock::make(number, place) };
-    }
-}
-
-/// One acquisition at `level`, counted.
-fn once(level: usize) {
-    let lock = lock(level);
-    lock.acquire();
-    SHARED[level].add();
-    // SAFETY: acquired above.
-    unsafe { lock.release() };
-    count(level);
 }
 
 fn in_interrupt() {
@@ -88,8 +63,7 @@ fn send_nmi(cpu: &Cpu) {
 }
 
 fn others() -> impl Iterator<Item = &'static Cpu> {
-    let lock = LOCK.load(Relaxed);
-    cpu::online().filter(move |cpu| cpu.number() != 0 && takes_part(lock, cpu.number()))
+    cpu::online().filter(|cpu| cpu.number() != 0 && takes_part(cpu.number()))
 }
 
 /// Whether all others wait at `level`.
@@ -113,11 +87,11 @@ fn deepest() -> u32 {
 
 /// The first CPU holds four locks until all others wait for all of them.
 fn wait_on_all_levels(number: u32) -> Outcome {
-    make(number);
+    make(number, 0);
     STORM.store(false, Relaxed);
     (0..4).for_each(|level| lock(level).acquire());
     team::begin(|me| {
-        if takes_part(LOCK.load(Relaxed), me) {
+        if takes_part(me) {
             once(0);
         }
     });
@@ -132,7 +106,7 @@ fn wait_on_all_levels(number: u32) -> Outcome {
         others().for_each(send_nmi);
         ok = all_wait(3);
     }
-    if ok && locks::queues(number) && others().count() >= SURELY_FOUR {
+    if ok && LOCKS[number as usize].queues() && others().count() >= SURELY_FOUR {
         ok = within(20_000, || deepest() == 4);
     }
     // The innermost first: what is above it keeps a waiter from going on.
@@ -149,26 +123,23 @@ fn wait_on_all_levels(number: u32) -> Outcome {
 
 /// Everybody at everything, at random.
 fn storm(number: u32, ms: u32) -> Outcome {
-    make(number);
+    make(number, ms);
     STORM.store(true, Relaxed);
-    END.store(now_ns() + u64::from(ms) * 1_000_000, Relaxed);
     team::run(|me| {
-        let lock = LOCK.load(Relaxed);
-        if !takes_part(lock, me) {
+        if !takes_part(me) {
             return;
         }
-        let end = END.load(Relaxed);
         let mut random = Random::new(u64::from(me) + 1);
         loop {
             once(0);
             if random.below(4) == 0 {
                 let all = cpu::online().count() as u32;
                 let to = &CPUS[random.below(all) as usize];
-                if takes_part(lock, to.number()) {
+                if takes_part(to.number()) {
                     apic::send(to.apic_id.load(Relaxed), Message::Vector(BELOW));
                 }
             }
-            if now_ns() > end {
+            if is_over() {
                 break;
             }
         }
@@ -177,12 +148,7 @@ fn storm(number: u32, ms: u32) -> Outcome {
     // What was sent last may still be on its way: one more work on each CPU, with pauses.
     let quiet = within(20_000, || {
         let before = (0..4).map(counted).sum::<u64>();
-        team::run(|_| {
-            let end = now_ns() + 5_000_000;
-            while now_ns() < end {
-                core::hint::spin_loop();
-            }
-        });
+        team::run(|_| clock::pause(5_000_000));
         (0..4).map(counted).sum::<u64>() == before
     });
     let mut all = Outcome { ok: quiet, counted: 0, expected: 0 };

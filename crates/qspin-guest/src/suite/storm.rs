@@ -1,25 +1,17 @@
 //! Kicks for everybody at every moment, while all wait and halt: kicks that come late, early and
 //! twice are wake-ups for nothing, and none that is meant is lost.
 
-use core::sync::atomic::Ordering::Relaxed;
-use core::sync::atomic::{AtomicU32, AtomicU64};
-
 use qspin_core::node::NodeId;
 use qspin_core::platform::{CpuId, Platform};
 
-use super::{Outcome, PLACES, Random, SHARED, Suite, count};
-use crate::hardware::clock::now_ns;
+use super::{Outcome, Random, Suite, halts, is_over, make, once};
 use crate::hardware::cpu;
 use crate::hardware::instruction::{disable_interrupts, enable_interrupts};
-use crate::locks::{self, Lock};
 use crate::platform::{Counted, Guest};
 use crate::team;
 
-static LOCK: AtomicU32 = AtomicU32::new(0);
-static END: AtomicU64 = AtomicU64::new(0);
-
 pub(super) fn test(suite: &mut Suite, lock: u32) {
-    if !locks::halts(lock) {
+    if !halts(lock) {
         return;
     }
     let ms = suite.options.phase_ms;
@@ -37,19 +29,13 @@ fn run(number: u32, ms: u32) -> Outcome {
         platform.halt(me);
         enable_interrupts();
     }
-    // SAFETY: nobody uses the place.
-    unsafe { Lock::make(number, &PLACES[0]) };
-    LOCK.store(number, Relaxed);
-    END.store(now_ns() + u64::from(ms) * 1_000_000, Relaxed);
+    make(number, ms);
     team::run(work);
     Outcome::exact(0)
 }
 
 fn work(me: u32) {
-    // SAFETY: made before the work was given.
-    let lock = unsafe { Lock::in_place(LOCK.load(Relaxed), &PLACES[0]) };
     let platform = Guest::<Counted>::NEW;
-    let end = END.load(Relaxed);
     let all = cpu::online().count() as u32;
     let mut random = Random::new(u64::from(me) + 77);
     loop {
@@ -57,11 +43,7 @@ fn work(me: u32) {
         if off {
             disable_interrupts();
         }
-        lock.acquire();
-        SHARED[0].add();
-        // SAFETY: acquired above.
-        unsafe { lock.release() };
-        count(0);
+        once(0);
         if off {
             enable_interrupts();
         }
@@ -69,7 +51,7 @@ fn work(me: u32) {
         if let Some(node) = cpu.and_then(|cpu| NodeId::new(cpu, random.below(4))) {
             platform.kick(node);
         }
-        if now_ns() > end {
+        if is_over() {
             break;
         }
     }

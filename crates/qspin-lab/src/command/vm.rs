@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use indicatif::ProgressBar;
-use qspin_guest::options::{LOCKS, MOST_CPUS, TESTS};
+use qspin_guest::options::{self, MOST_CPUS, TESTS};
 use serde_json::Value;
 
 use crate::bench::affinity::allowed_cpus;
@@ -109,10 +109,10 @@ fn parse_vcpus(text: &str) -> Result<u32, String> {
 }
 
 fn parse_lock(text: &str) -> Result<String, String> {
-    if LOCKS.contains(&text) {
-        return Ok(text.to_owned());
-    }
-    Err(format!("no lock of the guest is called `{text}`: choose from {}", LOCKS.join(", ")))
+    options::lock(text).map(|lock| lock.name.to_owned()).map_err(|why| {
+        let names: Vec<_> = options::locks().map(|lock| lock.name).collect();
+        format!("`{text}` {why}: choose from {}", names.join(", "))
+    })
 }
 
 /// What every guest is told, beside its number of CPUs.
@@ -189,7 +189,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let choice = accelerator::choose(args.accel, &maker, &interrupt)?;
     let locks: Vec<&str> = match (args.locks.is_empty(), args.suite) {
         (false, _) => args.locks.iter().map(String::as_str).collect(),
-        (true, true) => LOCKS.to_vec(),
+        (true, true) => options::locks().map(|lock| lock.name).collect(),
         (true, false) => vec!["native", "paravirt", "ticket", "paravirt-ticket"],
     };
     let vcpus: &[u32] = match (args.vcpus.as_slice(), args.suite) {

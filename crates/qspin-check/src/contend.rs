@@ -1,0 +1,77 @@
+//! What the harness does to a lock, whether it excludes or admits readers.
+
+use qspin_core::lock::{RawLock, RawSharedLock};
+use qspin_core::platform::Platform;
+
+use crate::scenario::Mode;
+
+/// What the harness does to a lock, of either kind.
+pub trait Contend<P: Platform>: Send + Sync + 'static {
+    /// A free lock.
+    fn new() -> Self;
+    /// Acquires.
+    fn enter(&self, p: &P, mode: Mode);
+    /// Acquires without waiting.
+    fn try_enter(&self, p: &P, mode: Mode) -> bool;
+    /// Releases.
+    ///
+    /// # Safety
+    /// This context has acquired the lock in this mode.
+    unsafe fn leave(&self, p: &P, mode: Mode);
+    /// Whether anybody holds it.
+    fn is_locked(&self, p: &P) -> bool;
+}
+
+/// A lock that excludes.
+pub struct Exclusive<L>(L);
+
+impl<P: Platform, L: RawLock<P> + Send + Sync + 'static> Contend<P> for Exclusive<L> {
+    fn new() -> Self {
+        Self(L::new())
+    }
+    fn enter(&self, p: &P, _: Mode) {
+        self.0.acquire(p);
+    }
+    fn try_enter(&self, p: &P, _: Mode) -> bool {
+        self.0.try_acquire(p)
+    }
+    unsafe fn leave(&self, p: &P, _: Mode) {
+        // SAFETY: the caller has acquired it.
+        unsafe { self.0.release(p) }
+    }
+    fn is_locked(&self, p: &P) -> bool {
+        self.0.is_locked(p)
+    }
+}
+
+/// A lock that admits readers.
+pub struct Shared<L>(L);
+
+impl<P: Platform, L: RawSharedLock<P> + Send + Sync + 'static> Contend<P> for Shared<L> {
+    fn new() -> Self {
+        Self(L::new())
+    }
+    fn enter(&self, p: &P, mode: Mode) {
+        match mode {
+            Mode::Write => self.0.acquire_exclusive(p),
+            Mode::Read => self.0.acquire_shared(p),
+        }
+    }
+    fn try_enter(&self, p: &P, mode: Mode) -> bool {
+        match mode {
+            Mode::Write => self.0.try_acquire_exclusive(p),
+            Mode::Read => self.0.try_acquire_shared(p),
+        }
+    }
+    unsafe fn leave(&self, p: &P, mode: Mode) {
+        match mode {
+            // SAFETY: the caller has acquired it for writing.
+            Mode::Write => unsafe { self.0.release_exclusive(p) },
+            // SAFETY: the caller has acquired it for reading.
+            Mode::Read => unsafe { self.0.release_shared(p) },
+        }
+    }
+    fn is_locked(&self, p: &P) -> bool {
+        self.0.is_locked(p)
+    }
+}

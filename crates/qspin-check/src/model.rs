@@ -1,0 +1,69 @@
+//! What the harness knows of a lock: what it is run through, what its words may do, and how it is tuned.
+
+use qspin_core::locks::{Family, Lock, Waits};
+use qspin_core::tuning::Tuning;
+
+use crate::ledger::Rules;
+
+/// What kinds of scenario a lock is run through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Traits {
+    /// It admits readers.
+    pub shared: bool,
+    /// A reader that interrupts another reader passes a writer that waits, though they sleep.
+    pub interrupted: bool,
+    /// Waiters queue with nodes, which have lives, levels and an end.
+    pub nodes: bool,
+    /// Each step concerns all waiters, who watch one word, or takes so many steps itself that four CPUs are too
+    /// many to explore.
+    pub crowded: bool,
+    /// Its release may wait for a successor, and so for whatever interrupts that one.
+    pub release_waits: bool,
+    /// Waiters halt until they are kicked.
+    pub halts: bool,
+    /// They sleep in a queue beside the lock.
+    pub sleeps: bool,
+    /// Releases may be plain stores, since there is a heavy barrier.
+    pub asymmetric: bool,
+    /// Waiters that are near come first.
+    pub near_first: bool,
+    /// To acquire it takes so many steps that schedules with more than one preemption are too many.
+    pub long: bool,
+    /// It differs from another lock in a step that is switched on or off, or is made of the same pieces, and is
+    /// run through what concerns the difference.
+    pub step: bool,
+}
+
+impl Traits {
+    /// Those of a lock of the register.
+    #[must_use]
+    pub fn of(lock: &Lock) -> Self {
+        let sleeps = lock.family == Family::Sleeping;
+        Self {
+            shared: lock.shared,
+            interrupted: sleeps && lock.shared,
+            nodes: lock.queues(),
+            // Of those that sleep beside more than one word, four CPUs are more than loom can do in a minute.
+            crowded: lock.family == Family::Ticket || sleeps && lock.words > 1,
+            release_waits: lock.family == Family::Mcs,
+            halts: lock.waits == Waits::Halts,
+            sleeps,
+            asymmetric: sleeps,
+            near_first: lock.near_first,
+            long: false,
+            // The pieces that a reader-writer lock shares with the mutex of its family have stood the rest there.
+            step: sleeps && lock.shared,
+        }
+    }
+}
+
+/// What is known of a lock.
+#[derive(Debug, Clone, Copy)]
+pub struct Model {
+    /// What it is run through.
+    pub traits: Traits,
+    /// What its words may do.
+    pub rules: Rules,
+    /// The tunables in force.
+    pub tuning: Tuning,
+}
