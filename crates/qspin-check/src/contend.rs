@@ -45,7 +45,7 @@ impl<P: Platform, L: RawLock<P> + Send + Sync + 'static> Contend<P> for Exclusiv
 }
 
 /// A lock that admits readers.
-pub struct Shared<L>(L);
+pub struct Shared<L>(pub(crate) L);
 
 impl<P: Platform, L: RawSharedLock<P> + Send + Sync + 'static> Contend<P> for Shared<L> {
     fn new() -> Self {

@@ -19,9 +19,8 @@ pub enum Expectation {
 /// What is expected of a weakening; `None` if nobody has thought about it yet.
 #[must_use]
 pub fn expectation(weakening: Weakening) -> Option<Expectation> {
-    let row =
-        |row: &&(Site, Ordering, Expectation)| row.0 == weakening.site && row.1 == weakening.to;
-    TABLE.iter().find(row).map(|row| row.2)
+    let Weakening { site, to } = weakening;
+    TABLE.iter().find(|(_, order, sites)| *order == to && sites.contains(&site)).map(|row| row.0)
 }
 
 use Expectation::{Dies, Survives};
@@ -49,93 +48,45 @@ const LOADS_STAY: &str = "the kick releases and acquires as well (C4); what is l
 const RESCAN: &str = "found to matter in no execution within the bounds: the full fences of both sides, \
     and the bucket's own lock, order the same.";
 
-#[rustfmt::skip]
-const TABLE: &[(Site, Ordering, Expectation)] = &[
-    (Site::QueueTry, Relaxed, Dies(DataRace)),
-    (Site::QueueSecondTry, Relaxed, Dies(DataRace)),
-    (Site::QueueRelease, Relaxed, Dies(DataRace)),
-    (Site::QueuePendingTake, Relaxed, Dies(DataRace)),
-    (Site::QueueTail, Acquire, Dies(NodeLife)),
-    (Site::QueueTail, Release, Dies(NodeLife)),
-    (Site::QueueLink, Relaxed, Dies(NodeLife)),
-    // Only where the head passes on more than its place: the secondary queue of the NUMA-aware order.
-    (Site::QueueTurn, Relaxed, Dies(NodeLife)),
-    (Site::QueueHeadTake, Relaxed, Dies(DataRace)),
-    (Site::QueueNext, Relaxed, Dies(NodeLife)),
-    (Site::QueueHandOver, Relaxed, Dies(NodeLife)),
-    (Site::QueueNoNodeTake, Relaxed, Dies(DataRace)),
-    (Site::HaltWaiterFence, AcqRel, Dies(LostWakeup)),
-    (Site::HaltHandOverFence, AcqRel, Dies(LostWakeup)),
-    (Site::HaltHashed, Relaxed, Dies(Hash)),
-    (Site::HaltClaimed, Relaxed, Survives(FENCE_FOLLOWS)),
-    (Site::HaltSleeper, Relaxed, Dies(LostWakeup)),
-    (Site::HaltSlow, Relaxed, Dies(LostWakeup)),
-    (Site::HaltKickFence, AcqRel, Dies(LostWakeup)),
-    (Site::HaltSleepFence, AcqRel, Dies(LostWakeup)),
-    (Site::HaltAheadNext, Relaxed, Dies(NodeLife)),
-    (Site::NumaNext, Relaxed, Dies(NodeLife)),
-    (Site::HashClaim, Relaxed, Dies(LostWakeup)),
-    (Site::HashFree, Relaxed, Dies(LostWakeup)),
-    (Site::StealTake, Relaxed, Dies(DataRace)),
-    (Site::CulledTake, Relaxed, Dies(DataRace)),
-    (Site::BackoffTake, Relaxed, Dies(DataRace)),
-    (Site::BackoffRelease, Relaxed, Dies(DataRace)),
-    (Site::TicketDraw, Relaxed, Dies(DataRace)),
-    (Site::TicketTurn, Relaxed, Dies(DataRace)),
-    (Site::TicketTry, Relaxed, Dies(DataRace)),
-    (Site::TicketServe, Relaxed, Dies(DataRace)),
-    (Site::TicketHaltAsleep, Relaxed, Dies(LostWakeup)),
-    (Site::TicketHaltKick, Relaxed, Dies(LostWakeup)),
-    (Site::SimpleTake, Relaxed, Dies(DataRace)),
-    (Site::SimpleRelease, Relaxed, Dies(DataRace)),
-    (Site::YieldTake, Relaxed, Dies(DataRace)),
-    (Site::YieldRelease, Relaxed, Dies(DataRace)),
-    (Site::McsTry, Relaxed, Dies(DataRace)),
-    (Site::McsTail, Acquire, Dies(NodeLife)),
-    (Site::McsTail, Release, Dies(NodeLife)),
-    (Site::McsLink, Relaxed, Dies(NodeLife)),
-    (Site::McsTurn, Relaxed, Dies(DataRace)),
-    (Site::McsNext, Relaxed, Dies(NodeLife)),
-    // The link of the next waiter may come before the zero that it should overwrite.
-    (Site::McsLeave, Relaxed, Dies(Deadlock)),
-    (Site::McsSuccessor, Relaxed, Dies(NodeLife)),
-    (Site::McsHandOver, Relaxed, Dies(DataRace)),
-    (Site::McsRelease, Relaxed, Dies(DataRace)),
-    (Site::RwReadTry, Relaxed, Dies(DataRace)),
-    (Site::RwReadTurn, Relaxed, Dies(DataRace)),
-    (Site::RwReadRelease, Relaxed, Dies(DataRace)),
-    (Site::RwWriteTry, Relaxed, Dies(DataRace)),
-    (Site::RwWriteTake, Relaxed, Dies(DataRace)),
-    (Site::RwWriteRelease, Relaxed, Dies(DataRace)),
-    (Site::RwTakeShared, Relaxed, Dies(DataRace)),
-    (Site::RwTakeExclusive, Relaxed, Dies(DataRace)),
-    // Only with a gate without fences: the fence in the release of the default mutex acquires, too.
-    (Site::RwGateTake, Relaxed, Dies(DataRace)),
-    (Site::RwUpgrade, Relaxed, Dies(DataRace)),
-    (Site::RwLeaveShared, Relaxed, Dies(DataRace)),
-    (Site::RwLeaveExclusive, Relaxed, Dies(DataRace)),
-    (Site::OnceLook, Relaxed, Survives(NEVER_DONE)),
-    (Site::OnceBegin, Relaxed, Dies(DataRace)),
-    (Site::OnceEnd, Relaxed, Dies(DataRace)),
-    (Site::MutexTry, Relaxed, Dies(DataRace)),
-    (Site::MutexTake, Relaxed, Dies(DataRace)),
-    (Site::MutexStore, Relaxed, Dies(DataRace)),
-    (Site::MutexRelease, Relaxed, Dies(DataRace)),
-    (Site::SleepBucketLock, Relaxed, Dies(LostWakeup)),
-    (Site::SleepBucketUnlock, Relaxed, Dies(LostWakeup)),
-    (Site::SleepLight, AcqRel, Dies(LostWakeup)),
-    (Site::SleepReleaseFence, AcqRel, Dies(LostWakeup)),
-    (Site::SleepHeavy, AcqRel, Survives(UNLOCK_FENCES)),
-    (Site::SleepFence, AcqRel, Survives(UNLOCK_FENCES)),
-    (Site::SleepSettle, Relaxed, Survives(UNLOCK_FENCES)),
-    (Site::SleepSettled, Relaxed, Survives(UNLOCK_FENCES)),
-    (Site::SleepWake, Relaxed, Dies(LostWakeup)),
-    (Site::SleepWoken, Relaxed, Survives(LOADS_STAY)),
-    (Site::SleepRescanMark, Relaxed, Survives(RESCAN)),
-    (Site::SleepRescanTake, Relaxed, Survives(RESCAN)),
-    (Site::SleepRescanFence, AcqRel, Dies(LostWakeup)),
-    (Site::SleepUnlockFence, AcqRel, Dies(LostWakeup)),
-];
+macro_rules! expected {
+    ($($what:ident($of:ident) at $order:ident: $($site:ident)*;)*) => {
+        &[$(($what($of), $order, &[$(Site::$site),*])),*]
+    };
+}
+
+/// What each site is expected to come to with such an ordering.
+const TABLE: &[(Expectation, Ordering, &[Site])] = expected! {
+    Dies(DataRace) at Relaxed:
+        QueueTry QueueSecondTry QueueRelease QueuePendingTake QueueHeadTake QueueNoNodeTake StealTake
+        CulledTake BackoffTake BackoffRelease TicketDraw TicketTurn TicketTry TicketServe SimpleTake
+        SimpleRelease YieldTake YieldRelease McsTry McsTurn McsHandOver McsRelease RwReadTry RwReadTurn
+        RwReadRelease RwWriteTry RwWriteTake RwWriteRelease RwTakeShared RwTakeExclusive RwUpgrade
+        RwLeaveShared RwLeaveExclusive OnceBegin OnceEnd MutexTry MutexTake MutexStore MutexRelease
+        // Only with a gate without fences: the fence in the release of the default mutex acquires, too.
+        RwGateTake;
+    Dies(NodeLife) at Acquire: QueueTail McsTail;
+    Dies(NodeLife) at Release: QueueTail McsTail;
+    Dies(NodeLife) at Relaxed:
+        QueueLink QueueNext QueueHandOver HaltAheadNext NumaNext McsLink McsNext McsSuccessor
+        // Only where the head passes on more than its place: the secondary queue of the NUMA-aware order.
+        QueueTurn;
+    Dies(Hash) at Relaxed: HaltHashed;
+    Dies(Deadlock) at Relaxed:
+        // The link of the next waiter may come before the zero that it should overwrite.
+        McsLeave;
+    Dies(LostWakeup) at AcqRel:
+        HaltWaiterFence HaltHandOverFence HaltKickFence HaltSleepFence SleepLight SleepReleaseFence
+        SleepRescanFence SleepUnlockFence;
+    Dies(LostWakeup) at Relaxed:
+        HaltSleeper HaltSlow HashClaim HashFree TicketHaltAsleep TicketHaltKick SleepBucketLock
+        SleepBucketUnlock SleepWake;
+    Survives(FENCE_FOLLOWS) at Relaxed: HaltClaimed;
+    Survives(NEVER_DONE) at Relaxed: OnceLook;
+    Survives(UNLOCK_FENCES) at AcqRel: SleepHeavy SleepFence;
+    Survives(UNLOCK_FENCES) at Relaxed: SleepSettle SleepSettled;
+    Survives(LOADS_STAY) at Relaxed: SleepWoken;
+    Survives(RESCAN) at Relaxed: SleepRescanMark SleepRescanTake;
+};
 
 #[cfg(test)]
 mod tests {
@@ -143,10 +94,10 @@ mod tests {
 
     #[test]
     fn nothing_is_expected_twice() {
-        for (index, row) in TABLE.iter().enumerate() {
-            let same =
-                |other: &&(Site, Ordering, Expectation)| (other.0, other.1) == (row.0, row.1);
-            assert_eq!(TABLE.iter().position(|other| same(&other)), Some(index), "{row:?}");
+        let all =
+            || TABLE.iter().flat_map(|(_, to, sites)| sites.iter().map(move |site| (to, site)));
+        for (index, one) in all().enumerate() {
+            assert_eq!(all().position(|other| other == one), Some(index), "{one:?}");
         }
     }
 }

@@ -11,12 +11,15 @@ use std::mem;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use qspin_core::condvar::Condition;
-use qspin_core::lock::{RawFairLock, RawLock, RawSharedLock, RawTimedLock, RawUpgradableLock};
+use qspin_core::lock::{RawFairLock, RawLock, RawTimedLock, RawUpgradableLock};
 use qspin_core::locks::mutex::DefaultLock;
 use qspin_core::locks::rwlock::DefaultRwLock;
 use qspin_core::once::OnceWord;
 use qspin_core::platform::{AtomicWord, Budget, Platform, Until};
 use qspin_core::sleepers::{NEVER, SleepPlatform};
+
+use crate::contend::{Contend, Shared};
+use crate::scenario::Mode;
 
 /// Whom a monitor tells.
 pub const ONE: bool = false;
@@ -107,77 +110,57 @@ unsafe impl<P: SleepPlatform> RawLock<P> for Undone<P::Word> {
     }
 }
 
-/// The default mutex, which is always released fairly.
-pub struct Fair<W>(DefaultLock<W>);
+/// A lock that is always released fairly.
+pub struct Fair<L>(L);
 
-// SAFETY: as the mutex itself.
-unsafe impl<P: SleepPlatform> RawLock<P> for Fair<P::Word> {
+impl<P: Platform, L: RawFairLock<P> + Send + Sync + 'static> Contend<P> for Fair<L> {
     fn new() -> Self {
-        Self(RawLock::<P>::new())
+        Self(L::new())
     }
-
-    fn acquire(&self, p: &P) {
+    fn enter(&self, p: &P, _: Mode) {
         self.0.acquire(p);
     }
-
-    fn try_acquire(&self, p: &P) -> bool {
+    fn try_enter(&self, p: &P, _: Mode) -> bool {
         self.0.try_acquire(p)
     }
-
-    unsafe fn release(&self, p: &P) {
-        // SAFETY: the caller's promise.
+    unsafe fn leave(&self, p: &P, _: Mode) {
+        // SAFETY: the caller has acquired it.
         unsafe { self.0.release_fair(p) };
     }
-
     fn is_locked(&self, p: &P) -> bool {
         self.0.is_locked(p)
     }
 }
 
 /// The default reader-writer lock, whose writers read upgradably before.
-pub struct Upgraded<W>(DefaultRwLock<W>);
+pub struct Upgraded<W>(Shared<DefaultRwLock<W>>);
 
-// SAFETY: as the lock itself: who has upgraded holds it exclusively.
-unsafe impl<P: SleepPlatform> RawSharedLock<P> for Upgraded<P::Word> {
+impl<P: SleepPlatform> Contend<P> for Upgraded<P::Word>
+where
+    P::Word: Send + Sync + 'static,
+{
     fn new() -> Self {
-        Self(RawSharedLock::<P>::new())
+        Self(Contend::<P>::new())
     }
-
-    fn acquire_shared(&self, p: &P) {
-        self.0.acquire_shared(p);
-    }
-
-    fn try_acquire_shared(&self, p: &P) -> bool {
-        self.0.try_acquire_shared(p)
-    }
-
-    unsafe fn release_shared(&self, p: &P) {
-        // SAFETY: the caller's promise.
-        unsafe { self.0.release_shared(p) };
-    }
-
-    fn acquire_exclusive(&self, p: &P) {
-        self.0.acquire_upgradable_until(p, NEVER);
+    fn enter(&self, p: &P, mode: Mode) {
+        let Self(Shared(lock)) = self;
+        if mode == Mode::Read {
+            return self.0.enter(p, mode);
+        }
+        lock.acquire_upgradable_until(p, NEVER);
         // SAFETY: it reads upgradably.
-        unsafe { self.0.upgrade_until(p, NEVER) };
+        unsafe { lock.upgrade_until(p, NEVER) };
     }
-
-    fn try_acquire_exclusive(&self, p: &P) -> bool {
+    fn try_enter(&self, p: &P, mode: Mode) -> bool {
         // Without an upgrade: what ends an upgradable read may wake others, and wait a moment for their bucket.
-        self.0.try_acquire_exclusive(p)
+        self.0.try_enter(p, mode)
     }
-
-    unsafe fn release_exclusive(&self, p: &P) {
-        // SAFETY: the caller's promise.
-        unsafe { self.0.release_exclusive(p) };
+    unsafe fn leave(&self, p: &P, mode: Mode) {
+        // SAFETY: the caller's promise; one that has upgraded holds it exclusively.
+        unsafe { self.0.leave(p, mode) };
     }
-
     fn is_locked(&self, p: &P) -> bool {
         self.0.is_locked(p)
-    }
-
-    fn is_locked_exclusive(&self, p: &P) -> bool {
-        self.0.is_locked_exclusive(p)
     }
 }
 

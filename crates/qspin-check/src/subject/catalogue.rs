@@ -5,6 +5,7 @@ use qspin_core::events::Event::{
     CnaFlush, CnaPrioritised, KickAheadCount, LockKickCount, LockNoNode, LockUseNode2,
     LockUseNode3, LockUseNode4, PendingFailCount, PendingLockCount, PvLockStealing, WaitEarlyCount,
 };
+use qspin_core::locks::mutex::DefaultLock;
 use qspin_core::locks::queued::QueuedLock;
 use qspin_core::locks::rwlock::DefaultRwLock;
 use qspin_core::locks::{Id, LOCKS};
@@ -212,7 +213,7 @@ fn of_mutex() -> Vec<Subject> {
         // Without a heavy barrier.
         step("mutex-fenced").with(fenced),
         // With fair releases only.
-        step("mutex-fair").made(runs!(Exclusive<Fair<Word<M>>>)),
+        step("mutex-fair").made(runs!(Fair<DefaultLock<Word<M>>>)),
     ]
 }
 
@@ -224,9 +225,7 @@ fn beside() -> Vec<Subject> {
     vec![
         rw("rwlock-sleepy"),
         // Writers read upgradably before.
-        rw("rwlock-upgraded")
-            .made(runs!(Shared<Upgraded<Word<M>>>))
-            .with(Traits { long: true, ..alone }),
+        rw("rwlock-upgraded").made(runs!(Upgraded<Word<M>>)).with(Traits { long: true, ..alone }),
         rw("rwlock-plain-gate")
             .made(runs!(Shared<DefaultRwLock<Word<M>, PlainGate<Word<M>>>>))
             .with(alone),

@@ -105,11 +105,13 @@ pub fn of_parts(parts: &[Part], traits: Traits, checker: Checker) -> Vec<Goal> {
     let mut must = |goal: fn(Event) -> Goal, holds: bool, events: &[Event]| {
         goals.extend(events.iter().filter(|_| holds).map(|&event| goal(event)));
     };
-    must(Counts, traits.nodes, &[LockNoNode]);
-    must(Counts, traits.nodes && !traits.halts, &[LockUseNode4]);
+    // The first writer of a lock that readers share has a place before the queue: one CPU more than loom is given.
+    let queues = traits.nodes && (many || !traits.shared);
+    must(Counts, queues, &[LockNoNode]);
+    must(Counts, queues && !traits.halts, &[LockUseNode4]);
     // It takes three contexts to queue where one of them is pending, and an interrupt is one more.
-    must(Counts, traits.nodes && !traits.halts && (many || !pending), &[LockUseNode2]);
-    must(Counts, traits.nodes && !traits.halts && many, &[LockUseNode3]);
+    must(Counts, queues && !traits.halts && (many || !pending), &[LockUseNode2]);
+    must(Counts, queues && !traits.halts && many, &[LockUseNode3]);
     must(Counts, pending, &[LockSlowpath]);
     must(Counts, pending || culled, &[PendingLockCount]);
     must(Counts, reads(Part::HaltPending) || culled, &[PendingFailCount]);
