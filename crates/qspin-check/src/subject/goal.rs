@@ -110,8 +110,9 @@ pub fn of_parts(parts: &[Part], traits: Traits, checker: Checker) -> Vec<Goal> {
     must(Counts, queues, &[LockNoNode]);
     must(Counts, queues && !traits.halts, &[LockUseNode4]);
     // It takes three contexts to queue where one of them is pending, and an interrupt is one more.
-    must(Counts, queues && !traits.halts && (many || !pending), &[LockUseNode2]);
-    must(Counts, queues && !traits.halts && many, &[LockUseNode3]);
+    let each_level = queues && !traits.halts && !traits.shared;
+    must(Counts, each_level && (many || !pending), &[LockUseNode2]);
+    must(Counts, each_level && many, &[LockUseNode3]);
     must(Counts, pending, &[LockSlowpath]);
     must(Counts, pending || culled, &[PendingLockCount]);
     must(Counts, reads(Part::HaltPending) || culled, &[PendingFailCount]);

@@ -228,3 +228,20 @@ pub const MUTEX: Rules = no_order(|_, from, to| {
     let marks = stays && to & TAKEN != 0 && (counts || hands_over || expects);
     known && owned && expected && (takes || releases || marks || stays && one_less)
 });
+
+#[cfg(test)]
+mod tests {
+    use qspin_core::locks::LOCKS;
+
+    use super::*;
+
+    #[test]
+    fn what_the_register_promises_is_held_against_the_lock() {
+        for lock in LOCKS {
+            let rules = of(lock);
+            // Where readers share it, what is checked is that none passes a writer that waits.
+            assert_eq!(rules.fifo, lock.fifo && !lock.shared, "{}", lock.name);
+            assert_eq!(rules.near_first, lock.near_first, "{}", lock.name);
+        }
+    }
+}
