@@ -16,13 +16,14 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 
 use qspin_core::locks::{LOCKS, Waits};
 
-use crate::hardware::clock::now_ns;
+use crate::hardware::clock::{self, now_ns};
 use crate::hardware::cpu::{self, MOST};
 use crate::hardware::serial;
 use crate::locks::{Lock, Place};
 use crate::options::{Options, TESTS};
 use crate::processors::Start;
-use crate::watch;
+use crate::watch::within;
+use crate::{team, watch};
 
 /// Milliseconds in which a test of one lock must end, beside the phases that it was given.
 const LIMIT_MS: u64 = 60_000;
@@ -154,6 +155,17 @@ unsafe fn done(level: usize) {
 /// Whether the work has lasted long enough.
 fn is_over() -> bool {
     now_ns() > END.load(Relaxed)
+}
+
+/// Waits until no handler comes any more: what was sent last may still be on its way when the work has ended. One more
+/// work on each CPU, with pauses.
+fn is_quiet() -> bool {
+    within(20_000, || {
+        let all = || (0..4).map(counted).sum::<u64>();
+        let before = all();
+        team::run(|_| clock::pause(5_000_000));
+        all() == before
+    })
 }
 
 /// A generator of numbers that look random: Marsaglia's xorshift, one a CPU and test.

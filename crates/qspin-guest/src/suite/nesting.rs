@@ -9,9 +9,10 @@ use qspin_core::locks::LOCKS;
 use qspin_core::node::NodeId;
 use qspin_core::platform::CpuId;
 
-use super::{Outcome, Random, SHARED, Suite, counted, is_over, lock, make, once, takes_part};
+use super::{
+    Outcome, Random, SHARED, Suite, counted, is_over, is_quiet, lock, make, once, takes_part,
+};
 use crate::hardware::apic::{self, Message};
-use crate::hardware::clock;
 use crate::hardware::cpu::{self, CPUS, Cpu, HOLDS};
 use crate::hardware::entry::{ABOVE, BELOW, set_handler};
 use crate::hardware::instruction::{disable_interrupts, enable_interrupts};
@@ -145,13 +146,7 @@ fn storm(number: u32, ms: u32) -> Outcome {
         }
     });
     STORM.store(false, Relaxed);
-    // What was sent last may still be on its way: one more work on each CPU, with pauses.
-    let quiet = within(20_000, || {
-        let before = (0..4).map(counted).sum::<u64>();
-        team::run(|_| clock::pause(5_000_000));
-        (0..4).map(counted).sum::<u64>() == before
-    });
-    let mut all = Outcome { ok: quiet, counted: 0, expected: 0 };
+    let mut all = Outcome { ok: is_quiet(), counted: 0, expected: 0 };
     for level in 0..4 {
         let one = Outcome::exact(level);
         all.ok &= one.counted == one.expected;
