@@ -27,8 +27,8 @@ use crate::atomic::{AtomicWord, ConstWord};
 pub struct CpuId(u16);
 
 impl CpuId {
-    /// CPUs that a tail of 14 bits can name, the value 0 being "no tail".
-    pub const LIMIT: u32 = (1 << 14) - 1;
+    /// CPUs that a tail's 16 bits for them can name, the value 0 being "no tail".
+    pub const LIMIT: u32 = (1 << 16) - 1;
 
     /// The CPU of this number, `None` if a tail cannot name it.
     #[inline]
@@ -50,30 +50,32 @@ pub const LEVELS: u32 = 4;
 
 /// The number of a node: `(CPU + 1) * 4 + level`, so that 0 means nobody.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeId(u16);
+pub struct NodeId(u32);
 
 impl NodeId {
     /// The smallest number of a node.
-    pub const FIRST: u16 = LEVELS as u16;
+    pub const FIRST: u32 = LEVELS;
+    /// All numbers are below this.
+    pub const END: u32 = (CpuId::LIMIT + 1) * LEVELS;
 
     /// The node of `cpu` at nesting `level`, `None` where there are no more levels.
     #[inline]
     #[must_use]
     pub const fn new(cpu: CpuId, level: u32) -> Option<Self> {
-        if level < LEVELS { Some(Self(((cpu.number() + 1) * LEVELS + level) as u16)) } else { None }
+        if level < LEVELS { Some(Self((cpu.number() + 1) * LEVELS + level)) } else { None }
     }
 
     /// The node that a tail or link names; `None` for 0.
     #[inline]
     #[must_use]
-    pub const fn from_number(number: u16) -> Option<Self> {
+    pub const fn from_number(number: u32) -> Option<Self> {
         if number == 0 { None } else { Some(Self(number)) }
     }
 
     /// The number: what tails and links hold.
     #[inline]
     #[must_use]
-    pub const fn number(self) -> u16 {
+    pub const fn number(self) -> u32 {
         self.0
     }
 
@@ -81,14 +83,14 @@ impl NodeId {
     #[inline]
     #[must_use]
     pub const fn cpu(self) -> CpuId {
-        CpuId((self.0 / LEVELS as u16).saturating_sub(1))
+        CpuId((self.0 / LEVELS).saturating_sub(1) as u16)
     }
 
     /// The nesting level, from 0.
     #[inline]
     #[must_use]
     pub const fn level(self) -> u32 {
-        self.0 as u32 % LEVELS
+        self.0 % LEVELS
     }
 }
 

@@ -74,7 +74,7 @@ where
         // S2: nobody else links behind `prev`.
         // ORDERING: Release pairs with the Acquire of `QueueNext`: whoever follows the link
         // finds this node's life begun.
-        p.node(prev).next.store(me.number().into(), p.ordering(Site::QueueLink, Release));
+        p.node(prev).next.store(me.number(), p.ordering(Site::QueueLink, Release));
         H::await_turn(p, me, prev);
     }
 
@@ -101,7 +101,7 @@ where
         // ORDERING: Acquire pairs with the Release of `QueueLink`.
         let order = p.ordering(Site::QueueNext, Acquire);
         let next = p.wait_until(&node.next, Until::is_not(0), Budget::Unbounded, order);
-        NodeId::from_number(next as u16).map(|next| O::successor(p, me, next))
+        NodeId::from_number(next).map(|next| O::successor(p, me, next))
     };
     if let Some(next) = next {
         H::hand_over::<P, A>(p, word, next);

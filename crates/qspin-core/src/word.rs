@@ -1,14 +1,13 @@
 //! Bits of the queued lock word and its legal transitions.
 //!
 //! ```text
-//!  31            18 17   16 15       10     9         8     7          1       0
+//!  31            16 15   14 13       10     9         8     7          1       0
 //! ┌────────────────┬───────┬──────────┬──────────┬─────────┬─────────┬────────┐
 //! │ tail: CPU + 1  │ index │ reserved │ no steal │ pending │ sleeper │ locked │
 //! └────────────────┴───────┴──────────┴──────────┴─────────┴─────────┴────────┘
 //! ```
 //!
-//! The layout is Linux's (`include/asm-generic/qspinlock_types.h`, more than 16 Ki CPUs'
-//! variant apart), where `_Q_SLOW_VAL` is *locked* with *sleeper*, and pending and the no-steal
+//! The layout is that of Linux (`include/asm-generic/qspinlock_types.h`), but that its tail has two bits fewer; there `_Q_SLOW_VAL` is *locked* with *sleeper*, and pending and the no-steal
 //! mark are one bit. The *accesses* are not: Linux stores the locked byte and swaps the tail
 //! halfword; here every access is to the whole word, since accesses of different sizes to one
 //! word are undefined behaviour in Rust's memory model.
@@ -66,6 +65,8 @@
 
 use crate::node::NodeId;
 
+const _: () = assert!(NodeId::END - 1 == u32::MAX >> TAIL_SHIFT);
+
 /// The lock is held.
 pub const LOCKED: u32 = 1;
 /// The head of the queue is asleep, and in the hash.
@@ -80,9 +81,9 @@ pub const PENDING: u32 = 1 << 8;
 /// Newcomers may not take the lock past the queue.
 pub const NO_STEAL: u32 = 1 << 9;
 /// Reserved; zero.
-pub const RESERVED_MASK: u32 = 0x3f << 10;
+pub const RESERVED_MASK: u32 = 0xf << 10;
 /// Where the tail begins.
-pub const TAIL_SHIFT: u32 = 16;
+pub const TAIL_SHIFT: u32 = 14;
 /// Bits of the tail: the number of the last waiter's node.
 pub const TAIL_MASK: u32 = u32::MAX << TAIL_SHIFT;
 
@@ -90,14 +91,14 @@ pub const TAIL_MASK: u32 = u32::MAX << TAIL_SHIFT;
 #[inline]
 #[must_use]
 pub const fn tail_of(node: NodeId) -> u32 {
-    (node.number() as u32) << TAIL_SHIFT
+    node.number() << TAIL_SHIFT
 }
 
 /// The last waiter's node, `None` if the queue is empty.
 #[inline]
 #[must_use]
 pub const fn tail(word: u32) -> Option<NodeId> {
-    NodeId::from_number((word >> TAIL_SHIFT) as u16)
+    NodeId::from_number(word >> TAIL_SHIFT)
 }
 
 /// The kinds of queued lock, which differ in the steps that their words may take.
@@ -117,7 +118,7 @@ impl Kind {
     /// Whether `word` is a state that a lock of this kind may be in.
     #[must_use]
     pub const fn is_state(self, word: u32) -> bool {
-        let number = (word >> TAIL_SHIFT) as u16;
+        let number = word >> TAIL_SHIFT;
         let queue = number != 0;
         if word & (LOCKED_MASK & !SLOW | RESERVED_MASK) != 0 || queue && number < NodeId::FIRST {
             return false;

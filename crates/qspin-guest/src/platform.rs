@@ -284,7 +284,7 @@ impl<E: GuestEvents> StaticPlatform for Guest<E> {
 #[inline]
 #[must_use]
 pub fn node(id: NodeId) -> &'static Node<AtomicU32> {
-    &TABLE[usize::from(id.number()) % NODES]
+    &TABLE[id.number() as usize % NODES]
 }
 
 impl<E: GuestEvents> Platform for Guest<E> {

@@ -30,7 +30,7 @@
 //! * A signal handler may lock a lock that the code it interrupts neither holds nor is just
 //!   acquiring: it would wait for what it interrupts. Block the signal around such a lock.
 //!   Handlers nest up to four deep with full fairness, deeper without it, never without exclusion.
-//! * Any number of threads: the first 16 383 that are alive at once queue, others compete.
+//! * Any number of threads: the first 65 535 that are alive at once queue, others compete.
 //! * After `fork` the child may lock at once. A lock that another thread of the parent held
 //!   stays locked, as with `pthread_mutex_t`; and one that another thread *waited* for stays
 //!   waited for: the child must make it anew before it locks it. Other locks are not harmed.

@@ -1,4 +1,4 @@
-//! The threads platform: numbers, signal handlers, fork, and more threads than numbers.
+//! The threads platform: numbers, signal handlers, fork, and threads without a number.
 //!
 //! These tests look at counters of the whole process, so they run one after the other.
 
@@ -307,46 +307,71 @@ mod sleeper {
     }
 }
 
+/// Has `mmap` refused to this thread from now on.
+fn refuse_mappings() {
+    let load = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
+    let compare = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+    let answer = (libc::BPF_RET | libc::BPF_K) as u16;
+    let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
+    let mut filter = [
+        step(load, 0, 0, 0),
+        step(compare, 0, 1, libc::SYS_mmap as u32),
+        // `SECCOMP_RET_ERRNO` and `SECCOMP_RET_ALLOW`.
+        step(answer, 0, 0, 0x0005_0000 | libc::ENOMEM as u32),
+        step(answer, 0, 0, 0x7fff_0000),
+    ];
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    // SAFETY: a valid program, for this thread.
+    unsafe {
+        assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+        assert_eq!(libc::syscall(libc::SYS_seccomp, 1, 0, &raw const program), 0);
+    }
+}
+
 #[test]
-fn more_threads_than_numbers_stay_exclusive() {
+fn threads_for_whose_nodes_there_is_no_memory_have_no_number_and_stay_exclusive() {
     const EXTRA: usize = 4;
+    /// So many threads have memory when the thousandth has.
+    const WITH_MEMORY: u32 = 1023;
     let _alone = alone();
     events::reset();
-    let before = cpu::in_use();
     let lock = qspin::native::CountedMutex::new(0u64);
-    let held = lock.lock();
-    let numbered = (CpuId::LIMIT - before) as usize;
-    // Sleepers hold every number, so that those who come after them have none.
+    let sleeping = qspin::Mutex::new(0u64);
+    let held = (lock.lock(), sleeping.lock());
+    // Sleepers hold every number that memory is mapped for, so that for those who come after them more is needed.
     let keep = sleeper::END.write().unwrap();
-    let sleepers: Vec<_> = (0..numbered).map_while(|_| sleeper::start()).collect();
-    until(|| sleeper::NUMBERED.load(Ordering::Relaxed) == sleepers.len() as u32);
+    let wanted = WITH_MEMORY - cpu::in_use();
+    let sleepers: Vec<_> = (0..wanted).map_while(|_| sleeper::start()).collect();
+    assert_eq!(sleepers.len(), wanted as usize, "so many threads there must be");
+    until(|| sleeper::NUMBERED.load(Ordering::Relaxed) == wanted);
+    assert_eq!(cpu::in_use(), WITH_MEMORY);
     let rounds = 200;
-    let enough = sleepers.len() == numbered;
-    if enough {
-        assert_eq!(cpu::in_use(), CpuId::LIMIT);
-        thread::scope(|scope| {
-            for _ in 0..EXTRA {
-                scope.spawn(|| {
-                    assert_eq!(cpu::current(), None);
-                    for _ in 0..rounds {
-                        *lock.lock() += 1;
-                    }
-                });
-            }
-            // All but the one that is pending find that they have no node.
-            until(|| count(Event::LockNoNode) >= EXTRA as u64 - 1);
-            drop(held);
-        });
-    }
+    thread::scope(|scope| {
+        for _ in 0..EXTRA {
+            scope.spawn(|| {
+                refuse_mappings();
+                assert_eq!(cpu::current(), None);
+                for _ in 0..rounds {
+                    *lock.lock() += 1;
+                    *sleeping.lock() += 1;
+                }
+                assert_eq!((cpu::current(), cpu::in_use()), (None, WITH_MEMORY));
+            });
+        }
+        // All but the one that is pending find that they have no node.
+        until(|| count(Event::LockNoNode) >= EXTRA as u64 - 1);
+        drop(held);
+    });
+    // Whom nobody refuses it, gets memory and a number.
+    thread::scope(|scope| {
+        scope.spawn(|| assert_eq!(cpu::current(), CpuId::new(WITH_MEMORY)));
+    });
     drop(keep);
     for sleeper in &sleepers {
         // SAFETY: started above and joined once.
         unsafe { libc::pthread_join(*sleeper, std::ptr::null_mut()) };
     }
-    if !enough {
-        println!("skipped: this machine made only {} of {numbered} threads", sleepers.len());
-        return;
-    }
     assert_eq!(*lock.lock(), (EXTRA * rounds) as u64);
-    until(|| cpu::in_use() <= before);
+    assert_eq!(*sleeping.lock(), (EXTRA * rounds) as u64);
+    until(|| cpu::in_use() == 0);
 }

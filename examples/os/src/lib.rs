@@ -75,7 +75,7 @@ impl<M: Machine> Platform for Kernel<M> {
     }
 
     fn node(&self, id: NodeId) -> &Node<AtomicU32> {
-        &TABLE[usize::from(id.number()) % NODES]
+        &TABLE[id.number() as usize % NODES]
     }
 
     fn wait_until(&self, word: &AtomicU32, until: Until, budget: Budget, order: Ordering) -> u32 {

@@ -141,7 +141,7 @@ impl Platform for Threads {
     fn node(&self, id: NodeId) -> &Node<AtomicU32> {
         // SAFETY: only numbers of this program's threads are asked for, and each has its nodes.
         // A bounds check would bring a panic, and with it half of the core library, into the IR.
-        unsafe { NODES.get_unchecked(usize::from(id.number() - NodeId::FIRST)) }
+        unsafe { NODES.get_unchecked((id.number() - NodeId::FIRST) as usize) }
     }
 
     #[inline(always)]

@@ -69,7 +69,7 @@ fn find(ledger: &Ledger, id: NodeId) -> Option<&NodeWords> {
 }
 
 fn named(number: u32) -> Option<NodeId> {
-    NodeId::from_number(number as u16)
+    NodeId::from_number(number)
 }
 
 /// A word of a node has stepped; `begins` with a new life.

@@ -65,12 +65,12 @@ fn publish<P: Platform>(p: &P, word: &P::Word, me: NodeId) {
     if let Some(place) = place(p, word) {
         // A read-modify-write: the store of a head that has left the queue need not happen before
         // that of the next one, and would then be as good as it.
-        place.swap(me.number().into(), Relaxed);
+        place.swap(me.number(), Relaxed);
     }
 }
 
 fn sleeper<P: Platform>(p: &P, word: &P::Word) -> Option<NodeId> {
-    NodeId::from_number(place(p, word)?.load(Relaxed) as u16)
+    NodeId::from_number(place(p, word)?.load(Relaxed))
 }
 
 fn kick<P: Platform>(p: &P, node: Option<NodeId>) {

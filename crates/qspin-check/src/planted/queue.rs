@@ -39,7 +39,7 @@ impl<W: AtomicWord, const FLAW: u8> SmallQueue<W, FLAW> {
         let me = NodeId::new(first.cpu(), if FLAW == REUSES_NODE { 0 } else { level })?;
         let node = p.node(me);
         node.begin();
-        Some((me.number().into(), node))
+        Some((me.number(), node))
     }
 
     fn leave_level<P: Platform<Word = W>>(p: &P) {
@@ -58,7 +58,7 @@ unsafe impl<P: Platform, const FLAW: u8> RawLock<P> for SmallQueue<P::Word, FLAW
     fn acquire(&self, p: &P) {
         let Some((me, node)) = Self::enter_level(p) else { return };
         let prev = self.tail.swap(me, AcqRel);
-        if let Some(prev) = NodeId::from_number(prev as u16) {
+        if let Some(prev) = NodeId::from_number(prev) {
             let link = if FLAW == RELAXED_LINK { Relaxed } else { Release };
             p.node(prev).next.store(me, link);
             p.wait_until(&node.locked, Until::is(TURN), Budget::Unbounded, Acquire);
@@ -79,7 +79,7 @@ unsafe impl<P: Platform, const FLAW: u8> RawLock<P> for SmallQueue<P::Word, FLAW
 
     unsafe fn release(&self, p: &P) {
         let me = self.holder.load(Relaxed);
-        let Some(id) = NodeId::from_number(me as u16) else { return };
+        let Some(id) = NodeId::from_number(me) else { return };
         let mut next = p.node(id).next.load(Acquire);
         if next == 0 && self.tail.compare_exchange(me, 0, Release).is_err() {
             if FLAW == SKIPS_LINK {
@@ -89,7 +89,7 @@ unsafe impl<P: Platform, const FLAW: u8> RawLock<P> for SmallQueue<P::Word, FLAW
                 next = p.wait_until(&p.node(id).next, linked, Budget::Unbounded, Acquire);
             }
         }
-        if let Some(next) = NodeId::from_number(next as u16) {
+        if let Some(next) = NodeId::from_number(next) {
             p.node(next).locked.store(TURN, Release);
         }
         if FLAW != LEAKS_LEVEL {

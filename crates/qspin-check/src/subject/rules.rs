@@ -157,7 +157,7 @@ pub const TICKET_HALTING: Rules = Rules {
 const HELD: u32 = 1;
 
 const fn is_node(tail: u32) -> bool {
-    tail >= NodeId::FIRST as u32
+    tail >= NodeId::FIRST
 }
 
 /// The MCS lock: word 0 is the tail, word 1 the holder's link.

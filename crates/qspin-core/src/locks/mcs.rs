@@ -47,7 +47,7 @@ const FREE: u32 = 0;
 /// The tail while the holder is alone; smaller than every node's number.
 const HELD: u32 = 1;
 
-const _: () = assert!(HELD < NodeId::FIRST as u32);
+const _: () = assert!(HELD < NodeId::FIRST);
 
 /// An MCS lock. See the [module](self) documentation.
 #[derive(Debug)]
@@ -81,15 +81,15 @@ impl<W: AtomicWord> McsLock<W> {
     #[inline]
     fn queue<P: Platform<Word = W>>(&self, p: &P, me: NodeId) {
         let node = p.node(me);
-        let mine = u32::from(me.number());
+        let mine = me.number();
         node.begin();
 
         // ORDERING: Release publishes this node's life to its successor. Acquire pairs with it,
         // with `McsRelease` if the lock was free, and with `McsLeave` if it was held (K3).
         let prev = self.tail.swap(mine, p.ordering(Site::McsTail, AcqRel));
         if prev != FREE {
-            let link = match NodeId::from_number(prev as u16) {
-                Some(prev) if u32::from(prev.number()) != HELD => &p.node(prev).next,
+            let link = match NodeId::from_number(prev) {
+                Some(prev) if prev.number() != HELD => &p.node(prev).next,
                 _ => &self.successor,
             };
             // ORDERING: Release pairs with the Acquire of `McsNext` or `McsSuccessor`.
@@ -154,7 +154,7 @@ unsafe impl<P: Platform> RawLock<P> for McsLock<P::Word> {
             }
             next = p.wait_until(&self.successor, Until::is_not(0), Budget::Unbounded, order);
         }
-        if let Some(next) = NodeId::from_number(next as u16) {
+        if let Some(next) = NodeId::from_number(next) {
             // ORDERING: Release pairs with the Acquire of `McsTurn`.
             p.node(next).locked.store(TURN, p.ordering(Site::McsHandOver, Release));
         }

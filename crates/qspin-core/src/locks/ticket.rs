@@ -23,15 +23,15 @@
 //!   read-modify-writes of the whole word.
 //! * **T3** A context without a node draws no ticket: it takes the lock only where it finds it
 //!   free. And a CPU waits with one ticket of a lock at most: an interrupt that waited for the
-//!   lock that the interrupted level waits for would wait for ever. So at most 16 383 tickets wait,
-//!   and 16 384 are out, of the 32 767 that there can be.
+//!   lock that the interrupted level waits for would wait for ever. Nor does a CPU draw one whose number
+//!   is not below 32 766. So at most 32 766 tickets wait, and 32 767 are out, of 32 768.
 //! * **T4** *asleep* is set only by a waiter whose ticket is out, and cleared only by who takes the
 //!   lock when no ticket is out. A waiter that only spins does not set it.
 //! * **T5** The step that serves the next ticket is the last look at the lock of the context that
 //!   releases it: the next owner may free it.
 //!
 //! # Limits
-//! Contexts without a node wait unfairly. Collapses when threads outnumber CPUs, like every
+//! Contexts without a node, or with too high a number, wait unfairly. Collapses when threads outnumber CPUs, like every
 //! strict order.
 
 use core::marker::PhantomData;
@@ -40,7 +40,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::lock::{ConstLock, RawLock};
 use crate::nesting::with_node;
 use crate::node::NodeId;
-use crate::platform::{AtomicWord, Budget, ConstWord, CpuId, Platform, Until};
+use crate::platform::{AtomicWord, Budget, ConstWord, Platform, Until};
 use crate::site::Site;
 use crate::waiting::Spin;
 
@@ -53,7 +53,8 @@ const DRAW: u32 = 1 << NEXT_SHIFT;
 /// Different tickets.
 const TICKETS: u32 = 1 << 15;
 
-const _: () = assert!(CpuId::LIMIT + 1 < TICKETS, "T3");
+/// CPUs that may draw one (T3).
+const DRAWERS: u32 = TICKETS - 2;
 
 /// How the owner of a ticket waits, and what a release does about it.
 pub trait TicketWaiting {
@@ -180,13 +181,17 @@ fn take<P: Platform>(p: &P, word: &P::Word) -> Result<(), u32> {
 #[inline(never)]
 fn acquire_slow<P: Platform, H: TicketWaiting>(p: &P, word: &P::Word) {
     let served = with_node(p, |me| {
+        if me.cpu().number() >= DRAWERS {
+            return false;
+        }
         // ORDERING: Acquire pairs with the Release of `release`, if the lock was free.
         let seen = word.fetch_add(DRAW, p.ordering(Site::TicketDraw, Acquire));
         if !is_free(seen) {
             H::await_ticket(p, word, me, next(seen));
         }
+        true
     });
-    if served.is_none() {
+    if served != Some(true) {
         // T3.
         while let Err(seen) = take(p, word) {
             if !is_free(seen) {
@@ -209,6 +214,7 @@ mod tests {
     use super::*;
     use crate::events::NoEvents;
     use crate::node::Node;
+    use crate::platform::CpuId;
     use crate::waiting::Halt;
 
     const fn word(next: u32, serving: u32, asleep: u32) -> u32 {

@@ -132,7 +132,7 @@ impl Order for Numa {
         let node = p.node(me);
         let first = node_in(&node.second_head)?;
         // The secondary queue is the main one now.
-        node.next.store(first.number().into(), Relaxed);
+        node.next.store(first.number(), Relaxed);
         node.second_head.store(0, Relaxed);
         node.second_tail.store(0, Relaxed);
         if node.second_since.load(Relaxed) == FLUSH {
@@ -161,7 +161,7 @@ impl Order for Numa {
         // Q3: the longest waiting first, then those of the main queue. Q6: none is kicked, none is
         // forgotten.
         counting::count(p, Event::CnaFlush);
-        p.node(last).next.store(next.number().into(), Relaxed);
+        p.node(last).next.store(next.number(), Relaxed);
         node.second_head.store(0, Relaxed);
         hand_on(p, node, first, false);
         first
@@ -202,7 +202,7 @@ fn arrange_within<P: Platform>(p: &P, me: NodeId, most: u32) -> Arranged {
     let node = p.node(me);
     // ORDERING: Acquire pairs with the Release of `QueueLink`.
     let order = p.ordering(Site::NumaNext, Acquire);
-    let Some(next) = NodeId::from_number(node.next.load(order) as u16) else {
+    let Some(next) = NodeId::from_number(node.next.load(order)) else {
         return Arranged::Waits;
     };
     let far = p.node(next);
@@ -217,7 +217,7 @@ fn arrange_within<P: Platform>(p: &P, me: NodeId, most: u32) -> Arranged {
     }
     node.next.store(after, Relaxed);
     far.next.store(0, Relaxed);
-    let number = next.number().into();
+    let number = next.number();
     match node_in(&node.second_tail) {
         Some(last) => p.node(last).next.store(number, Relaxed),
         None => {
@@ -236,7 +236,7 @@ fn arrange_within<P: Platform>(p: &P, me: NodeId, most: u32) -> Arranged {
 /// The node that a word of a node names.
 #[inline]
 fn node_in<W: AtomicWord>(word: &W) -> Option<NodeId> {
-    NodeId::from_number(word.load(Relaxed) as u16)
+    NodeId::from_number(word.load(Relaxed))
 }
 
 /// How far the nearest of the queue is that begins with `first`. An urgent one is near.
@@ -250,7 +250,7 @@ fn nearest<P: Platform>(p: &P, node: &Node<P::Word>, first: NodeId) -> u32 {
         nearest = nearest.min(if urgent { 0 } else { p.distance(near_to, place) });
         // ORDERING: as in `arrange_within`: the last of them may have been linked to by now.
         let order = p.ordering(Site::NumaNext, Acquire);
-        next = NodeId::from_number(p.node(waiter).next.load(order) as u16);
+        next = NodeId::from_number(p.node(waiter).next.load(order));
     }
     nearest
 }

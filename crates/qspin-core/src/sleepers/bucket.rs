@@ -143,7 +143,7 @@ impl<'a, P: SleepPlatform> Held<'a, P> {
             let others = self.record(other).priority.load(Relaxed);
             others > priority || others == priority && end == End::Last
         };
-        let mut before = NodeId::from_number(self.tail.load(Relaxed) as u16);
+        let mut before = NodeId::from_number(self.tail.load(Relaxed));
         if !before.is_none_or(is_behind) {
             // Not at the end: one of a real-time policy, or one that was woken in vain.
             before = None;
@@ -158,9 +158,9 @@ impl<'a, P: SleepPlatform> Held<'a, P> {
         let link = before.map_or(&self.head, |before| &self.record(before).next);
         let next = link.load(Relaxed);
         record.next.store(next, Relaxed);
-        link.store(id.number().into(), Relaxed);
+        link.store(id.number(), Relaxed);
         if next == 0 {
-            self.tail.store(id.number().into(), Relaxed);
+            self.tail.store(id.number(), Relaxed);
         }
         self.count.store(self.count.load(Relaxed).wrapping_add(1), Relaxed);
     }
@@ -173,7 +173,7 @@ impl<'a, P: SleepPlatform> Held<'a, P> {
             Some(before) => self.record(before).next.store(next, Relaxed),
         }
         if next == 0 {
-            self.tail.store(before.map_or(0, |before| before.number().into()), Relaxed);
+            self.tail.store(before.map_or(0, |before| before.number()), Relaxed);
         }
         self.count.store(self.count.load(Relaxed).wrapping_sub(1), Relaxed);
     }
@@ -197,7 +197,7 @@ impl<'a, P: SleepPlatform> Held<'a, P> {
     ) {
         let mut before = None;
         let mut next = self.head.load(Relaxed);
-        while let Some(id) = NodeId::from_number(next as u16) {
+        while let Some(id) = NodeId::from_number(next) {
             // Before the visit: who is taken out is linked to others.
             next = self.record(id).next.load(Relaxed);
             let (choice, unlinked) = visit(self, before, id);

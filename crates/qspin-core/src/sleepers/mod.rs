@@ -372,7 +372,7 @@ impl Taken {
         while let Some(id) = next {
             let record = p.sleeper(id);
             // P4: the record may have its next life after the store.
-            next = NodeId::from_number(record.next.load(Relaxed) as u16);
+            next = NodeId::from_number(record.next.load(Relaxed));
             // ORDERING: Release pairs with the Acquire of `await_wake`.
             record.state.store(WOKEN, p.ordering(Site::SleepWake, Release));
             kick(p, id, Event::SleepKick);
@@ -384,7 +384,7 @@ impl Taken {
         record.next.store(0, Relaxed);
         record.state.store(TAKEN, Relaxed);
         if let Some(last) = self.last {
-            p.sleeper(last).next.store(id.number().into(), Relaxed);
+            p.sleeper(last).next.store(id.number(), Relaxed);
         }
         self.first = self.first.or(Some(id));
         self.last = Some(id);

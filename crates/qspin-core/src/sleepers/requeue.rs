@@ -51,7 +51,7 @@ pub fn requeue<P: SleepPlatform>(
     let mut next = moved.first;
     while let Some(id) = next {
         let record = p.sleeper(id);
-        next = NodeId::from_number(record.next.load(Relaxed) as u16);
+        next = NodeId::from_number(record.next.load(Relaxed));
         record.on.store(to, Relaxed);
         record.tag.store(tag, Relaxed);
         record.state.store(QUEUED, Relaxed);

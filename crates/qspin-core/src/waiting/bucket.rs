@@ -10,7 +10,7 @@ use crate::atomic::{AtomicAddress, AtomicWord, ConstWord};
 pub(crate) struct Entry<W, A> {
     /// Address of the lock; 0 in a free entry.
     pub(super) lock: A,
-    /// Number of the waiter's node; above it, in a ticket lock, its ticket.
+    /// Number of the waiter's node; above it, in a ticket lock, low bits of its ticket.
     pub(super) node: W,
 }
 

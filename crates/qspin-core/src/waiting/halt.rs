@@ -243,7 +243,7 @@ fn defers<P: Platform, A: Admission>(p: &P, next: &Node<P::Word>) -> bool {
             tuning.kick_ahead == 0 || {
                 // ORDERING: Acquire pairs with the Release of `QueueLink`.
                 let second = next.next.load(p.ordering(Site::HaltAheadNext, Acquire));
-                NodeId::from_number(second as u16)
+                NodeId::from_number(second)
                     .is_some_and(|second| p.node(second).state.load(Relaxed) == HALTED)
             }
         }
@@ -258,7 +258,7 @@ fn collect<P: Platform>(p: &P, head: NodeId, ahead: &mut [Option<NodeId>; KICK_A
         // V5: the head waits for the lock that this CPU holds, so those behind it stay, too.
         // ORDERING: Acquire pairs with the Release of `QueueLink`.
         let next = p.node(node).next.load(p.ordering(Site::HaltAheadNext, Acquire));
-        let Some(next) = NodeId::from_number(next as u16) else { return };
+        let Some(next) = NodeId::from_number(next) else { return };
         if p.node(next).state.compare_exchange(HALTED, RUNNING, Relaxed).is_err() {
             return;
         }

@@ -24,7 +24,7 @@
 //!   has looked at one line. Four tickets in a row share a bucket: one lock alone never fills it,
 //!   several at once might; who finds it full does not halt. The waiter itself removes its entry,
 //!   while it still waits for the lock. Others that look at an entry meanwhile may take it for what
-//!   it was or will be, and kick one too many (C4).
+//!   it was or will be, and kick one too many (C4). So of a ticket an entry needs no more than the low bits.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -102,7 +102,7 @@ pub(super) fn insert<'a, P: Platform>(
     node: NodeId,
 ) -> Option<&'a EntryOf<P>> {
     let lock = p.address(word);
-    claim(p, search(p, lock), lock, node.number().into())
+    claim(p, search(p, lock), lock, node.number())
 }
 
 /// Removes the entry of the lock at `word`, which this CPU owns, and returns its head.
@@ -110,10 +110,15 @@ pub(super) fn remove<P: Platform>(p: &P, word: &P::Word) -> Option<NodeId> {
     let lock = p.address(word);
     // Relaxed: the entry was inserted before SLEEPER was set, and whoever looks has acquired that.
     let entry = search(p, lock).find(|entry| entry.lock.load(Relaxed) == lock)?;
-    let node = NodeId::from_number(entry.node.load(Relaxed) as u16);
+    let node = NodeId::from_number(entry.node.load(Relaxed));
     free(p, entry);
     node
 }
+
+/// The number of a node, of what a ticket's entry says; above it are the low bits of the ticket.
+const NODE_BITS: u32 = NodeId::END.ilog2();
+const NODE_MASK: u32 = NodeId::END - 1;
+const _: () = assert!(NodeId::END.is_power_of_two());
 
 /// Records that `node` halts until `ticket` of the lock at `lock` is served, if there is room (H4).
 pub(crate) fn insert_ticket<P: Platform>(
@@ -122,7 +127,7 @@ pub(crate) fn insert_ticket<P: Platform>(
     ticket: u32,
     node: NodeId,
 ) -> Option<&EntryOf<P>> {
-    claim(p, home(p, lock, ticket), lock, ticket << 16 | u32::from(node.number()))
+    claim(p, home(p, lock, ticket), lock, ticket << NODE_BITS | node.number())
 }
 
 /// Who halts until `ticket` of the lock at `lock` is served: one at most, and perhaps one or the
@@ -139,6 +144,7 @@ pub(crate) fn halted_for<P: Platform>(
             return None;
         }
         let number = entry.node.load(Relaxed);
-        if number >> 16 == ticket { NodeId::from_number(number as u16) } else { None }
+        let same = (number >> NODE_BITS ^ ticket) << NODE_BITS == 0;
+        if same { NodeId::from_number(number & NODE_MASK) } else { None }
     })
 }

@@ -113,7 +113,7 @@ unsafe impl<const CHECKS: bool> RawLock<SimPlatform> for Halting<CHECKS> {
             // What it has seen is old by the time it lies down.
             p.relax(5);
             // One waiter at a time may sleep.
-            if self.waiter.compare_exchange(0, me.number().into(), Relaxed).is_err() {
+            if self.waiter.compare_exchange(0, me.number(), Relaxed).is_err() {
                 p.relax(1);
                 continue;
             }
@@ -130,7 +130,7 @@ unsafe impl<const CHECKS: bool> RawLock<SimPlatform> for Halting<CHECKS> {
     fixtures::refuses_who_tries!();
     unsafe fn release(&self, p: &SimPlatform) {
         self.word.swap(0, Release);
-        if let Some(waiter) = NodeId::from_number(self.waiter.load(Relaxed) as u16) {
+        if let Some(waiter) = NodeId::from_number(self.waiter.load(Relaxed)) {
             p.kick(waiter);
         }
     }

@@ -1,7 +1,7 @@
 //! A dense number for every thread that waits.
 //!
 //! # Problem
-//! A tail of 14 bits names a CPU. Threads come and go by the million, so numbers are given on
+//! A tail has 16 bits to name a CPU. Threads come and go by the million, so numbers are given on
 //! demand, smallest first, and taken back when a thread ends.
 //!
 //! # Invariants
@@ -20,6 +20,7 @@
 //!   in a signal handler that interrupted a wait leaves the table alone.
 //!
 //! # Limits
+//! Where the kernel has no memory for more threads than the first (`nodes.rs`), those have no number.
 //! A thread whose key destructor has run (it is about to vanish) has no number any more, and
 //! locks without a node. A program that has used up the C library's first 32 thread-specific keys
 //! before this library is loaded pays one allocation by that library when a thread gets its number,
@@ -32,9 +33,8 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 
 use qspin_core::node::NodeId;
 use qspin_core::platform::CpuId;
-use qspin_core::waiting::Bucket;
 
-use super::nodes::{HALTED, NODES};
+use super::nodes;
 use super::{rseq, run_status};
 
 /// A set of numbers below [`CpuId::LIMIT`], given out smallest first.
@@ -138,6 +138,10 @@ pub fn in_use() -> u32 {
 fn assign() -> Option<CpuId> {
     register();
     let taken = NUMBERS.take()?;
+    if !CpuId::new(taken).is_some_and(nodes::prepare) {
+        NUMBERS.give_back(taken);
+        return None;
+    }
     let won = NUMBER
         .with(|number| number.compare_exchange(0, taken + 1, Relaxed, Relaxed).map(|_| taken + 1));
     match won {
@@ -228,14 +232,14 @@ extern "C" fn child_begins() {
     let own_nesting = nesting_of(own.wrapping_sub(1));
     if NUMBERS.in_use() > u32::from(own_nesting.is_some()) && !own_nesting.is_some_and(queues) {
         // P5.
-        HALTED.iter().for_each(Bucket::forget);
+        nodes::forget_halted();
     }
     run_status::child_begins(own.wrapping_sub(1));
 }
 
 fn nesting_of(number: u32) -> Option<&'static AtomicU32> {
     let first = NodeId::new(CpuId::new(number)?, 0)?;
-    Some(&NODES[usize::from(first.number())].nesting)
+    Some(&nodes::node(first).nesting)
 }
 
 fn queues(nesting: &AtomicU32) -> bool {

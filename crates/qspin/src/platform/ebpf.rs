@@ -20,7 +20,7 @@
 //! # Invariants
 //! * **D1** `TABLE` is null, or maps for the rest of the program's life `LENGTH` bytes that the
 //!   kernel writes and nobody else.
-//! * **D2** `TIDS` holds the kernel's number of a thread whose number is in use, or 0.
+//! * **D2** `tid` of a number's slot is the kernel's number of the thread that has it, or 0.
 //!
 //! # Limits
 //! Needs CAP_BPF and CAP_PERFMON (or root), the kernel's type information, and the initial PID
@@ -36,12 +36,11 @@ use std::sync::{Mutex, PoisonError};
 
 use qspin_core::platform::CpuId;
 
+use super::run_status::{slot, used};
 use super::syscall::syscall;
 
 static TABLE: AtomicPtr<AtomicU8> = AtomicPtr::new(core::ptr::null_mut());
 static LENGTH: AtomicU32 = AtomicU32::new(0);
-static TIDS: [AtomicU32; CpuId::LIMIT as usize] =
-    [const { AtomicU32::new(0) }; CpuId::LIMIT as usize];
 
 const ON: u8 = 1;
 const OFF: u8 = 2;
@@ -51,7 +50,7 @@ const OFF: u8 = 2;
 pub(super) fn known_not_to_run(cpu: CpuId) -> Option<bool> {
     // ORDERING: Acquire pairs with the Release of `load`.
     let table = TABLE.load(Acquire);
-    let tid = TIDS.get(cpu.number() as usize)?.load(Relaxed);
+    let tid = slot(cpu.number())?.tid.load(Relaxed);
     // D2: nobody has this number; what the table has at 0 is of the kernel's idle threads.
     if table.is_null() || tid == 0 || tid >= LENGTH.load(Relaxed) {
         return None;
@@ -66,16 +65,16 @@ pub(super) fn known_not_to_run(cpu: CpuId) -> Option<bool> {
 
 /// This thread has got `number`.
 pub(super) fn enter(number: u32) {
-    if let Some(tid) = TIDS.get(number as usize) {
+    if let Some(slot) = slot(number) {
         // SAFETY: takes no arguments and touches no memory.
-        tid.store(unsafe { syscall(libc::SYS_gettid, []) } as u32, Relaxed);
+        slot.tid.store(unsafe { syscall(libc::SYS_gettid, []) } as u32, Relaxed);
     }
 }
 
 /// This thread is about to give `number` back.
 pub(super) fn leave(number: u32) {
-    if let Some(tid) = TIDS.get(number as usize) {
-        tid.store(0, Relaxed);
+    if let Some(slot) = slot(number) {
+        slot.tid.store(0, Relaxed);
     }
 }
 
@@ -83,9 +82,9 @@ pub(super) fn leave(number: u32) {
 /// may be in another PID namespace than its parent, so that the table is of other threads.
 pub(super) fn child_begins(own: u32) {
     TABLE.store(core::ptr::null_mut(), Relaxed);
-    for tid in &TIDS {
-        if tid.load(Relaxed) != 0 {
-            tid.store(0, Relaxed);
+    for (_, slot) in used() {
+        if slot.tid.load(Relaxed) != 0 {
+            slot.tid.store(0, Relaxed);
         }
     }
     enter(own);

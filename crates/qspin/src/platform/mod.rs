@@ -42,7 +42,6 @@ use qspin_core::waiting::Bucket;
 pub use self::barrier::value_of;
 use self::clock::{Clock, Monotonic};
 use self::holder::{Hint, Unhinted};
-use self::nodes::{HALTED, NODES};
 pub use self::syscall::be_silent;
 pub(crate) use self::syscall::say_unless_blocked;
 
@@ -102,8 +101,7 @@ impl<E: StaticEvents, H: Hint, C: Clock> Platform for Threads<E, H, C> {
 
     #[inline]
     fn node(&self, id: NodeId) -> &Node<AtomicU32> {
-        // The table is as long as the number's type: no bounds check is left.
-        &NODES[usize::from(id.number())]
+        nodes::node(id)
     }
 
     #[inline]
@@ -113,17 +111,17 @@ impl<E: StaticEvents, H: Hint, C: Clock> Platform for Threads<E, H, C> {
 
     #[inline]
     fn hash(&self) -> &[Bucket<AtomicU32, AtomicUsize>] {
-        &HALTED
+        nodes::halted()
     }
 
     #[inline]
     fn halt(&self, me: NodeId) {
-        futex::halt(&NODES[usize::from(me.number())].kick);
+        futex::halt(&nodes::node(me).kick);
     }
 
     #[inline]
     fn kick(&self, node: NodeId) {
-        futex::kick(&NODES[usize::from(node.number())].kick);
+        futex::kick(&nodes::node(node).kick);
     }
 
     #[inline]

@@ -1,17 +1,183 @@
-//! The memory in which threads wait, as static tables: a lock has no room for it.
+//! The memory in which threads wait: a lock has no room for it.
+//!
+//! # Problem
+//! There may be tens of thousands of threads, and in most programs there are a few. What all of them would need stands
+//! in every program's memory that is locked there (`mlockall`), if it is static.
+//!
+//! # How
+//! What the first threads need is static, each kind of it in a table of its own: a program has those that its locks
+//! refer to. What the others need is mapped, a [`Part`] for a thousand of them, when one of them gets its number: by a
+//! system call, since that may happen in a signal handler. Where there is no memory it gets none.
+//!
+//! # Invariants
+//! * **M1** A part is published once, and never goes away. It was before any thread of it got its number, which
+//!   others learn later: who knows a number finds its part.
+//! * **M2** Memory of zeros is a part that nobody has used.
 
-use core::sync::atomic::{AtomicU32, AtomicUsize};
+use core::sync::atomic::Ordering::{AcqRel, Acquire};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize};
 
-use qspin_core::node::Node;
+use qspin_core::node::{LEVELS, Node, NodeId};
+use qspin_core::platform::CpuId;
+use qspin_core::sleepers::Sleeper;
 use qspin_core::waiting::Bucket;
 
-/// Every node a tail can name: 4 MiB of address space, of which only the pages of threads
-/// that have queued are ever touched.
-pub(super) static NODES: [Node<AtomicU32>; 1 << 16] =
-    [const { Node::<AtomicU32>::UNUSED }; 1 << 16];
+use super::run_status::Slot;
+use super::syscall::syscall;
 
-/// The table of halted waiters: an entry a node, so that it is never full. 1 MiB of address space,
-/// of which only the pages that locks with a halted waiter hash to are ever touched.
-pub(super) static HALTED: [Bucket<AtomicU32, AtomicUsize>;
-    NODES.len() / Bucket::<(), ()>::ENTRIES] =
-    [const { Bucket::EMPTY }; NODES.len() / Bucket::<(), ()>::ENTRIES];
+/// Threads whose memory is static, and one more, since numbers of nodes begin at [`NodeId::FIRST`].
+pub(super) const FIRST_THREADS: usize = 256;
+/// Nodes of those.
+pub(super) const FIRST_NODES: usize = FIRST_THREADS * LEVELS as usize;
+
+/// 64 KiB.
+static NODES: [Node<AtomicU32>; FIRST_NODES] = [const { Node::<AtomicU32>::UNUSED }; FIRST_NODES];
+
+const PART_THREADS: usize = 1024;
+const PART_NODES: usize = PART_THREADS * LEVELS as usize;
+
+/// What so many threads need, 400 KiB, of which only the pages of those that wait are ever touched.
+pub(super) struct Part {
+    nodes: [Node<AtomicU32>; PART_NODES],
+    pub(super) sleepers: [Sleeper<AtomicU32, AtomicUsize>; PART_NODES],
+    slots: [Slot; PART_THREADS],
+}
+
+static PARTS: [AtomicPtr<Part>; NodeId::END as usize / PART_NODES] =
+    [const { AtomicPtr::new(core::ptr::null_mut()) }; _];
+
+/// The part of a node's number.
+#[inline]
+pub(super) fn part(node: usize) -> Option<&'static Part> {
+    // ORDERING: Acquire pairs with the AcqRel of `make`.
+    let part = PARTS.get(node / PART_NODES)?.load(Acquire);
+    // SAFETY: M1, M2.
+    unsafe { part.as_ref() }
+}
+
+/// Where in its part a node is.
+#[inline]
+pub(super) const fn within(node: usize) -> usize {
+    node % PART_NODES
+}
+
+/// The node of this number.
+#[inline]
+pub(super) fn node(id: NodeId) -> &'static Node<AtomicU32> {
+    let number = id.number() as usize;
+    if let Some(node) = NODES.get(number) {
+        return node;
+    }
+    // M1: there is one. The first node of the table is nobody's.
+    part(number).map_or(&NODES[0], |part| &part.nodes[within(number)])
+}
+
+/// What is known of where a thread of those runs that are not among the first.
+pub(super) fn slot(thread: usize) -> Option<&'static Slot> {
+    let thread = thread + 1;
+    Some(&part(thread * LEVELS as usize)?.slots[thread % PART_THREADS])
+}
+
+/// Whether the thread of this number has memory to wait in: if need be it is mapped.
+pub(super) fn prepare(cpu: CpuId) -> bool {
+    let number = (cpu.number() as usize + 1) * LEVELS as usize;
+    number < FIRST_NODES || part(number).is_some() || make(number)
+}
+
+#[cold]
+fn make(number: usize) -> bool {
+    let Some(place) = PARTS.get(number / PART_NODES) else { return false };
+    publish(place).is_some()
+}
+
+/// Maps what `place` is to point to, if nobody does so at the same time.
+fn publish<T>(place: &AtomicPtr<T>) -> Option<&'static T> {
+    let made = map(size_of::<T>())?.cast::<T>();
+    // ORDERING: Release publishes it; the loads of `place` are Acquire, as a failure here is.
+    let before = match place.compare_exchange(core::ptr::null_mut(), made, AcqRel, Acquire) {
+        Ok(_) => made,
+        Err(other) => {
+            // SAFETY: mapped above, and nobody else knows of it.
+            unsafe { syscall(libc::SYS_munmap, [made.addr() as u64, size_of::<T>() as u64]) };
+            other
+        }
+    };
+    // SAFETY: M1, M2; and a page is aligned for everything here.
+    unsafe { before.as_ref() }
+}
+
+/// Memory of zeros.
+fn map(bytes: usize) -> Option<*mut u8> {
+    let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let arguments = [0, bytes as u64, access as u64, kind as u64, u64::MAX, 0];
+    // SAFETY: a new mapping, wherever there is room.
+    let address = unsafe { syscall(libc::SYS_mmap, arguments) };
+    (address > 0).then(|| core::ptr::with_exposed_provenance_mut(address as usize))
+}
+
+type Heads = [Bucket<AtomicU32, AtomicUsize>; NodeId::END as usize / Bucket::<(), ()>::ENTRIES];
+
+/// The table of halted waiters: an entry a node, so that it is never full. 4 MiB of address space from the first halt
+/// on, of which only the pages that locks with a halted waiter hash to are ever touched.
+static HALTED: AtomicPtr<Heads> = AtomicPtr::new(core::ptr::null_mut());
+
+/// That table; nothing where there is no memory, and nobody halts.
+#[inline]
+pub(super) fn halted() -> &'static [Bucket<AtomicU32, AtomicUsize>] {
+    // SAFETY: M1, M2. ORDERING: Acquire pairs with the AcqRel of `publish`.
+    match unsafe { HALTED.load(Acquire).as_ref() } {
+        Some(heads) => heads,
+        None => first_halted(),
+    }
+}
+
+#[cold]
+fn first_halted() -> &'static [Bucket<AtomicU32, AtomicUsize>] {
+    publish(&HALTED).map_or(&[], |heads| heads)
+}
+
+/// In the child of `fork`: nobody halts any more.
+pub(super) fn forget_halted() {
+    let heads = HALTED.load(Acquire);
+    if heads.is_null() {
+        return;
+    }
+    let arguments = [heads.addr() as u64, size_of::<Heads>() as u64, libc::MADV_DONTNEED as u64];
+    // SAFETY: whole pages of this process alone, mapped as zeros, which they are again then (M2).
+    if unsafe { syscall(libc::SYS_madvise, arguments) } != 0 {
+        // SAFETY: M1, M2.
+        unsafe { heads.as_ref() }.into_iter().flatten().for_each(Bucket::forget);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(cpu: u32, level: u32) -> usize {
+        core::ptr::from_ref(node(NodeId::new(CpuId::new(cpu).unwrap(), level).unwrap())).addr()
+    }
+
+    #[test]
+    fn every_node_has_a_place_of_its_own_once_its_part_is_there() {
+        let cpus = [0, 1, 254, 255, 256, 1022, 1023, 1024, 2047, 40_000, CpuId::LIMIT - 1];
+        let mut places = Vec::new();
+        for cpu in cpus {
+            assert!(prepare(CpuId::new(cpu).unwrap()));
+            places.extend((0..LEVELS).map(|level| place(cpu, level)));
+            assert!(cpu < 255 || slot(cpu as usize).is_some());
+        }
+        assert!(places.iter().all(|place| place % 64 == 0), "N3");
+        places.sort_unstable();
+        places.dedup();
+        assert_eq!(places.len(), cpus.len() * LEVELS as usize);
+    }
+
+    #[test]
+    fn a_part_that_is_not_there_has_nobodys_node() {
+        let id = NodeId::new(CpuId::new(50_000).unwrap(), 3).unwrap();
+        assert!(part(id.number() as usize).is_none());
+        assert!(core::ptr::eq(node(id), &raw const NODES[0]));
+    }
+}

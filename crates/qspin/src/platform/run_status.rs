@@ -36,12 +36,17 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 
 use qspin_core::platform::CpuId;
 
+use super::nodes::{self, FIRST_THREADS};
 use super::rseq::{self, Area};
 
-struct Slot {
+/// What is known of one thread.
+pub(super) struct Slot {
     area: AtomicPtr<Area>,
     /// The number of readers, and the era above it (I3).
     readers: AtomicU64,
+    /// The kernel's number of the thread, for `ebpf.rs`; 0 for none.
+    #[cfg(feature = "ebpf")]
+    pub(super) tid: AtomicU32,
 }
 
 const ERA: u64 = 1 << 32;
@@ -50,8 +55,12 @@ const COUNT: u64 = ERA - 1;
 impl Slot {
     // The constant is a template: every use makes a new slot.
     #[allow(clippy::declare_interior_mutable_const)]
-    const EMPTY: Self =
-        Self { area: AtomicPtr::new(core::ptr::null_mut()), readers: AtomicU64::new(0) };
+    const EMPTY: Self = Self {
+        area: AtomicPtr::new(core::ptr::null_mut()),
+        readers: AtomicU64::new(0),
+        #[cfg(feature = "ebpf")]
+        tid: AtomicU32::new(0),
+    };
 
     /// What `look` makes of the area, if there is one.
     #[inline]
@@ -92,25 +101,31 @@ impl Slot {
     }
 }
 
-/// A slot a number: 256 KiB of address space, touched where threads are.
-static SLOTS: [Slot; CpuId::LIMIT as usize] = [const { Slot::EMPTY }; CpuId::LIMIT as usize];
+/// A slot a number of the first threads.
+static SLOTS: [Slot; FIRST_THREADS - 1] = [const { Slot::EMPTY }; FIRST_THREADS - 1];
 
 /// Slots from here on were never used.
 static USED: AtomicU32 = AtomicU32::new(0);
 
-fn slot(number: u32) -> Option<&'static Slot> {
-    SLOTS.get(number as usize)
+/// The slot of this number, if it can have been given out.
+pub(super) fn slot(number: u32) -> Option<&'static Slot> {
+    SLOTS.get(number as usize).or_else(|| nodes::slot(number as usize))
+}
+
+/// The slots that were ever used.
+pub(super) fn used() -> impl Iterator<Item = (u32, &'static Slot)> {
+    (0..USED.load(Relaxed)).filter_map(|number| Some((number, slot(number)?)))
 }
 
 /// This thread has got `number`, and will call [`leave`].
 pub(super) fn enter(number: u32) {
+    USED.fetch_max(number.saturating_add(1), Relaxed);
     #[cfg(feature = "ebpf")]
     super::ebpf::enter(number);
     let area = rseq::mine();
     if let Some(slot) = slot(number)
         && !area.is_null()
     {
-        USED.fetch_max(number + 1, Relaxed);
         slot.area.store(area.cast_mut(), Release);
     }
 }
@@ -128,8 +143,8 @@ pub(super) fn leave(number: u32) {
 pub(super) fn child_begins(own: u32) {
     #[cfg(feature = "ebpf")]
     super::ebpf::child_begins(own);
-    for (number, slot) in SLOTS.iter().enumerate().take(USED.load(Relaxed) as usize) {
-        slot.inherit(own == number as u32);
+    for (number, slot) in used() {
+        slot.inherit(own == number);
     }
 }
 

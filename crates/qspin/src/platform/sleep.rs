@@ -15,7 +15,7 @@ use qspin_core::sleepers::{self, SleepBucket, SleepPlatform, Sleeper};
 
 use super::clock::Clock;
 use super::holder::Hint;
-use super::nodes::NODES;
+use super::nodes::{self, FIRST_NODES};
 use super::syscall::syscall;
 use super::{StaticEvents, Threads, barrier, cpu, futex, generation, urgency};
 
@@ -26,9 +26,9 @@ const PLACES: usize = 512;
 static HINTS: [AtomicU32; PLACES] = [const { AtomicU32::new(0) }; PLACES];
 static BUCKETS: [SleepBucket<AtomicU32>; PLACES] = [const { SleepBucket::EMPTY }; PLACES];
 
-/// A record a node: 2 MiB of address space, touched where threads have slept.
-static SLEEPERS: [Sleeper<AtomicU32, AtomicUsize>; NODES.len()] =
-    [const { Sleeper::<AtomicU32, AtomicUsize>::UNUSED }; NODES.len()];
+/// A record a node of the first threads: 32 KiB.
+static SLEEPERS: [Sleeper<AtomicU32, AtomicUsize>; FIRST_NODES] =
+    [const { Sleeper::<AtomicU32, AtomicUsize>::UNUSED }; FIRST_NODES];
 
 /// Looks at a locked bucket before its owner is taken for one that does not run.
 const LOOKS: u32 = 64;
@@ -104,7 +104,12 @@ impl<E: StaticEvents, H: Hint, C: Clock> SleepPlatform for Threads<E, H, C> {
 
     #[inline]
     fn sleeper(&self, id: NodeId) -> &Sleeper<AtomicU32, AtomicUsize> {
-        &SLEEPERS[usize::from(id.number())]
+        let number = id.number() as usize;
+        if let Some(sleeper) = SLEEPERS.get(number) {
+            return sleeper;
+        }
+        // M1 of `nodes`: there is one. The first record of the table is nobody's.
+        nodes::part(number).map_or(&SLEEPERS[0], |part| &part.sleepers[nodes::within(number)])
     }
 
     fn token(&self) -> u32 {
@@ -136,7 +141,7 @@ impl<E: StaticEvents, H: Hint, C: Clock> SleepPlatform for Threads<E, H, C> {
     }
 
     fn halt_until(&self, me: NodeId, deadline_ns: u64) {
-        futex::halt_until(&NODES[usize::from(me.number())].kick, deadline_ns);
+        futex::halt_until(&nodes::node(me).kick, deadline_ns);
     }
 
     fn wait_briefly(&self, word: &AtomicU32, until: Until, rounds: u32) -> bool {

@@ -28,7 +28,7 @@ use core::cell::Cell;
 use qspin_core::node::NodeId;
 use qspin_core::platform::{AtomicWord, CpuId};
 
-use super::nodes::NODES;
+use super::nodes::node;
 use super::syscall::syscall;
 
 /// A thread's policy is asked for once in so many of its waits: what a system call takes, some 100 ns,
@@ -79,7 +79,7 @@ pub(super) fn has_real_time_policy() -> bool {
 #[inline]
 pub(super) fn interrupts_a_wait(thread: Option<CpuId>) -> bool {
     let first = thread.and_then(|thread| NodeId::new(thread, 0));
-    first.is_some_and(|first| NODES[usize::from(first.number())].nesting.peek() > 1)
+    first.is_some_and(|first| node(first).nesting.peek() > 1)
 }
 
 /// The policy of this thread, or an error number negated, where the kernel may not be asked.
@@ -182,7 +182,8 @@ mod tests {
         assert!(!interrupts_a_wait(None));
         // The last number: no test makes so many threads.
         let last = CpuId::new(CpuId::LIMIT - 1).unwrap();
-        let nesting = &NODES[usize::from(NodeId::new(last, 0).unwrap().number())].nesting;
+        assert!(super::super::nodes::prepare(last));
+        let nesting = &node(NodeId::new(last, 0).unwrap()).nesting;
         for (levels, handler) in [(0, false), (1, false), (2, true), (4, true), (0, false)] {
             nesting.begin(levels);
             assert_eq!(interrupts_a_wait(Some(last)), handler, "{levels}");

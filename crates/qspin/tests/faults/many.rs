@@ -1,4 +1,4 @@
-//! More threads than there are numbers: those without one wait, too.
+//! Far more threads than the first, whose memory is static.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
@@ -7,7 +7,6 @@ use qspin::{Mutex, RwLock};
 
 use super::until;
 
-/// 16 383 of them have a number.
 const THREADS: u64 = 20_000;
 /// What a thread needs that only waits.
 const STACK: usize = 32 << 10;

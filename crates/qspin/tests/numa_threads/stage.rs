@@ -154,7 +154,7 @@ impl<L: RawLock<OnStage> + Sync> Shared<L> {
     }
 
     fn node(&self, thread: usize) -> Option<NodeId> {
-        NodeId::from_number(self.nodes[thread].load(Ordering::Relaxed) as u16)
+        NodeId::from_number(self.nodes[thread].load(Ordering::Relaxed))
     }
 
     /// Whether `thread` is the last of the queue, and linked unless it is the first, too.
@@ -162,7 +162,7 @@ impl<L: RawLock<OnStage> + Sync> Shared<L> {
         let Some(node) = self.node(thread) else { return false };
         let links = |other| {
             let other = self.node(other)?;
-            Some(P.node(other).next.load(Ordering::Relaxed) == u32::from(node.number()))
+            Some(P.node(other).next.load(Ordering::Relaxed) == node.number())
         };
         word::tail(self.word()) == Some(node)
             && (first || (0..self.nodes.len()).any(|other| links(other) == Some(true)))
@@ -381,7 +381,7 @@ pub(crate) fn play<L: RawLock<OnStage> + Sync>(play: Play) -> Outcome {
                 director.model.setting.places[me] = topology::place(number);
                 drop(director);
                 let node = node.expect("there are numbers enough");
-                shared.nodes[me].store(node.number().into(), Ordering::Relaxed);
+                shared.nodes[me].store(node.number(), Ordering::Relaxed);
                 shared.plays(me);
             });
             shared.gate.store(me + 1, Ordering::Release);

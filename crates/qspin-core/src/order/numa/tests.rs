@@ -122,7 +122,7 @@ impl<'a> Queue<'a> {
         self.p.node(me).begin();
         Numa::begin(self.p, me);
         match self.tail.replace(me) {
-            Some(prev) => self.p.node(prev).next.store(me.number().into(), Ordering::Relaxed),
+            Some(prev) => self.p.node(prev).next.store(me.number(), Ordering::Relaxed),
             None => self.head = Some(me),
         }
     }
