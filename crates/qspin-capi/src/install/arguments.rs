@@ -10,8 +10,17 @@ pub(crate) struct Arguments {
     pub(crate) prefix: PathBuf,
     /// The directory of the libraries, below it.
     pub(crate) libdir: PathBuf,
-    /// Cargo's profile for the command `qspin`; `None` if that is not wanted.
-    pub(crate) command: Option<String>,
+    /// Where the command `qspin` comes from; `None` if that is not wanted.
+    pub(crate) command: Option<Origin>,
+}
+
+/// Where the command `qspin` comes from.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// It is built, with this profile of cargo.
+    Profile(String),
+    /// Cargo has built it already, and left it in this directory.
+    Built(PathBuf),
 }
 
 /// What is asked for.
@@ -32,7 +41,8 @@ fn shown(text: &OsStr) -> String {
 pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Request, String> {
     const RIGHT: &str = "right would be --prefix DIR, with --libdir NAME or without";
     let mut arguments = arguments;
-    let (mut prefix, mut libdir, mut profile, mut wants_command) = (None, None, None, true);
+    let (mut prefix, mut libdir, mut profile, mut built, mut wants_command) =
+        (None, None, None, None, true);
     while let Some(argument) = arguments.next() {
         if argument == "--help" || argument == "-h" {
             return Ok(Request::Help);
@@ -47,6 +57,7 @@ pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Request
             b"--prefix" => &mut prefix,
             b"--libdir" => &mut libdir,
             b"--profile" => &mut profile,
+            b"--built" => &mut built,
             _ => return Err(format!("unknown argument '{}'; {RIGHT}", shown(&argument))),
         };
         let value = match at {
@@ -84,7 +95,10 @@ pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Request
         let shown = shown(&profile);
         return Err(format!("'{shown}' is no profile of cargo; right would be release, or dev"));
     };
-    let command = wants_command.then(|| profile.to_owned());
+    let command = wants_command.then(|| match built {
+        Some(directory) => Origin::Built(directory.into()),
+        None => Origin::Profile(profile.to_owned()),
+    });
     Ok(Request::Install(Arguments { prefix, libdir: libdir.into(), command }))
 }
 
@@ -101,7 +115,7 @@ mod tests {
         let right = Request::Install(Arguments {
             prefix: "/opt/a b".into(),
             libdir: "lib/x86".into(),
-            command: Some("release".to_owned()),
+            command: Some(Origin::Profile("release".to_owned())),
         });
         let separate = parsed(&["--prefix", "/opt/a b", "--libdir", "lib/x86"]);
         assert_eq!(separate, Ok(right));
@@ -109,9 +123,11 @@ mod tests {
         let Ok(Request::Install(short)) = parsed(&["--prefix", "x"]) else { panic!("it is right") };
         assert!(short.prefix.is_absolute() && short.libdir == Path::new("lib"));
         assert_eq!(parsed(&["--prefix", "x", "--help"]), Ok(Request::Help));
-        for (more, command) in
-            [(&["--profile", "dev"][..], Some("dev".to_owned())), (&["--without-command"], None)]
-        {
+        for (more, command) in [
+            (&["--profile", "dev"][..], Some(Origin::Profile("dev".to_owned()))),
+            (&["--built", "target/debug"], Some(Origin::Built("target/debug".into()))),
+            (&["--without-command"], None),
+        ] {
             let all = [&["--prefix", "x"], more].concat();
             let Ok(Request::Install(wanted)) = parsed(&all) else { panic!("it is right") };
             assert_eq!(wanted.command, command);

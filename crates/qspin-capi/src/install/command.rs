@@ -3,19 +3,25 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::arguments::Origin;
 use crate::library::{cargo, run, target};
 use crate::tree::{Content, Tree};
 
 /// Where the command looks for its library, from where it lies itself: whatever directory other libraries have.
 const PRELOAD: &str = "lib/qspin/libqspin_preload.so";
 
-/// Builds both with this profile of cargo, and says where they belong.
-pub(crate) fn built(profile: &str) -> Result<Tree, String> {
-    let target = target()?;
-    let mut cargo = cargo("build", &target);
-    cargo.args(["--package", "qspin-lab", "--package", "qspin-preload", "--profile", profile]);
-    run(&mut cargo)?;
-    let directory = target.join(directory_of(profile));
+/// Builds both, unless that is done, and says where they belong.
+pub(crate) fn built(origin: &Origin) -> Result<Tree, String> {
+    let directory = match origin {
+        Origin::Built(directory) => directory.clone(),
+        Origin::Profile(profile) => {
+            let target = target()?;
+            let mut cargo = cargo("build", &target);
+            cargo.args(["--package", "qspin-lab", "--package", "qspin-preload"]);
+            run(cargo.args(["--profile", profile]))?;
+            target.join(directory_of(profile))
+        }
+    };
     let file = |name: &str| {
         let path = directory.join(name);
         let bytes =

@@ -16,11 +16,13 @@ use arguments::{Arguments, Request};
 const USAGE: &str = "\
 Builds qspin for C and C++ and installs it below a directory.
 
-usage: qspin-install --prefix DIR [--libdir NAME] [--without-command | --profile NAME]
+usage: qspin-install --prefix DIR [--libdir NAME] 
+                     [--without-command | --built DIR | --profile NAME]
 
   --prefix DIR       the directory, which is made if it is not there: /usr/local, for instance
   --libdir NAME      the directory of the libraries below it [default: lib]
   --without-command  only what C and C++ programs are built with: half a minute, not some minutes
+  --built DIR        where cargo has left the command qspin and its library: they are not built anew
   --profile NAME     cargo's profile for the command qspin [default: release]
   --help             shows this
 
@@ -44,8 +46,8 @@ fn install(arguments: &Arguments) -> Result<(), Failure> {
     place::check(&arguments.prefix)?;
     let libraries = library::build().map_err(Failure::Other)?;
     let mut tree = tree::tree(arguments, libraries.path()).map_err(Failure::Other)?;
-    if let Some(profile) = &arguments.command {
-        tree.extend(command::built(profile).map_err(Failure::Other)?);
+    if let Some(origin) = &arguments.command {
+        tree.extend(command::built(origin).map_err(Failure::Other)?);
     }
     place::install(&arguments.prefix, &tree)?;
     println!("qspin {} is in {}", env!("CARGO_PKG_VERSION"), arguments.prefix.display());

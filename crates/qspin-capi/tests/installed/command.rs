@@ -25,7 +25,8 @@ pub(crate) fn have(program: &str, what: &str) -> bool {
     found
 }
 
-/// Cargo's profile for these tests, in which the command is built, too: a further one takes minutes.
+/// Cargo's profile for these tests, in which the command is built, too: a further one takes minutes. (`./test` has built
+/// it already, and says where: `QSPIN_BUILT`.)
 pub(crate) fn profile() -> String {
     let built = Path::new(env!("CARGO_BIN_EXE_qspin-install"));
     let name = built.parent().and_then(Path::file_name).unwrap().to_str().unwrap();

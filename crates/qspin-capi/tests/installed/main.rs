@@ -22,7 +22,10 @@ fn prefix() -> &'static Path {
                 tempfile::Builder::new().prefix("qspin installed ").tempdir_in(command::scratch());
             let directory = directory.unwrap();
             let mut install = Command::new(env!("CARGO_BIN_EXE_qspin-install"));
-            install.args(["--profile", &command::profile()]);
+            match std::env::var_os("QSPIN_BUILT") {
+                Some(directory) => install.arg("--built").arg(directory),
+                None => install.args(["--profile", &command::profile()]),
+            };
             let said = output(install.arg("--prefix").arg(directory.path()));
             assert!(said.starts_with("qspin "), "{said}");
             // Statics are not dropped, so the next run removes what this one leaves.
