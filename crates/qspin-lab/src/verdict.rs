@@ -4,7 +4,7 @@
 //! - Three cases are judged apart, since no lock must win all of them: one thread, as many
 //!   threads as find a CPU, more threads than CPUs. In a case with several numbers of threads a
 //!   lock scores the geometric mean of its throughputs, so that no single one dominates.
-//! - Whether two locks differ is [`compare`]'s to say, round by round; in a case with several
+//! - Whether two locks differ is [`compare()`]'s to say, round by round; in a case with several
 //!   numbers of threads, by the rounds' geometric means.
 //! - From too few rounds nothing follows. A collapse is told all the same where it is no matter
 //!   of intervals.

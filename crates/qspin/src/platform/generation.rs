@@ -12,8 +12,9 @@
 //! # Invariants
 //! * **G1** `PAGE.number` is `LAST + 1` from `register` on in the process that wrote it, and 0 in its child, until that
 //!   writes the next number. Before `register` both are 0, and this is generation 0.
-//! * **G2** What the parent's sleepers have left is forgotten ([`register`]'s `forget`) once in a child: by the thread that has made itself the
-//!   `beginner`, before it writes the number. Others wait for that, but for a handler that has interrupted it.
+//! * **G2** What the parent's sleepers have left is forgotten (by the `forget` that `register` was given) once in a
+//!   child: by the thread that has made itself the `beginner`, before it writes the number. Others wait for that, but
+//!   for a handler that has interrupted it.
 
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
