@@ -310,7 +310,7 @@ tunables! {
         /// Mutex: microseconds that a waiter has waited before it forbids others to take the lock past it.
         Mutex mutex_heir_us: u32 = MUTEX_HEIR_US, 0..=1 << 24;
         /// Reader-writer lock: looks of a waiter, with pauses between them, before it yields: first of a newcomer,
-        /// then of whoever has the gate.
+        /// then of the waiter that has the gate.
         Rwlock rwlock_looks: u32 = RWLOCK_LOOKS, LOOKS;
         /// Reader-writer lock: the first of these pauses, in pause instructions; each further one is twice as long.
         Rwlock rwlock_first_pause: u32 = RWLOCK_FIRST_PAUSE, 1..=1 << 16;

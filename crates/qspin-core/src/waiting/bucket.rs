@@ -35,7 +35,7 @@ impl<W: AtomicWord, A: AtomicAddress> Bucket<W, A> {
         Self { entries: core::array::from_fn(|_| Entry { lock: A::new(0), node: W::new(0) }) }
     }
 
-    /// Forgets whoever is recorded here. For a platform on which all of them have vanished, as in
+    /// Forgets the waiters recorded here. For a platform on which all of them have vanished, as in
     /// the child of a `fork`.
     pub fn forget(&self) {
         for entry in self.entries.iter().filter(|entry| entry.lock.load(Relaxed) != 0) {
