@@ -184,8 +184,9 @@ fn every_report_that_shows_figures_shows_how_local_hand_overs_were_and_what_was_
     }
     let csv = report("csv");
     let header: Vec<&str> = csv.lines().next().unwrap().split(',').collect();
-    assert!(header.ends_with(&["locality", "topology"]), "{header:?}");
-    assert!(csv.lines().skip(1).all(|line| line.ends_with(",2x1x1")), "{csv}");
+    assert!(header.contains(&"locality"), "{header:?}");
+    assert!(header.contains(&"topology"), "{header:?}");
+    assert!(csv.lines().skip(1).all(|line| line.contains(",2x1x1,")), "{csv}");
 }
 
 #[test]

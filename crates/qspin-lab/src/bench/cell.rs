@@ -137,6 +137,9 @@ trait Stage: Sync {
     /// What thread `index` of `threads` does; nothing if the gate sends it home.
     fn act(&self, index: usize, threads: usize, post: &Post<'_>) -> Option<Finished>;
 
+    /// Sleeps for `length`, changing the load on the way where it changes; whether it was interrupted.
+    fn sleep_through(&self, length: Duration, interrupt: &Interrupt) -> bool;
+
     /// [`Station::verify`].
     fn verify(&self, found: Tally, operations: u64) -> Result<(), String>;
 }
@@ -154,6 +157,22 @@ impl<S: Station> Stage for S {
         let local = self.local(index, threads);
         let waits = S::CLASSES.iter().map(|_| Waits::default()).collect();
         post.gate.pass().then(|| operate(self, local, waits, post))
+    }
+
+    fn sleep_through(&self, length: Duration, interrupt: &Interrupt) -> bool {
+        let Some(period) = self.changes_every() else {
+            return interrupt.sleep(length);
+        };
+        let began = Instant::now();
+        let mut until = Duration::ZERO;
+        while until < length {
+            until = (until + period).min(length);
+            if interrupt.sleep(until.saturating_sub(began.elapsed())) {
+                return true;
+            }
+            self.change();
+        }
+        false
     }
 
     fn verify(&self, found: Tally, operations: u64) -> Result<(), String> {
@@ -194,7 +213,7 @@ fn measure_on(stage: &dyn Stage, conditions: &Conditions<'_>) -> Result<Measured
             }
         }
         gate.open(true);
-        let sampled = preside(&control.0, &slots, conditions);
+        let sampled = preside(stage, &control.0, &slots, conditions);
         // Whatever happened, the threads must end.
         control.0.phase.store(STOP, Ordering::Release);
         let mut results = Vec::with_capacity(handles.len());
@@ -325,6 +344,7 @@ struct Sample {
 
 /// Takes the threads through the phases; `None` when interrupted.
 fn preside(
+    stage: &dyn Stage,
     control: &Control,
     slots: &[Padded<Slot>],
     conditions: &Conditions<'_>,
@@ -336,7 +356,7 @@ fn preside(
     }
     let start = sample(slots);
     control.phase.store(THROUGHPUT, Ordering::Release);
-    if interrupt.sleep(*phase) {
+    if stage.sleep_through(*phase, interrupt) {
         return None;
     }
     let end = sample(slots);
@@ -346,7 +366,7 @@ fn preside(
     }
     control.waits_from.store(clock.raw(), Ordering::Relaxed);
     control.phase.store(WAITS, Ordering::Release);
-    if interrupt.sleep(*waits) {
+    if stage.sleep_through(*waits, interrupt) {
         return None;
     }
     control.waits_until.store(clock.raw(), Ordering::Relaxed);
@@ -413,12 +433,24 @@ fn cpu_ns(slot: &Slot) -> u64 {
 mod tests {
     use super::*;
     use crate::bench::affinity::{Pin, allowed_cpus};
-    use crate::bench::station::{Mix, MutexStation, RwStation};
+    use crate::bench::rw_station::{Mix, RwStation};
+    use crate::bench::station::MutexStation;
     use crate::bench::workload::lengths::Lengths;
+    use crate::bench::workload::varied::{Pair, Spread, Varied};
     use crate::contender::baseline::Empty;
     use crate::contender::rust_peers::{Std, StdRw};
 
     const WORK: Lengths = Lengths { critical: 50, outside: 50, lines: 2 };
+
+    const RW: Varied = Varied {
+        lengths: Pair { critical: 500, outside: 0 },
+        then: None,
+        spread: Spread::Fixed,
+        locks: 1,
+        lines: 1,
+        leaving: None,
+        seed: 1,
+    };
 
     fn with<T>(threads: usize, check: impl FnOnce(&Conditions<'_>) -> T) -> T {
         check(&Conditions {
@@ -440,7 +472,7 @@ mod tests {
         assert!(measured.all_operations >= measured.operations.iter().sum());
         assert!(measured.elapsed >= Duration::from_millis(30));
         assert!(measured.waits.iter().all(|classes| classes.len() == 1));
-        let mix = Mix { readers: 1, writers: 1, critical: 50, outside: 50, seed: 1 };
+        let mix = Mix { readers: 1, writers: 1, work: RW };
         let measured = with(2, |conditions| {
             measure(&RwStation::<StdRw>::new(mix), conditions).expect("std excludes")
         });
@@ -454,7 +486,7 @@ mod tests {
         }
         let caught = |result: &Result<Measured, Spoiled>| matches!(result, Err(Spoiled::Broken(_)));
         // Threads that share a CPU by chance may miss each other; not so many times in a row.
-        let mix = Mix { readers: 1, writers: 1, critical: 500, outside: 0, seed: 1 };
+        let mix = Mix { readers: 1, writers: 1, work: RW };
         let mutex = (0..100)
             .any(|_| with(2, |at| caught(&measure(&MutexStation::<Empty, _>::new(WORK), at))));
         let rw =

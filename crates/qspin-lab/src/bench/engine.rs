@@ -4,13 +4,15 @@ use crate::contender::{Contender, RwContender};
 
 use super::cell::{Conditions, Measured, Spoiled, measure};
 use super::interrupt::Interrupt;
+use super::many::ManyStation;
 use super::pair;
-use super::station::{Mix, MutexStation, RwStation};
+use super::rw_station::{Mix, RwStation};
+use super::station::MutexStation;
 use super::torture::{Outcome, Torment, torture};
 use super::workload::kernel_lock_bench::KernelLockBench;
-use super::workload::leaving::Leaving;
 use super::workload::lengths::Lengths;
 use super::workload::locktorture::Locktorture;
+use super::workload::varied::Varied;
 
 /// A workload of mutual exclusion locks, ready to run.
 #[derive(Debug, Clone, Copy)]
@@ -21,8 +23,8 @@ pub enum MutexWork {
     Locktorture(Locktorture),
     /// Sections made of units.
     KernelLockBench(KernelLockBench),
-    /// Sections whose holder now and then leaves its CPU.
-    Leaving(Leaving),
+    /// Lengths that vary, several locks, holders that leave their CPU, a load that changes.
+    Varied(Varied),
 }
 
 type MeasureMutex = fn(MutexWork, &Conditions<'_>) -> Result<Measured, Spoiled>;
@@ -67,7 +69,7 @@ fn measure_mutex<C: Contender>(
         MutexWork::Lengths(work) => measure(&MutexStation::<C, _>::new(work), conditions),
         MutexWork::Locktorture(work) => measure(&MutexStation::<C, _>::new(work), conditions),
         MutexWork::KernelLockBench(work) => measure(&MutexStation::<C, _>::new(work), conditions),
-        MutexWork::Leaving(work) => measure(&MutexStation::<C, _>::new(work), conditions),
+        MutexWork::Varied(work) => measure(&ManyStation::<C>::new(work), conditions),
     }
 }
 

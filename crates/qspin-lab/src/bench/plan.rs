@@ -11,8 +11,9 @@ use crate::tune;
 
 use super::affinity::Placement;
 use super::engine::MutexWork;
-use super::station::Mix;
+use super::rw_station::Mix;
 use super::workload::locktorture::Locktorture;
+use super::workload::varied::Varied;
 
 /// The work of a cell.
 #[derive(Debug, Clone, Copy)]
@@ -30,14 +31,33 @@ impl Job {
         /// the low ones.
         const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
         let mixed = |seed: u64| seed ^ (round as u64).wrapping_mul(SPREAD);
+        let again = |work: Varied| Varied { seed: mixed(work.seed), ..work };
         match self {
             Self::Mutex(MutexWork::Locktorture(work)) => {
                 Self::Mutex(MutexWork::Locktorture(Locktorture { seed: mixed(work.seed), ..work }))
             }
-            Self::Rw(mix) => Self::Rw(Mix { seed: mixed(mix.seed), ..mix }),
+            Self::Mutex(MutexWork::Varied(work)) => Self::Mutex(MutexWork::Varied(again(work))),
+            Self::Rw(mix) => Self::Rw(Mix { work: again(mix.work), ..mix }),
             same => same,
         }
     }
+
+    /// How long the load stays the same, where it changes.
+    pub fn changes_every(self) -> Option<Duration> {
+        match self {
+            Self::Mutex(MutexWork::Varied(work)) | Self::Rw(Mix { work, .. }) => {
+                work.changes_every()
+            }
+            Self::Mutex(_) => None,
+        }
+    }
+}
+
+/// A phase in which a load that changes is each of its two as long.
+fn whole_changes(phase: Duration, every: Option<Duration>) -> Duration {
+    let Some(every) = every else { return phase };
+    let both = 2 * every;
+    both * phase.as_nanos().div_ceil(both.as_nanos()) as u32
 }
 
 /// A workload with its parameters, as rows show it.
@@ -158,7 +178,7 @@ pub struct Fairness {
 
 /// How many hogs stand beside a number of threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Load {
+pub enum HogsBeside {
     /// As many.
     Hogs(usize),
     /// So many that hogs and threads are this many times the CPUs; none at 1x, where only the
@@ -166,7 +186,7 @@ pub enum Load {
     Overcommit(u32),
 }
 
-impl Load {
+impl HogsBeside {
     /// Hogs beside `threads` threads on `cpus` CPUs.
     pub fn hogs(self, threads: usize, cpus: usize) -> usize {
         match self {
@@ -244,7 +264,8 @@ impl Plan {
     /// Length of a cell's phase: under a quota it sees ten of its periods, or what it found would be
     /// whether a period ended in it.
     pub fn phase_of(&self, cell: Cell) -> Duration {
-        let phase = self.phase_with(cell.threads);
+        let job = self.settings[cell.setting].job;
+        let phase = whole_changes(self.phase_with(cell.threads), job.changes_every());
         match self.settings[cell.setting].beside.quota_cpus {
             Some(_) => phase.max(Duration::from_secs(1)),
             None => phase,
@@ -380,9 +401,9 @@ mod tests {
 
     #[test]
     fn every_round_has_its_own_dice() {
-        let mix = Mix { readers: 1, writers: 1, critical: 0, outside: 0, seed: 7 };
+        let mix = Mix { readers: 1, writers: 1, work: Varied { seed: 7, ..Varied::default() } };
         let seed = |round| match Job::Rw(mix).in_round(round) {
-            Job::Rw(mix) => mix.seed,
+            Job::Rw(mix) => mix.work.seed,
             Job::Mutex(_) => unreachable!("readers and writers stay what they are"),
         };
         assert_eq!((seed(0), seed(3)), (7, seed(3)));
@@ -391,11 +412,11 @@ mod tests {
 
     #[test]
     fn hogs_make_up_what_threads_leave_of_the_overcommitment() {
-        assert_eq!(Load::Hogs(3).hogs(8, 2), 3);
-        assert_eq!(Load::Overcommit(1).hogs(2, 4), 0);
-        assert_eq!(Load::Overcommit(2).hogs(4, 4), 4);
-        assert_eq!(Load::Overcommit(4).hogs(4, 4), 12);
-        assert_eq!(Load::Overcommit(2).hogs(16, 4), 0);
+        assert_eq!(HogsBeside::Hogs(3).hogs(8, 2), 3);
+        assert_eq!(HogsBeside::Overcommit(1).hogs(2, 4), 0);
+        assert_eq!(HogsBeside::Overcommit(2).hogs(4, 4), 4);
+        assert_eq!(HogsBeside::Overcommit(4).hogs(4, 4), 12);
+        assert_eq!(HogsBeside::Overcommit(2).hogs(16, 4), 0);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::row::{Row, SCHEMA, WaitNs};
 use super::counters::locality;
 use super::found::{Findings, Found};
 use super::plan::{Cell, Job, Plan, Setting};
-use super::station::RW_CLASSES;
+use super::rw_station::RW_CLASSES;
 use super::stats::{fairness, interval, median, spread};
 use super::waits::Waits;
 
@@ -150,7 +150,7 @@ fn overhead(plan: &Plan, found: &Found, cell: Cell, findings: &Findings) -> Opti
         Job::Mutex(MutexWork::Lengths(_)) => Some(setting.critical_ns),
         // Sections of unknown or random length, or ones that may overlap.
         Job::Mutex(
-            MutexWork::Locktorture(_) | MutexWork::KernelLockBench(_) | MutexWork::Leaving(_),
+            MutexWork::Locktorture(_) | MutexWork::KernelLockBench(_) | MutexWork::Varied(_),
         )
         | Job::Rw(_) => None,
     };

@@ -2,10 +2,10 @@
 //! runs, one operation after the other.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use crate::contender::{Contender, RwContender};
+use crate::contender::Contender;
 
-use super::busy::busy;
 use super::workload::Work;
 
 /// Keeps its content away from its neighbours' cache lines (two: x86 fetches lines in pairs).
@@ -32,6 +32,14 @@ pub trait Station: Sync {
 
     /// What a thread has found out, at its end.
     fn tally(local: Self::Local) -> Tally;
+
+    /// How long the load stays the same, where it changes.
+    fn changes_every(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Changes it, or changes it back.
+    fn change(&self) {}
 
     /// Checks that no thread was ever in the critical section beside another, now that all of them have ended; `found`
     /// is what they have found out together.
@@ -112,136 +120,8 @@ impl<C: Contender, W: Work> Station for MutexStation<C, W> {
     }
 }
 
-/// Readers and writers of one lock, `readers` reads to `writers` writes, mixed at random.
-pub struct RwStation<C> {
-    lock: Box<Padded<C>>,
-    shared: Box<Padded<RwShared>>,
-    mix: Mix,
-}
-
-/// The kinds of operations of a reader-writer lock.
-pub const RW_CLASSES: [&str; 2] = ["read", "write"];
-
-/// How often which operation comes, and how long it takes.
-#[derive(Debug, Clone, Copy)]
-pub struct Mix {
-    /// Reads in `readers + writers` operations.
-    pub readers: u32,
-    /// Writes in `readers + writers` operations.
-    pub writers: u32,
-    /// Steps of work under the lock.
-    pub critical: u64,
-    /// Steps of work between two operations.
-    pub outside: u64,
-    /// Seed of the threads' choices.
-    pub seed: u64,
-}
-
-/// A writer changes both; a reader that sees them differ saw a writer at work.
-#[derive(Debug, Default)]
-struct RwShared {
-    first: AtomicU64,
-    second: AtomicU64,
-}
-
-/// A thread's part in [`RwStation`].
-pub struct RwLocal {
-    random: fastrand::Rng,
-    writes_next: bool,
-    writes: u64,
-    torn: u64,
-    value: u64,
-}
-
-impl RwLocal {
-    fn draw(&mut self, mix: &Mix) {
-        self.writes_next = self.random.u32(0..mix.readers + mix.writers) < mix.writers;
-    }
-}
-
-impl<C: RwContender> RwStation<C> {
-    /// A fresh lock and fresh data.
-    pub fn new(mix: Mix) -> Self {
-        Self {
-            lock: Box::new(Padded(C::new())),
-            shared: Box::new(Padded(RwShared::default())),
-            mix,
-        }
-    }
-}
-
 /// A relaxed load and store, as plain as two moves: only exclusion keeps the count right.
 #[inline(always)]
 pub fn count(counter: &AtomicU64) {
     counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-}
-
-impl<C: RwContender> Station for RwStation<C> {
-    const CLASSES: &'static [&'static str] = &RW_CLASSES;
-
-    type Local = RwLocal;
-
-    fn local(&self, index: usize, _: usize) -> RwLocal {
-        let mut local = RwLocal {
-            random: fastrand::Rng::with_seed(self.mix.seed ^ (index as u64 + 1)),
-            writes_next: false,
-            writes: 0,
-            torn: 0,
-            value: index as u64 + 1,
-        };
-        local.draw(&self.mix);
-        local
-    }
-
-    #[inline(always)]
-    fn class(&self, local: &RwLocal) -> usize {
-        usize::from(local.writes_next)
-    }
-
-    #[inline(always)]
-    fn operate(&self, local: &mut RwLocal, acquired: impl FnOnce()) {
-        let shared = &self.shared.0;
-        if local.writes_next {
-            let held = self.lock.0.write();
-            acquired();
-            count(&shared.first);
-            local.value = busy(local.value, self.mix.critical);
-            count(&shared.second);
-            // SAFETY: `held` was returned by this lock's `write` in this thread, just above.
-            unsafe { self.lock.0.write_unlock(held) };
-            local.writes += 1;
-        } else {
-            let held = self.lock.0.read();
-            acquired();
-            let first = shared.first.load(Ordering::Relaxed);
-            local.value = busy(local.value, self.mix.critical);
-            let second = shared.second.load(Ordering::Relaxed);
-            // SAFETY: `held` was returned by this lock's `read` in this thread, just above.
-            unsafe { self.lock.0.read_unlock(held) };
-            local.torn += u64::from(first != second);
-        }
-        local.draw(&self.mix);
-        local.value = busy(local.value, self.mix.outside);
-    }
-
-    fn tally(local: RwLocal) -> Tally {
-        // A thread that worked must have a result, or the compiler may drop the work.
-        std::hint::black_box(local.value);
-        Tally { writes: local.writes, torn: local.torn }
-    }
-
-    fn verify(&self, Tally { writes, torn }: Tally, _: u64) -> Result<(), String> {
-        for counted in [&self.shared.0.first, &self.shared.0.second] {
-            let counted = counted.load(Ordering::Relaxed);
-            if counted != writes {
-                return Err(format!(
-                    "{writes} writes left a counter of {counted}, so some overlapped"
-                ));
-            }
-        }
-        if torn > 0 {
-            return Err(format!("{torn} reads saw a writer at work"));
-        }
-        Ok(())
-    }
 }

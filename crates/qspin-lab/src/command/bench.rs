@@ -2,7 +2,9 @@
 
 mod choose;
 mod contend;
+mod files;
 mod matrix;
+mod random;
 mod settings;
 mod simulated;
 mod torture;
@@ -19,27 +21,29 @@ use crate::bench::affinity::{Pin, Placement, allowed_cpus};
 use crate::bench::busy::Pace;
 use crate::bench::found::Found;
 use crate::bench::interrupt::Interrupt;
+use crate::bench::load::{Holder, Lasting, words};
 use crate::bench::matrix::cells::Kind;
-use crate::bench::plan::{Load, Plan, cells};
+use crate::bench::plan::{HogsBeside, Plan, cells};
+use crate::bench::random::draw::Loads;
 use crate::bench::session;
 use crate::bench::stats::median;
 use crate::bench::steps::Series;
+use crate::bench::workload::varied::Spread;
 use crate::bench::{counters, rows, table};
 use crate::contender::catalog::{self, EMPTY};
 use crate::failure::Failure;
-use crate::output::Output;
 use crate::quantity::{
-    Levels, Ratio, parse_duration, parse_levels, parse_overcommit, parse_ratio, parse_seconds,
-    parse_seed, parse_threads,
+    Levels, Ratio, parse_duration, parse_holder, parse_levels, parse_overcommit, parse_phases,
+    parse_quota, parse_ratio, parse_seconds, parse_seed, parse_threads,
 };
-use crate::report::{self, Format, Run};
-use crate::row;
+use crate::report;
 use crate::row::{Machine, Row};
 use crate::this_machine::{self, Ticks};
 use crate::tune::{self, Tune, numa_threshold};
 use crate::verdict::verdict;
 
 use contend::Entrant;
+use files::Files;
 
 /// What the threads do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -73,8 +77,9 @@ pub struct Args {
     /// Everything in under a minute: shorter phases, rounds as time allows.
     #[arg(long)]
     quick: bool,
-    /// Locks to measure, by name; `ours`, `peers` and `all` are groups [default: all that fit].
-    #[arg(long, value_name = "LOCK,…", value_delimiter = ',')]
+    /// Locks to measure, by name; `ours`, `peers`, `all` and `oracle` (what `--random`
+    /// compares with) are groups [default: all that fit].
+    #[arg(long, value_name = "LOCK,…", value_delimiter = ',', visible_aliases = ["contenders", "only"])]
     locks: Vec<String>,
     /// Which peers are measured beside our locks.
     #[arg(long, value_enum, default_value = "rust")]
@@ -93,6 +98,20 @@ pub struct Args {
     #[arg(long, value_name = "N", allow_negative_numbers = true,
           value_parser = clap::value_parser!(u32).range(1..=4096))]
     lines: Option<u32>,
+    /// How the lengths vary [default: fixed].
+    #[arg(long, value_enum)]
+    lengths: Option<Spread>,
+    /// So many locks, each with data of its own; every thread takes them at random [default: 1].
+    #[arg(long, value_name = "N", allow_negative_numbers = true,
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    lock_count: Option<u32>,
+    /// Holders that leave their CPU in one section of so many, as `sleeps/64` (for 100 µs) or `yields/64`.
+    #[arg(long, value_name = "DOES/N", allow_hyphen_values = true, value_parser = parse_holder)]
+    holder: Option<(Holder, u32)>,
+    /// The load changes every 100 ms: to these lengths inside and outside, and back to `--critical` and
+    /// `--outside`.
+    #[arg(long, value_name = "TIME/TIME", allow_hyphen_values = true, value_parser = parse_phases)]
+    phases: Option<Lasting>,
     /// Rounds, each of which measures everything once, in an order of its own
     /// [default: 9; locktorture 5].
     #[arg(long, value_name = "N", allow_negative_numbers = true,
@@ -114,6 +133,14 @@ pub struct Args {
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "0",
           value_parser = clap::value_parser!(u32).range(0..=1024))]
     hogs: u32,
+    /// Spinning threads of the same process beside the threads.
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "0",
+          value_parser = clap::value_parser!(u32).range(0..=1024))]
+    hogs_inside: u32,
+    /// So many CPUs' time is all that the process may use: a control group of its own, which takes
+    /// privileges.
+    #[arg(long, value_name = "CPUS", allow_hyphen_values = true, value_parser = parse_quota)]
+    quota: Option<f64>,
     /// So many hogs that hogs and threads are this many times the CPUs (1x: no hogs).
     #[arg(long, value_name = "1x..4x", conflicts_with = "hogs", allow_hyphen_values = true,
           value_parser = parse_overcommit)]
@@ -152,6 +179,18 @@ pub struct Args {
     /// the default reader-writer lock.
     #[arg(long, value_enum, value_name = "WHICH", visible_alias = "grid")]
     matrix: Option<Kind>,
+    /// So many cells of loads drawn at random by `--seed`, and in each how far every lock is from the best of
+    /// those that one could have taken: its regret. With `--out`, a run that was stopped goes on.
+    #[arg(long, value_name = "CELLS", allow_negative_numbers = true,
+          value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    random: Option<u32>,
+    /// Which of the random loads [default: all, one in five disturbed].
+    #[arg(long, value_enum)]
+    loads: Option<Loads>,
+    /// The random cell of this number alone, in 21 rounds.
+    #[arg(long, value_name = "N", allow_negative_numbers = true,
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    cell: Option<u32>,
     /// Beside the figures, those that the simulator predicts for the same work on this machine: its
     /// transfers are measured first, or a file of `qspin calibrate --measure` has them.
     #[arg(long, value_name = "MACHINE.toml", num_args = 0..=1, require_equals = true,
@@ -186,6 +225,21 @@ impl Args {
         self.lines.unwrap_or(1)
     }
 
+    /// What makes a load more than a pair of lengths, and whether it was given.
+    fn varied(&self) -> [(&'static str, bool); 4] {
+        [
+            ("--lengths", self.lengths.is_some()),
+            ("--lock-count", self.lock_count.is_some()),
+            ("--holder", self.holder.is_some()),
+            ("--phases", self.phases.is_some()),
+        ]
+    }
+
+    /// What stands beside the threads within the process, and whether it was given.
+    fn beside(&self) -> [(&'static str, bool); 2] {
+        [("--hogs-inside", self.hogs_inside > 0), ("--quota", self.quota.is_some())]
+    }
+
     /// Everything that was tuned, each with the option that says so.
     fn tunes(&self) -> Vec<(&'static str, Tune)> {
         let tunes = self.tune.iter().map(|tune| ("--tune", *tune));
@@ -196,8 +250,8 @@ impl Args {
         self.seed.unwrap_or_else(|| u64::from(fastrand::u32(..)))
     }
 
-    fn load(&self) -> Load {
-        self.overcommit.map_or(Load::Hogs(self.hogs as usize), Load::Overcommit)
+    fn load(&self) -> HogsBeside {
+        self.overcommit.map_or(HogsBeside::Hogs(self.hogs as usize), HogsBeside::Overcommit)
     }
 
     /// The option that asks for a series, where there is one.
@@ -218,12 +272,16 @@ const QUICK_BUDGET: Duration = Duration::from_secs(42);
 
 /// Measures and reports.
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
+    random::check(args)?;
     matrix::check(args)?;
     choose::check(args)?;
     // A library does without a malformed one; who measures means it.
     Topology::from_value(std::env::var_os(VARIABLE).as_deref()).map_err(Failure::usage)?;
     if args.workload == Workload::Torture {
         return torture::run(args);
+    }
+    if let Some(count) = args.random {
+        return random::run(args, count);
     }
     if let Some(kind) = args.matrix {
         return matrix::run(args, kind);
@@ -317,49 +375,6 @@ fn ended(found: Found) -> Result<ExitCode, Failure> {
 /// How long events are counted where nobody asked for them.
 const COUNTING: Duration = Duration::from_millis(50);
 
-/// The files of a run. All are tried before anything is measured: an hour's run must not end at a
-/// typing error.
-struct Files {
-    /// What the report says of its source.
-    source: String,
-    out: Option<Output>,
-    report: Option<Output>,
-    table: Option<Output>,
-}
-
-impl Files {
-    fn prepare(args: &Args) -> Result<Self, Failure> {
-        let prepare = |path: &Option<PathBuf>| path.as_deref().map(Output::prepare).transpose();
-        let (out, report) = (prepare(&args.out)?, prepare(&args.report)?);
-        if let (Some(out), Some(report)) = (&out, &report)
-            && out.path() == report.path()
-        {
-            return Err(Failure::usage(format!(
-                "--out and --report both name {}: give two files",
-                out.path().display()
-            )));
-        }
-        let named = args.out.as_ref().map(|path| path.display().to_string());
-        let source = named.unwrap_or_else(|| "this run".to_owned());
-        Ok(Self { source, out, report, table: prepare(&args.table)? })
-    }
-
-    /// Writes them; `text` is what is shown.
-    fn write(self, text: &str, machine: Machine, rows: Vec<Row>) -> Result<(), Failure> {
-        let Self { source, out, report, table } = self;
-        if let Some(out) = out {
-            out.finish(&row::to_json_lines(&machine, &rows)?)?;
-        }
-        if let Some(table) = table {
-            table.finish(text)?;
-        }
-        if let Some(report) = report {
-            report.finish(&Format::Html.render(&[Run { source, machine, rows }]))?;
-        }
-        Ok(())
-    }
-}
-
 /// The numbers of threads, as far as the machine makes them.
 fn possible(threads: Vec<usize>, machine: &mut Machine) -> Vec<usize> {
     let most = threads.iter().copied().max().unwrap_or(1);
@@ -392,10 +407,11 @@ fn card(args: &Args, machine: &Machine, plan: &Plan, threads: &[usize]) -> Strin
     let setting = &plan.settings[0];
     let work = match setting.workload {
         "lengths" => format!(
-            "critical {} ns, outside {} ns, {}",
+            "critical {} ns, outside {} ns, {}{}",
             setting.critical_ns,
             setting.outside_ns,
             plural(f64::from(setting.lines), "shared line"),
+            words::params(&setting.params),
         ),
         other => other.to_owned(),
     };

@@ -67,6 +67,9 @@ pub fn render(runs: &[Run]) -> String {
         .text("op_ns_std_dev", |(_, row)| row.op_ns.and_then(|op| op.std_dev))
         .text("locality", |(_, row)| row.locality)
         .text("topology", |(run, _)| run.machine.topology.clone())
+        .text("round_ops_per_s", |(_, row)| {
+            row.round_ops_per_s.iter().map(f64::to_string).collect::<Vec<_>>().join(" ")
+        })
         .table(&rows)
         .csv()
 }

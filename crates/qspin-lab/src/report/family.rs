@@ -43,10 +43,21 @@ impl Family {
                     Self::Spin
                 }
                 "tbb_spin" => Self::Yield,
-                "std" | "parking_lot" | "pthread" | "pthread_adaptive" | "usync" | "tbb_mutex"
-                | "absl" | "nsync" | "std-rw" | "parking_lot-rw" | "pthread-rw" | "usync-rw" => {
-                    Self::Sleep
-                }
+                "std"
+                | "parking_lot"
+                | "parking_lot-0.12"
+                | "pthread"
+                | "pthread_adaptive"
+                | "usync"
+                | "tbb_mutex"
+                | "absl"
+                | "nsync"
+                | "std-rw"
+                | "parking_lot-rw"
+                | "parking_lot-0.12-rw"
+                | "pthread-rw"
+                | "pthread-writers-rw"
+                | "usync-rw" => Self::Sleep,
                 _ => Self::Other,
             },
         }

@@ -14,6 +14,7 @@ use super::figures::{self, FULL, NARROW};
 use super::group::{Group, groups};
 use super::number::duration;
 use super::overcommit::{self, Pair};
+use super::regret;
 use crate::verdict::words::MANY;
 use crate::verdict::{Judgement, judge};
 
@@ -32,7 +33,7 @@ const CROWD: usize = 7;
 #[must_use]
 pub fn render(runs: &[Run], pair: &Pair) -> String {
     let settings: Vec<(&Run, Vec<Group<'_>>)> =
-        runs.iter().map(|run| (run, groups(&run.machine, &run.rows))).collect();
+        runs.iter().map(|run| (run, groups(&run.machine, regret::chosen(run)))).collect();
     // Then the evidence opens by a click, so that the verdicts stay together.
     let many = settings.iter().map(|(_, groups)| groups.len()).sum::<usize>() >= MANY;
     let page = html! {
@@ -75,6 +76,10 @@ fn section(number: usize, run: &Run, groups: &[Group<'_>], several: bool, many: 
         section.run id={ "run-" (number + 1) } {
             @if several {
                 h2.machine { (run.machine.cpu) span.from { (run.source) } }
+            }
+            @if regret::is_random(run) {
+                (cards::warnings(run))
+                (regret::html(run, FULL))
             }
             @if groups.len() >= MANY {
                 (cards::overview(&judged))

@@ -8,6 +8,7 @@ use super::group::{Group, groups};
 use super::machine;
 use super::number::plural;
 use super::overcommit::{self, Pair};
+use super::regret;
 use crate::verdict::judge;
 use crate::verdict::words::sentences;
 
@@ -19,9 +20,12 @@ pub fn render(runs: &[Run], pair: &Pair) -> String {
         if runs.len() > 1 {
             out += &format!("\n## {}: {}\n", escape(&run.source), escape(&run.machine.cpu));
         }
-        let groups = groups(&run.machine, &run.rows);
+        let groups = groups(&run.machine, regret::chosen(run));
         for group in &groups {
             out += &setting(group, if runs.len() > 1 { "###" } else { "##" });
+        }
+        if regret::is_random(run) {
+            out += &regret::markdown(run);
         }
         out += &card(run);
     }

@@ -14,6 +14,7 @@ pub mod machine;
 pub mod markdown;
 pub mod overcommit;
 pub mod read;
+pub mod regret;
 pub mod svg;
 
 pub use qspin_table::number;

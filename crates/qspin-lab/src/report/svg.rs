@@ -1,4 +1,4 @@
-//! The throughput charts as one stand-alone SVG picture, for a README or a paper.
+//! The charts, of throughput or of regret, as one stand-alone SVG picture, for a README or a paper.
 
 use maud::{Markup, PreEscaped, html};
 
@@ -8,6 +8,7 @@ use super::figures::{self, FULL};
 use super::group::groups;
 use super::html::CHART_STYLE;
 use super::number::plural;
+use super::regret;
 use crate::verdict::judge;
 
 const HEAD: f64 = 34.0;
@@ -19,7 +20,14 @@ pub fn render(runs: &[Run]) -> String {
     let mut y = GAP;
     let mut charts: Vec<Markup> = Vec::new();
     for run in runs {
-        for group in groups(&run.machine, &run.rows) {
+        for (name, picture) in regret::pictures(run, FULL) {
+            charts.push(html! {
+                text.heading x="4" y=(px(y)) { "Regret over random loads. " (name) " · " (run.machine.cpu) }
+                g transform=(format!("translate(0 {})", px(y + HEAD - 18.0))) { (picture.draw()) }
+            });
+            y += HEAD + picture.height() + GAP;
+        }
+        for group in groups(&run.machine, regret::chosen(run)) {
             let (chart, height) = match group.threads()[..] {
                 [only] => {
                     let chart = figures::ranking(&group, only, FULL);
@@ -49,7 +57,10 @@ pub fn render(runs: &[Run]) -> String {
         svg.sheet xmlns="http://www.w3.org/2000/svg" role="img"
             viewBox=(format!("0 0 {} {}", px(FULL), px(y)))
             width=(px(FULL)) height=(px(y)) {
-            title { "Throughput of locks against threads" }
+            title {
+                @if runs.iter().all(regret::is_random) { "Regret of locks over random loads" }
+                @else { "Throughput of locks against threads" }
+            }
             style { (PreEscaped(CHART_STYLE)) }
             rect.paper width="100%" height="100%" {}
             @for chart in &charts { (chart) }

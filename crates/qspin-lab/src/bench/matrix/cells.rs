@@ -1,14 +1,10 @@
 //! Which cells a matrix has, and how long each is measured.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::bench::busy::Pace;
-use crate::bench::engine::MutexWork;
-use crate::bench::plan::{Beside, Cell, Job, Setting, Variant};
-use crate::bench::station::Mix;
-use crate::bench::workload::leaving::{Leave, Leaving};
-use crate::bench::workload::lengths::Lengths;
+use crate::bench::load::{Holder, Load};
+use crate::bench::plan::{Cell, Setting, Variant};
 use crate::contender::catalog::Lock;
 
 /// Which matrix.
@@ -68,8 +64,6 @@ const OUTSIDE: [u32; 3] = [0, 2, 4];
 
 /// One section in so many is left by its holder, in the disturbed matrix.
 const LEFT: u32 = 64;
-/// How long a holder sleeps, ns: what a disk or a neighbour in the network needs.
-const SLEEP_NS: u32 = 100_000;
 
 impl Kind {
     /// Its name.
@@ -137,7 +131,7 @@ impl Kind {
 
     /// Its settings, and where each is measured.
     pub fn scenes(self, limits: &Limits, pace: Pace, seed: u64) -> (Vec<Setting>, Vec<Scene>) {
-        let mut made = Made { limits, pace, settings: Vec::new(), scenes: Vec::new() };
+        let mut made = Made { limits, pace, seed, settings: Vec::new(), scenes: Vec::new() };
         match self {
             Self::Default => {
                 let all = [1, 2, 4, 8, 16, 32, 64];
@@ -148,7 +142,7 @@ impl Kind {
                 made.lengths(&[NS(0), NS(50), NS(1000), NS(10_000)], &[0, 2], &all);
             }
             Self::Disturbed => made.disturbed(),
-            Self::Rwlock => made.readers_and_writers(seed),
+            Self::Rwlock => made.readers_and_writers(),
         }
         (made.settings, made.scenes)
     }
@@ -176,38 +170,19 @@ pub fn plan_cells(locks: &[Lock], scenes: &[Scene]) -> Vec<Cell> {
 struct Made<'a> {
     limits: &'a Limits,
     pace: Pace,
+    seed: u64,
     settings: Vec<Setting>,
     scenes: Vec<Scene>,
 }
 
 impl Made<'_> {
-    fn add(&mut self, setting: Setting, hogs: usize, threads: &[usize]) {
+    fn add(&mut self, load: &Load, hogs: usize, threads: &[usize]) {
         let threads = match &self.limits.threads[..] {
             [] => threads.to_vec(),
             asked => asked.to_vec(),
         };
         self.scenes.push(Scene { setting: self.settings.len(), hogs, threads });
-        self.settings.push(setting);
-    }
-
-    fn steps(&self, time: Duration) -> u64 {
-        self.pace.steps(time.as_nanos() as u64)
-    }
-
-    fn setting(&self, critical: Duration, outside: Duration) -> Setting {
-        Setting {
-            workload: "lengths",
-            params: BTreeMap::new(),
-            critical_ns: critical.as_nanos() as f64,
-            outside_ns: outside.as_nanos() as f64,
-            lines: 1,
-            job: Job::Mutex(MutexWork::Lengths(self.work(critical, outside))),
-            beside: Beside::default(),
-        }
-    }
-
-    fn work(&self, critical: Duration, outside: Duration) -> Lengths {
-        Lengths { critical: self.steps(critical), outside: self.steps(outside), lines: 1 }
+        self.settings.push(load.setting(self.pace, self.seed));
     }
 
     /// Pairs of lengths: those of the matrix, or those that were asked for.
@@ -229,7 +204,7 @@ impl Made<'_> {
 
     fn lengths(&mut self, criticals: &[Duration], times: &[u32], threads: &[usize]) {
         for (critical, outside) in self.pairs(criticals, times) {
-            self.add(self.setting(critical, outside), 0, threads);
+            self.add(&Load::of(critical, outside), 0, threads);
         }
     }
 
@@ -243,47 +218,25 @@ impl Made<'_> {
             _ => self.pairs(&criticals, &[0, 2]),
         };
         for (critical, outside) in pairs {
-            let plain = self.setting(critical, outside);
+            let plain = Load::of(critical, outside);
             for hogs in [2, 4] {
-                let mut inside = plain.clone();
-                inside.params.insert("hogs_inside".to_owned(), hogs.into());
-                inside.beside.hogs = hogs;
-                self.add(inside, 0, &CROWDS);
-                self.add(plain.clone(), hogs, &CROWDS);
+                self.add(&Load { hogs_inside: hogs, ..plain.clone() }, 0, &CROWDS);
+                self.add(&plain, hogs, &CROWDS);
             }
             for cpus in [0.5, 1.0] {
-                let mut quota = plain.clone();
-                quota.params.insert("quota".to_owned(), cpus.into());
-                quota.beside.quota_cpus = Some(cpus);
-                self.add(quota, 0, &[16]);
+                self.add(&Load { quota: Some(cpus), ..plain.clone() }, 0, &[16]);
             }
-            for (leave, name) in [(Leave::Sleep(SLEEP_NS), "sleeps"), (Leave::Yield, "yields")] {
-                let mut leaving = plain.clone();
-                leaving.params.insert("holder".to_owned(), name.into());
-                leaving.params.insert("one_in".to_owned(), LEFT.into());
-                let lengths = self.work(critical, outside);
-                leaving.job =
-                    Job::Mutex(MutexWork::Leaving(Leaving { lengths, leave, every: LEFT }));
-                self.add(leaving, 0, &CROWDS);
+            for holder in Holder::ALL {
+                self.add(&Load { holder: Some((holder, LEFT)), ..plain.clone() }, 0, &CROWDS);
             }
         }
     }
 
-    fn readers_and_writers(&mut self, seed: u64) {
+    fn readers_and_writers(&mut self) {
         for (critical, outside) in self.pairs(&[NS(0), NS(1000)], &[2]) {
-            for (readers, writers) in [(1, 0), (99, 1), (9, 1), (1, 1), (0, 1)] {
-                let mut setting = self.setting(critical, outside);
-                setting.workload = "rw";
-                setting.params.insert("readers".to_owned(), readers.into());
-                setting.params.insert("writers".to_owned(), writers.into());
-                setting.job = Job::Rw(Mix {
-                    readers,
-                    writers,
-                    critical: self.steps(critical),
-                    outside: self.steps(outside),
-                    seed,
-                });
-                self.add(setting, 0, &[2, 4, 8, 16, 32]);
+            for mix in [(1, 0), (99, 1), (9, 1), (1, 1), (0, 1)] {
+                let load = Load { mix: Some(mix), ..Load::of(critical, outside) };
+                self.add(&load, 0, &[2, 4, 8, 16, 32]);
             }
         }
     }

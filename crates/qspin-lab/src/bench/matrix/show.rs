@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use qspin_table::number::{digits, duration, list, plural};
 use qspin_table::{Cell, Columns, fixed};
 
+use crate::bench::load::words;
 use crate::compare::{Outcome, too_few};
 use crate::row::Row;
 
@@ -238,7 +239,7 @@ fn beyond(
 fn by_threads(matrix: &Matrix<'_>, value: &dyn Fn(&Place) -> Option<String>) -> String {
     let mut loads: Vec<String> = Vec::new();
     for place in &matrix.places {
-        let load = load(place.rows[0]);
+        let load = words::load(place.rows[0]);
         if !loads.contains(&load) {
             loads.push(load);
         }
@@ -248,7 +249,8 @@ fn by_threads(matrix: &Matrix<'_>, value: &dyn Fn(&Place) -> Option<String>) -> 
     let threads: BTreeSet<u32> = matrix.places.iter().map(Place::threads).collect();
     for threads in threads {
         columns = columns.number(&threads.to_string(), "", move |named: &String| {
-            let here = |place: &&Place| place.threads() == threads && load(place.rows[0]) == *named;
+            let here =
+                |place: &&Place| place.threads() == threads && words::load(place.rows[0]) == *named;
             matrix.places.iter().find(here).and_then(value)
         });
     }
@@ -264,35 +266,9 @@ fn by_lock(matrix: &Matrix<'_>, value: &Figure<'_>) -> String {
     columns.table(&matrix.places).markdown()
 }
 
-/// `1 µs, 2 µs, 4 hogs outside`.
-fn load(row: &Row) -> String {
-    let time = |ns: f64| if ns == 0.0 { "0".to_owned() } else { duration(ns) };
-    let param = |name: &str| row.params.get(name);
-    let number = |name: &str| param(name)?.as_f64();
-    let mut parts = Vec::new();
-    if let (Some(readers), Some(writers)) = (param("readers"), param("writers")) {
-        parts.push(format!("{readers}:{writers}"));
-    }
-    parts.push(time(row.critical_ns));
-    parts.push(time(row.outside_ns));
-    if let Some(hogs) = number("hogs_inside") {
-        parts.push(format!("{} inside", plural(hogs, "hog")));
-    }
-    if row.hogs > 0 {
-        parts.push(format!("{} outside", plural(f64::from(row.hogs), "hog")));
-    }
-    if let Some(cpus) = number("quota") {
-        parts.push(format!("quota of {}", plural(cpus, "CPU")));
-    }
-    if let (Some(does), Some(one_in)) = (param("holder"), param("one_in")) {
-        parts.push(format!("1 holder in {one_in} {}", does.as_str().unwrap_or_default()));
-    }
-    parts.join(", ")
-}
-
 /// `1 µs, 2 µs; 8 threads`.
 fn name(place: &Place) -> String {
-    format!("{}; {}", load(place.rows[0]), plural(f64::from(place.threads()), "thread"))
+    words::cell(place.rows[0])
 }
 
 fn quoted(name: &str) -> String {
@@ -354,7 +330,7 @@ mod tests {
             let (settings, scenes) = kind.scenes(&Limits::default(), pace, 1);
             let named = scenes.iter().map(|scene| {
                 let setting = &settings[scene.setting];
-                load(&Row {
+                words::load(&Row {
                     params: setting.params.clone(),
                     critical_ns: setting.critical_ns,
                     outside_ns: setting.outside_ns,

@@ -22,14 +22,45 @@ pub struct Lengths {
 /// One cache line.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-pub struct Line(AtomicU64);
+struct Line(AtomicU64);
+
+/// The cache lines that one lock protects; a critical section counts itself in each.
+#[derive(Debug)]
+pub struct Lines(Box<[Line]>);
+
+impl Lines {
+    /// Fresh ones: so many, at least one.
+    pub fn new(lines: usize) -> Self {
+        Self((0..lines.max(1)).map(|_| Line::default()).collect())
+    }
+
+    /// Writes them all.
+    #[inline(always)]
+    pub fn write(&self) {
+        for line in &self.0 {
+            count(&line.0);
+        }
+    }
+
+    /// How many critical sections have counted themselves.
+    pub fn counted(&self) -> u64 {
+        // All lines were counted alike; one that differs shows the overlap as well.
+        let counts = self.0.iter().map(|line| line.0.load(Ordering::Relaxed));
+        let (mut least, mut most) = (u64::MAX, 0);
+        for count in counts {
+            least = least.min(count);
+            most = most.max(count);
+        }
+        if least == most { most } else { u64::MAX }
+    }
+}
 
 impl Work for Lengths {
-    type Shared = Box<[Line]>;
+    type Shared = Lines;
     type Local = u64;
 
-    fn shared(&self) -> Self::Shared {
-        (0..self.lines.max(1)).map(|_| Line::default()).collect()
+    fn shared(&self) -> Lines {
+        Lines::new(self.lines)
     }
 
     fn local(&self, index: usize, _: usize) -> u64 {
@@ -37,10 +68,8 @@ impl Work for Lengths {
     }
 
     #[inline(always)]
-    fn critical(&self, shared: &Self::Shared, local: &mut u64) {
-        for line in shared {
-            count(&line.0);
-        }
+    fn critical(&self, shared: &Lines, local: &mut u64) {
+        shared.write();
         *local = busy(*local, self.critical);
     }
 
@@ -49,14 +78,7 @@ impl Work for Lengths {
         *local = busy(*local, self.outside);
     }
 
-    fn counted(&self, shared: &Self::Shared) -> u64 {
-        // All lines were counted alike; one that differs shows the overlap as well.
-        let counts = shared.iter().map(|line| line.0.load(Ordering::Relaxed));
-        let (mut least, mut most) = (u64::MAX, 0);
-        for count in counts {
-            least = least.min(count);
-            most = most.max(count);
-        }
-        if least == most { most } else { u64::MAX }
+    fn counted(&self, shared: &Lines) -> u64 {
+        shared.counted()
     }
 }

@@ -1,9 +1,9 @@
 //! What threads do under a lock and between two acquisitions: one file a workload.
 
 pub mod kernel_lock_bench;
-pub mod leaving;
 pub mod lengths;
 pub mod locktorture;
+pub mod varied;
 
 /// A workload of a mutual exclusion lock.
 pub trait Work: Sync {

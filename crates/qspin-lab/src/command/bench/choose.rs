@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use crate::bench::random;
 use crate::contender::catalog::{self, Lock, Origin, PEERS_C};
 use crate::failure::Failure;
 use crate::quantity::Ratio;
+use crate::this_machine::QuotaGroup;
 
 use super::{Args, Peers, QUICK_BUDGET, Workload};
 
@@ -17,6 +19,11 @@ pub(super) fn check(args: &Args) -> Result<(), Failure> {
         ));
     }
     without_effect(args)?;
+    if let Some(cpus) = args.quota
+        && let Err(why) = QuotaGroup::make(cpus)
+    {
+        return Err(Failure::usage(format!("--quota cannot be set here: {why}; leave it out")));
+    }
     match (args.workload, &args.ratio) {
         (Workload::Lengths | Workload::Locktorture | Workload::Torture, Some(_)) => {
             Err(Failure::usage(
@@ -47,6 +54,8 @@ fn without_effect(args: &Args) -> Result<(), Failure> {
         Workload::Torture => ("torture", true),
     };
     let measures = args.workload != Workload::Torture;
+    let varied = args.varied().map(|(option, given)| (option, decides && given));
+    let beside = args.beside().map(|(option, given)| (option, !measures && given));
     let given = [
         ("--critical", decides && args.critical.is_some()),
         ("--outside", decides && args.outside.is_some()),
@@ -57,7 +66,8 @@ fn without_effect(args: &Args) -> Result<(), Failure> {
         ("--out", !measures && args.out.is_some()),
         ("--report", !measures && args.report.is_some()),
     ];
-    match given.into_iter().find(|(_, without_effect)| *without_effect) {
+    let mut given = given.into_iter().chain(varied).chain(beside);
+    match given.find(|(_, without_effect)| *without_effect) {
         Some((option, _)) => Err(Failure::usage(format!(
             "{option} says nothing to {workload}: leave it out, or take --workload lengths"
         ))),
@@ -75,14 +85,20 @@ pub(super) fn locks(args: &Args) -> Result<Vec<Lock>, Failure> {
         catalog::locks().into_iter().filter(|lock| lock.is_rw() == rw).collect();
     let wanted: Vec<String> = match &args.ratio {
         Some(Ratio::Locks(one, other)) => vec![one.clone(), other.clone()],
+        _ if args.locks.is_empty() && args.random.is_some() => vec![ORACLE.to_owned()],
         _ if args.locks.is_empty() => vec!["all".to_owned()],
         _ => args.locks.clone(),
     };
+    let oracle = random::oracle(rw);
     let mut chosen: Vec<Lock> = Vec::new();
     for name in &wanted {
         let name = name.trim();
         let group: Vec<Lock> = match name {
             "all" => fitting.iter().filter(|lock| in_default(lock, args.peers)).copied().collect(),
+            ORACLE => oracle
+                .iter()
+                .filter_map(|name| fitting.iter().find(|lock| lock.name == *name).copied())
+                .collect(),
             "ours" => fitting.iter().filter(|lock| lock.origin == Origin::Ours).copied().collect(),
             "peers" => fitting
                 .iter()
@@ -117,6 +133,9 @@ pub(super) fn locks(args: &Args) -> Result<Vec<Lock>, Failure> {
     Ok(chosen)
 }
 
+/// The group of locks that a regret is to.
+const ORACLE: &str = "oracle";
+
 fn in_default(lock: &Lock, peers: Peers) -> bool {
     match lock.origin {
         Origin::Ours | Origin::Baseline => true,
@@ -146,7 +165,9 @@ fn unknown(args: &Args, name: &str, fitting: &[Lock]) -> Failure {
             format!("`{name}` is a reader-writer lock: {other}, or choose from {names}")
         });
     }
-    Failure::usage(format!("no lock is called `{name}`: choose from {names}, or ours, peers, all"))
+    Failure::usage(format!(
+        "no lock is called `{name}`: choose from {names}, or ours, peers, all, oracle"
+    ))
 }
 
 /// The Debian package that a C or C++ peer comes from.

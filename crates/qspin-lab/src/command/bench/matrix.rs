@@ -49,7 +49,7 @@ pub(super) fn check(args: &Args) -> Result<(), Failure> {
         ("--steps", args.steps.is_some()),
         ("--kick-ahead", args.kick_ahead.is_some()),
     ];
-    match given.into_iter().find(|(_, given)| *given) {
+    match given.into_iter().chain(args.varied()).chain(args.beside()).find(|(_, given)| *given) {
         Some(("--quick", _)) => Err(Failure::usage("a quick matrix is --matrix quick")),
         Some((option, _)) => Err(Failure::usage(format!(
             "--matrix {} decides that itself: leave out {option}; --locks, --threads, --critical and \

@@ -1,17 +1,14 @@
 //! From options to workloads, and from a workload's rows to its own picture on the terminal.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::time::Duration;
 
 use crate::bench::busy::Pace;
 use crate::bench::engine::MutexWork;
 use crate::bench::found::Found;
 use crate::bench::grid::{Value, grids};
-use crate::bench::plan::{Beside, Job, Plan, Setting};
-use crate::bench::station::Mix;
+use crate::bench::load::Load;
+use crate::bench::plan::{Job, Plan, Setting};
 use crate::bench::workload::kernel_lock_bench::KernelLockBench;
-use crate::bench::workload::lengths::Lengths;
 use crate::bench::workload::locktorture::{LONG_NS, Locktorture, SHORT_NS, summary};
 use crate::compare::{Outcome, compare, too_few};
 use crate::quantity::Ratio;
@@ -25,26 +22,24 @@ const CRITICALS: [u32; 9] = [0, 1, 2, 4, 8, 16, 32, 64, 128];
 
 /// The workloads that were asked for.
 pub(super) fn settings(args: &Args, pace: Pace, seed: u64) -> Vec<Setting> {
-    let steps = |time: Duration| pace.steps(time.as_nanos() as u64);
-    let mut setting = Setting {
-        workload: "lengths",
-        params: BTreeMap::new(),
-        critical_ns: args.critical().as_nanos() as f64,
-        outside_ns: args.outside().as_nanos() as f64,
+    let load = Load {
+        lengths: args.lengths.unwrap_or_default(),
+        locks: args.lock_count.unwrap_or(1),
         lines: args.lines(),
-        job: Job::Mutex(MutexWork::Lengths(Lengths {
-            critical: steps(args.critical()),
-            outside: steps(args.outside()),
-            lines: args.lines() as usize,
-        })),
-        beside: Beside::default(),
+        holder: args.holder,
+        then: args.phases,
+        mix: (args.workload == Workload::Rw).then(|| readers_to_writers(args)),
+        hogs_inside: args.hogs_inside as usize,
+        quota: args.quota,
+        ..Load::of(args.critical(), args.outside())
     };
+    let mut setting = load.setting(pace, seed);
     if let Some(times) = args.overcommit {
         setting.params.insert("overcommit".to_owned(), times.into());
     }
     match args.workload {
         // Torture measures nothing, and has no use for this.
-        Workload::Lengths | Workload::Torture => {}
+        Workload::Lengths | Workload::Rw | Workload::Torture => {}
         Workload::Locktorture => {
             setting.workload = "locktorture";
             (setting.critical_ns, setting.outside_ns, setting.lines) = (0.0, 0.0, 1);
@@ -55,20 +50,6 @@ pub(super) fn settings(args: &Args, pace: Pace, seed: u64) -> Vec<Setting> {
             }));
         }
         Workload::KernelLockBench => return kernel_lock_bench(&setting),
-        Workload::Rw => {
-            let (readers, writers) = readers_to_writers(args);
-            setting.workload = "rw";
-            setting.lines = 1;
-            setting.params.insert("readers".to_owned(), readers.into());
-            setting.params.insert("writers".to_owned(), writers.into());
-            setting.job = Job::Rw(Mix {
-                readers,
-                writers,
-                critical: steps(args.critical()),
-                outside: steps(args.outside()),
-                seed,
-            });
-        }
     }
     vec![setting]
 }

@@ -47,6 +47,12 @@ impl Simulator {
         if args.workload != Workload::Lengths {
             return Err(Failure::usage("--compare-simulated simulates --workload lengths only"));
         }
+        let mut given = args.varied().into_iter().chain(args.beside());
+        if let Some((option, _)) = given.find(|(_, given)| *given) {
+            return Err(Failure::usage(format!(
+                "--compare-simulated simulates one pair of lengths: leave out {option}"
+            )));
+        }
         if args.lines() > MOST_LINES {
             return Err(Failure::usage(format!(
                 "--compare-simulated simulates at most {MOST_LINES} lines"

@@ -12,6 +12,7 @@ pub mod mark;
 pub mod minis;
 pub mod ranks;
 pub mod scale;
+pub mod shares;
 pub mod waits;
 
 /// A coordinate with a tenth of a pixel, which is finer than any screen.
