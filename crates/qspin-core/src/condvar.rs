@@ -16,16 +16,17 @@
 //! ```
 //!
 //! # Invariants
-//! * **V1** Who waits joins the sleepers while it holds the mutex. So who changes the condition under the
+//! * **CONDVAR-1** Who waits joins the sleepers while it holds the mutex. So who changes the condition under the
 //!   mutex, and notifies, finds everybody who has seen the condition as it was before.
-//! * **V2** `notify_all` (1) takes the first out of the queue, (2) moves the others to the mutex, and then (3)
-//!   wakes the first. That one acquires the mutex and releases it, both after (2): its release finds those
-//!   who were moved, or another that is awake for the mutex and whose release will (M3 of [`crate::locks::mutex`]).
-//! * **V3** Who was woken may have been so by a release of the mutex, which has marked somebody as awake for
-//!   it (M2): it acquires by [`DefaultLock::acquire_woken`], which takes the mark back.
-//! * **V4** The mutex is known by its address, and only as long as everybody has waited with the same: once
+//! * **CONDVAR-2** `notify_all` (1) takes the first out of the queue, (2) moves the others to the mutex, and then
+//!   (3) wakes the first. That one acquires the mutex and releases it, both after (2): its release finds those
+//!   that were moved, or another that is awake for the mutex and whose release will (MUTEX-3 of
+//!   [`crate::locks::mutex`]).
+//! * **CONDVAR-3** Who was woken may have been so by a release of the mutex, which has marked somebody as awake for
+//!   it (MUTEX-2): it acquires by [`DefaultLock::acquire_woken`], which takes the mark back.
+//! * **CONDVAR-4** The mutex is known by its address, and only as long as everybody has waited with the same: once
 //!   there was another (`MANY`) nobody is moved, and all are woken.
-//! * **V5** Nothing of the mutex is touched by who notifies: it may be gone. The address is a number.
+//! * **CONDVAR-5** Nothing of the mutex is touched by who notifies: it may be gone. The address is a number.
 //!
 //! # Limits
 //! A wait may end for no reason, as the standard library's may: use `wait_while`, or look again.
@@ -50,7 +51,7 @@ const TAG: u32 = 0;
 #[derive(Debug)]
 #[repr(C)]
 pub struct Condition<W, A> {
-    /// The address of the mutex with which the last waits were (V4).
+    /// The address of the mutex with which the last waits were (CONDVAR-4).
     mutex: A,
     /// How many wait. They sleep on its address.
     waiters: W,
@@ -81,7 +82,7 @@ impl<W: AtomicWord, A: AtomicAddress> Condition<W, A> {
         lock: &DefaultLock<W>,
         deadline: u64,
     ) -> bool {
-        // V4.
+        // CONDVAR-4.
         self.know(lock.address(p));
         // SAFETY: the caller's promise.
         let waited = sleepers::with_sleeper(p, |me| unsafe { self.sleep(p, me, lock, deadline) });
@@ -89,7 +90,7 @@ impl<W: AtomicWord, A: AtomicAddress> Condition<W, A> {
             Some(Some(woken)) => {
                 // Not with the node: to wait for the lock takes one of its own.
                 if woken {
-                    // V3.
+                    // CONDVAR-3.
                     lock.acquire_woken(p);
                 } else {
                     lock.acquire(p);
@@ -119,7 +120,7 @@ impl<W: AtomicWord, A: AtomicAddress> Condition<W, A> {
         lock: &DefaultLock<W>,
         deadline: u64,
     ) -> Option<bool> {
-        // V1.
+        // CONDVAR-1.
         if !sleepers::enqueue(p, me, p.address(&self.waiters), TAG, End::Last) {
             return None;
         }
@@ -131,7 +132,7 @@ impl<W: AtomicWord, A: AtomicAddress> Condition<W, A> {
         Some(woken)
     }
 
-    /// Somebody is about to wait with the mutex at `address` (V4).
+    /// Somebody is about to wait with the mutex at `address` (CONDVAR-4).
     fn know(&self, address: usize) {
         let known = self.mutex.load(Relaxed);
         if known == address {
@@ -148,7 +149,7 @@ impl<W: AtomicWord, A: AtomicAddress> Condition<W, A> {
     /// Wakes the one that waits longest. Returns whether there was one, as far as it knows.
     #[inline]
     pub fn notify_one<P: SleepPlatform<Word = W>>(&self, p: &P) -> bool {
-        // V1.
+        // CONDVAR-1.
         self.waiters.load(Relaxed) != 0 && sleepers::wake(p, p.address(&self.waiters), 1) > 0
     }
 
@@ -165,7 +166,7 @@ impl<W: AtomicWord, A: AtomicAddress> Condition<W, A> {
         if mutex == MANY || mutex == NONE {
             return sleepers::wake(p, on, u32::MAX);
         }
-        // V2 (1).
+        // CONDVAR-2 (1).
         let mut first = true;
         let taken = sleepers::take(p, on, |_| {
             if core::mem::take(&mut first) { Choice::Take } else { Choice::Stop }
@@ -179,7 +180,7 @@ impl<W: AtomicWord, A: AtomicAddress> Condition<W, A> {
         }
         // (2).
         let moved = sleepers::requeue(p, on, mutex, mutex::TAG, u32::MAX, || {
-            // V4: another mutex would have been made known before who waits with it joined.
+            // CONDVAR-4: another mutex would have been made known before who waits with it joined.
             self.mutex.load(Relaxed) == mutex
         });
         let count = taken.count() + moved.unwrap_or_else(|| sleepers::wake(p, on, u32::MAX));

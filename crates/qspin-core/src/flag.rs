@@ -11,7 +11,7 @@
 //! ```
 //!
 //! # Invariants
-//! * **G1** The word is 0 exactly while nobody holds the lock: only a compare-exchange from 0
+//! * **FLAG-1** The word is 0 exactly while nobody holds the lock: only a compare-exchange from 0
 //!   sets it, to something else, and only the holder clears it.
 //!
 //! # Limits
@@ -73,7 +73,7 @@ impl<W: fmt::Debug, M> fmt::Debug for FlagLock<W, M> {
 impl<W: AtomicWord, M: Manner> FlagLock<W, M> {
     #[inline]
     fn take<P: Platform<Word = W>>(&self, p: &P) -> bool {
-        // G1. ORDERING: Acquire pairs with the Release of `release`.
+        // FLAG-1. ORDERING: Acquire pairs with the Release of `release`.
         let order = p.ordering(M::TAKE, Acquire);
         self.word.compare_exchange(FREE, M::token(p).get(), order).is_ok()
     }
@@ -92,7 +92,7 @@ impl<W: AtomicWord, M: Manner> FlagLock<W, M> {
     }
 }
 
-// SAFETY: G1 gives exclusion; `M::TAKE` acquires what `M::RELEASE` releases.
+// SAFETY: FLAG-1 gives exclusion; `M::TAKE` acquires what `M::RELEASE` releases.
 unsafe impl<P: Platform, M: Manner> RawLock<P> for FlagLock<P::Word, M> {
     #[inline]
     fn new() -> Self {

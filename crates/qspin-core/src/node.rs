@@ -11,14 +11,16 @@
 //!
 //! # Invariants
 //!
-//! * **N1** Level `l` of a CPU is used only by the context that raised the CPU's `nesting` from
-//!   `l` to `l + 1`, until it lowers it again. Contexts of one CPU nest (contract C2), so plain
-//!   loads and stores of `nesting` suffice.
-//! * **N2** Between two lives of a node nobody but its owner accesses what belongs to a life: it
-//!   begins with [`Node::begin`] and ends when the owner has left the queue, after which no other
-//!   waiter refers to it. Two accesses may come late and are made for it: a kick (contract C4)
-//!   and a [peek](crate::atomic::AtomicWord::peek) by the waiter that was behind it.
-//! * **N3** A node is one cache line, and begins one.
+//! * **NODE-1** Level `l` of a CPU is used only by the context that raised the CPU's `nesting` from
+//!   `l` to `l + 1`, until it lowers it again. Contexts of one CPU nest (contract PLATFORM-2), so
+//!   plain loads and stores of `nesting` suffice.
+//! * **NODE-2** Between two lives of a node nobody but its owner accesses what belongs to a life:
+//!   it begins with [`Node::begin`] and ends when the owner has left the queue, after which no
+//!   other waiter refers to it. Two accesses may come late and are made for it: a kick (contract
+//!   PLATFORM-4) and a [peek](crate::atomic::AtomicWord::peek) by the waiter that was behind it.
+//! * **NODE-3** A node is one cache line, and begins one.
+
+use core::sync::atomic::Ordering::Relaxed;
 
 use crate::atomic::{AtomicWord, ConstWord};
 
@@ -110,8 +112,8 @@ pub const CLAIMED: u32 = 3;
 
 /// One waiter's place in a queue. Fields are in the order in which a hand-over touches them.
 ///
-/// `locked`, `next` and `state` belong to a life (N2), and so do the words of CNA but `dice`; the
-/// others outlive it.
+/// `locked`, `next` and `state` belong to a life (NODE-2), and so do the words of CNA;
+/// the others outlive it.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Node<W> {
@@ -144,7 +146,7 @@ pub struct Node<W> {
     pub second_tail: W,
     /// CNA, of the head: when the first of the secondary queue came there.
     pub second_since: W,
-    /// CNA: the state of this node's dice; outlives its lives.
+    /// The state of this node's dice; outlives its lives.
     pub dice: W,
 }
 
@@ -173,7 +175,21 @@ impl<W: AtomicWord> Node<W> {
         }
     }
 
-    /// Begins a life as the last waiter of a queue (N2).
+    /// A throw of this node's dice (Marsaglia's xorshift), which it keeps from life to life: so many bits.
+    #[inline]
+    pub fn throw(&self, bits: u32) -> u32 {
+        let mut dice = self.dice.load(Relaxed);
+        if dice == 0 {
+            dice = 0x9e37_79b9;
+        }
+        dice ^= dice << 13;
+        dice ^= dice >> 17;
+        dice ^= dice << 5;
+        self.dice.store(dice, Relaxed);
+        dice >> (32 - bits)
+    }
+
+    /// Begins a life as the last waiter of a queue (NODE-2).
     #[inline]
     pub fn begin(&self) {
         self.locked.begin(WAITING);

@@ -10,10 +10,10 @@
 //! ```
 //!
 //! # Invariants
-//! * **O1** RUNNING is set by a compare-exchange from NEW, so by one context, which takes it away again.
-//! * **O2** What is done before DONE is set happens before everything that follows a look that has seen it.
-//! * **O3** Who waits joins the sleepers, and then sets WAITED by a compare-exchange from a word that runs: the
-//!   step that ends it sees WAITED and wakes everybody, or comes before, and nobody sleeps.
+//! * **ONCE-1** RUNNING is set by a compare-exchange from NEW, so by one context, which takes it away again.
+//! * **ONCE-2** What is done before DONE is set happens before everything that follows a look that has seen it.
+//! * **ONCE-3** Who waits joins the sleepers, and then sets WAITED by a compare-exchange from a word that runs:
+//!   the step that ends it sees WAITED and wakes everybody, or comes before, and nobody sleeps.
 //!
 //! # Limits
 //! Who does it and comes again meanwhile waits for itself.
@@ -21,9 +21,9 @@
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::node::NodeId;
-use crate::platform::{AtomicWord, ConstWord};
+use crate::platform::{AtomicWord, Budget, ConstWord, Until};
 use crate::site::Site;
-use crate::sleepers::{self, End, NEVER, SleepPlatform};
+use crate::sleepers::{self, End, NEVER, SleepPlatform, SpinBudget};
 
 const NEW: u32 = 0;
 const RUNNING: u32 = 1;
@@ -65,15 +65,15 @@ impl<W: AtomicWord> OnceWord<W> {
     /// Whether it was done. Acquire ordering, where it was.
     #[inline]
     pub fn is_done<P: SleepPlatform<Word = W>>(&self, p: &P) -> bool {
-        // O2. ORDERING: Acquire pairs with the Release of `Running::drop`.
+        // ONCE-2. ORDERING: Acquire pairs with the Release of `Running::drop`.
         self.word.load(p.ordering(Site::OnceLook, Acquire)) == DONE
     }
 
     /// `None` once it was done; else the caller is to do it, and nobody else does meanwhile.
     #[cold]
     pub fn begin<'a, P: SleepPlatform<Word = W>>(&'a self, p: &'a P) -> Option<Running<'a, P>> {
-        let tuning = p.tuning();
-        let (mut looks, mut pauses) = (tuning.mutex_looks, 1);
+        let mut budget = SpinBudget::new(p, false);
+        budget.beside_others();
         loop {
             if self.is_done(p) {
                 return None;
@@ -81,10 +81,11 @@ impl<W: AtomicWord> OnceWord<W> {
             if let Some(running) = self.try_begin(p) {
                 return Some(running);
             }
-            if looks > 0 {
-                looks -= 1;
-                p.relax(pauses);
-                pauses = (pauses * 2).min(tuning.mutex_pauses);
+            if !budget.is_spent() {
+                budget.spend(p, |pauses| {
+                    let until = Until::clear(RUNNING);
+                    !until.met_by(p.wait_until(&self.word, until, Budget::Looks(pauses), Relaxed))
+                });
             } else if sleepers::with_sleeper(p, |me| self.sleep(p, me)) != Some(true) {
                 p.doze();
             }
@@ -93,7 +94,7 @@ impl<W: AtomicWord> OnceWord<W> {
 
     /// The same if that takes no waiting; `None` says nothing.
     pub fn try_begin<'a, P: SleepPlatform<Word = W>>(&'a self, p: &'a P) -> Option<Running<'a, P>> {
-        // O1. ORDERING: Acquire pairs with the Release of `Running::drop`: of one who has failed.
+        // ONCE-1. ORDERING: Acquire pairs with the Release of `Running::drop`: of one who has failed.
         let order = p.ordering(Site::OnceBegin, Acquire);
         self.word.compare_exchange(NEW, RUNNING, order).ok()?;
         Some(Running { p, once: self, ends_as: NEW })
@@ -113,7 +114,7 @@ impl<W: AtomicWord> OnceWord<W> {
         self.word.load(Relaxed) & RUNNING != 0
     }
 
-    /// O3. Returns false if it could not.
+    /// ONCE-3. Returns false if it could not.
     fn sleep<P: SleepPlatform<Word = W>>(&self, p: &P, me: NodeId) -> bool {
         if !sleepers::enqueue(p, me, p.address(&self.word), TAG, End::Last) {
             return false;
@@ -150,7 +151,7 @@ impl<P: SleepPlatform> Running<'_, P> {
 impl<P: SleepPlatform> Drop for Running<'_, P> {
     fn drop(&mut self) {
         let on = self.p.address(&self.once.word);
-        // O2. ORDERING: Release pairs with the Acquire of `is_done` and of `begin`.
+        // ONCE-2. ORDERING: Release pairs with the Acquire of `is_done` and of `begin`.
         let before = self.once.word.swap(self.ends_as, self.p.ordering(Site::OnceEnd, Release));
         if before & WAITED != 0 {
             // Static memory alone: what has been made may be dropped by now.

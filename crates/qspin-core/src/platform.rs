@@ -7,16 +7,16 @@
 //!
 //! # Contract
 //!
-//! * **C1** Words are coherent 32-bit atomics with the memory model of C11 and Rust. They are
+//! * **PLATFORM-1** Words are coherent 32-bit atomics with the memory model of C11 and Rust. They are
 //!   only ever accessed whole: accesses of different sizes to one word are undefined.
-//! * **C2** [`Platform::cpu`] names an execution context that runs one *level* at a time: an
+//! * **PLATFORM-2** [`Platform::cpu`] names an execution context that runs one *level* at a time: an
 //!   interrupt (on threads: a signal handler) may come between any two steps of the level
 //!   below, and ends before that level goes on. Two contexts never share a number at once,
 //!   and when a number is reused, everything its former user did happens before.
-//! * **C3** Every loop that watches a word goes through [`Platform::wait_until`], so that
+//! * **PLATFORM-3** Every loop that watches a word goes through [`Platform::wait_until`], so that
 //!   hardware can pause, a simulator can jump to the moment of the change and a model checker
 //!   can yield. A pause that must *not* watch the word is [`Platform::relax`].
-//! * **C4** A kick is *sticky*: a [`Platform::kick`] of a node that comes after the last
+//! * **PLATFORM-4** A kick is *sticky*: a [`Platform::kick`] of a node that comes after the last
 //!   [`Platform::halt`] with that node has returned makes the next one return. So a kick that
 //!   comes late, to a node in its next life, is a spurious wake-up and nothing worse. Halts may
 //!   return for no reason. A kick is a release, and the return that it causes an acquire.
@@ -137,6 +137,13 @@ pub trait Platform {
         }
     }
 
+    /// How long a pause instruction takes, in nanoseconds, about: 5 to 50, by the processor. 0 where pauses are no time:
+    /// then a budget that is a time is one look, and waiters learn nothing of how to poll.
+    #[inline]
+    fn pause_ns(&self) -> u32 {
+        16
+    }
+
     /// Memory fence; `Relaxed` is no fence at all.
     #[inline]
     fn fence(&self, order: Ordering) {
@@ -166,14 +173,14 @@ pub trait Platform {
         self.relax(1);
     }
 
-    /// Halts this CPU, which waits with its node `me`, until that node is kicked (C4).
+    /// Halts this CPU, which waits with its node `me`, until that node is kicked (PLATFORM-4).
     #[inline]
     fn halt(&self, me: NodeId) {
         let _ = me;
         self.relax(1);
     }
 
-    /// Ends the halt of `node`, or its next one (C4).
+    /// Ends the halt of `node`, or its next one (PLATFORM-4).
     #[inline]
     fn kick(&self, node: NodeId) {
         let _ = node;

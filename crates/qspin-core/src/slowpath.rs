@@ -13,18 +13,18 @@
 //!           Waiting::await_turn ──────────► I am the head
 //!                                                 │ Waiting::await_owner
 //!                                                 ▼
-//!                        take the lock, and with it the tail if it is mine (W5)
+//!                        take the lock, and with it the tail if it is mine (WORD-5)
 //!                                                 │ somebody is behind me
 //!                                                 ▼
 //!                              Order::successor, Waiting::hand_over
 //! ```
 //!
-//! Invariants beside those of the word (W1–W5) and the nodes (N1–N3):
+//! Invariants beside those of the word (WORD-1–WORD-5) and the nodes (NODE-1–NODE-3):
 //!
-//! * **S1** The head is the only queued waiter that may take the lock; there is at most one,
-//!   since the head leaves only after it has taken the lock, in the step that hands over.
-//! * **S2** Who reads a tail that is not its own by making itself the tail is the only one to
-//!   link behind that node, and does so exactly once.
+//! * **SLOWPATH-1** The head is the only queued waiter that may take the lock; there is at most
+//!   one, since the head leaves only after it has taken the lock, in the step that hands over.
+//! * **SLOWPATH-2** Who reads a tail that is not its own by making itself the tail is the only one
+//!   to link behind that node, and does so exactly once.
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
@@ -71,15 +71,15 @@ where
     O::begin(p, me);
 
     if let Some(prev) = become_tail(p, word, me) {
-        // S2: nobody else links behind `prev`.
+        // SLOWPATH-2: nobody else links behind `prev`.
         // ORDERING: Release pairs with the Acquire of `QueueNext`: whoever follows the link
         // finds this node's life begun.
         p.node(prev).next.store(me.number(), p.ordering(Site::QueueLink, Release));
         H::await_turn(p, me, prev);
     }
 
-    // S1: this is the head. Newcomers still change the tail under it, and one without a node may
-    // take the lock; a compare-exchange that fails means just that, so look again.
+    // SLOWPATH-1: this is the head. Newcomers still change the tail under it, and one without a
+    // node may take the lock; a compare-exchange that fails means just that, so look again.
     let mut headship = Headship::default();
     let last = loop {
         let seen = H::await_owner::<P, O, A>(p, word, me, &mut headship);
@@ -128,7 +128,7 @@ fn become_tail<P: Platform>(p: &P, word: &P::Word, me: NodeId) -> Option<NodeId>
 fn without_node<P: Platform, A: Admission>(p: &P, word: &P::Word) {
     loop {
         let seen = p.wait_until(word, Until::clear(A::OCCUPIED), Budget::Unbounded, Relaxed);
-        // W4. ORDERING: Acquire pairs with the owner's Release (`QueueRelease`).
+        // WORD-4. ORDERING: Acquire pairs with the owner's Release (`QueueRelease`).
         let order = p.ordering(Site::QueueNoNodeTake, Acquire);
         if word.compare_exchange(seen, seen | LOCKED, order).is_ok() {
             return;

@@ -291,36 +291,14 @@ tunables! {
         Halt queue_yields: u32 = 0, 0..=1024;
     }
     DefaultLocks {
-        /// Mutex: looks of a waiter at a taken lock, with pauses between them, before it yields.
-        Mutex mutex_looks: u32 = MUTEX_LOOKS, LOOKS;
-        /// Mutex: pause instructions before the second look; before each further one twice as many.
-        Mutex mutex_first_pauses: u32 = MUTEX_FIRST_PAUSES, 1..=1 << 16;
-        /// Mutex: the most of them between two looks.
-        Mutex mutex_pauses: u32 = MUTEX_PAUSES, 1..=1 << 16;
-        /// Mutex: further looks, with as many pauses and a yield of the CPU before each, before a waiter sleeps beside
-        /// whom no two others are awake.
-        Mutex mutex_yields: u32 = MUTEX_YIELDS, 0..=1 << 16;
-        /// Mutex: yields of a waiter, without pauses, to an owner that took the lock on the same CPU, before it sleeps.
-        Mutex mutex_here_yields: u32 = MUTEX_HERE_YIELDS, 0..=1 << 16;
-        /// Mutex: looks of a waiter that was notified, most likely by the owner, before it sleeps.
-        Mutex mutex_notified_looks: u32 = MUTEX_NOTIFIED_LOOKS, LOOKS;
-        /// Mutex: looks of a waiter whose process has less CPU time than CPUs, by a quota, before it sleeps. It does not
-        /// yield.
-        Mutex mutex_rationed_looks: u32 = MUTEX_RATIONED_LOOKS, LOOKS;
+        /// Default locks: nanoseconds that a waiter polls before it yields; a third of that where it waits for readers or a
+        /// writer.
+        Mutex mutex_spin_ns: u32 = MUTEX_SPIN_NS, 0..=1 << 30;
+        /// Default locks: microseconds in which a waiter beside which no two others are awake then polls and yields, before
+        /// it sleeps.
+        Mutex mutex_awake_us: u32 = MUTEX_AWAKE_US, 0..=1 << 20;
         /// Mutex: microseconds that a waiter has waited before it forbids others to take the lock past it.
         Mutex mutex_heir_us: u32 = MUTEX_HEIR_US, 0..=1 << 24;
-        /// Reader-writer lock: looks of a waiter, with pauses between them, before it yields: first of a newcomer,
-        /// then of the waiter that has the gate.
-        Rwlock rwlock_looks: u32 = RWLOCK_LOOKS, LOOKS;
-        /// Reader-writer lock: the first of these pauses, in pause instructions; each further one is twice as long.
-        Rwlock rwlock_first_pause: u32 = RWLOCK_FIRST_PAUSE, 1..=1 << 16;
-        /// Reader-writer lock: the longest of them, as of those after an attempt that others came before, of which the
-        /// first is one pause instruction.
-        Rwlock rwlock_pauses: u32 = RWLOCK_PAUSES, 1..=1 << 16;
-        /// Reader-writer lock: times that either then yields the CPU.
-        Rwlock rwlock_yields: u32 = RWLOCK_YIELDS, 0..=1 << 16;
-        /// Mutex: yields of such a waiter before it sleeps again, whatever `mutex_yields` is.
-        Mutex mutex_heir_yields: u32 = MUTEX_YIELDS, 1..=1 << 16;
         /// Mutex: turns past others that wait are short if they take less than so many nanoseconds in the mean: then
         /// nobody is to sleep. 0: none is.
         Mutex mutex_short_ns: u32 = MUTEX_SHORT_NS, 0..=1 << 30;
@@ -412,43 +390,18 @@ pub const RATIONED_ROTATE_US: u32 = 4000;
 /// Default of [`Tuning::yield_turns`]. From 8 to 64 throughput differs little, and the longest wait
 /// grows with it; one in every turn costs 64 threads a tenth of the work.
 pub const YIELD_TURNS: u32 = 16;
-/// Default of [`Tuning::mutex_looks`]. On two CPUs of an AMD EPYC (Turin) with 50 ns and 100 ns outside, over the best of
-/// `std`, parking_lot and adaptive pthread locks: 4 and 8 threads 0.88 and 0.70 with 10, 1.05 and 0.82 with 6, 1.06 and 0.81
-/// with 4; in 15 other cells from nothing to 10 µs no clear difference.
-pub const MUTEX_LOOKS: u32 = 6;
-/// Default of [`Tuning::mutex_first_pauses`].
-pub const MUTEX_FIRST_PAUSES: u32 = 8;
-/// Default of [`Tuning::mutex_pauses`].
-pub const MUTEX_PAUSES: u32 = 128;
-/// Default of [`Tuning::mutex_yields`].
-pub const MUTEX_YIELDS: u32 = 300;
-/// Default of [`Tuning::mutex_here_yields`]. Of `sysbench threads` with 8 threads on 2 CPUs, whose holders yield: 0.10
-/// of the C library's work where nobody knows where the owner is; 0.3 with 0 yields, 0.6 with 1, 0.8 with 4. Over 14
-/// cells of 8 and 32 threads, against the best of four locks: 1.01 with 0, 1.03 with 1, 1.08 with 4, 1.04 without end.
-pub const MUTEX_HERE_YIELDS: u32 = 4;
-/// Default of [`Tuning::mutex_notified_looks`]. rocksdb's `fillrandom`, 8 threads on 2 CPUs, over the C library: 1.12 with
-/// 1, 1.04 with 4, intervals overlapping; 0.52 with the patience of others.
-pub const MUTEX_NOTIFIED_LOOKS: u32 = 1;
-/// Default of [`Tuning::mutex_rationed_looks`]. 16 threads with 10 µs and nothing outside, a quota of half a CPU, over
-/// `std`: 0.62 with 10 looks and yields, 0.74 with 10, 0.80 to 0.93 with 4, 0.80 with 1, with which 1 µs and 2 µs outside
-/// lose a fifth.
-pub const MUTEX_RATIONED_LOOKS: u32 = 4;
+/// Default of [`Tuning::mutex_spin_ns`].
+pub const MUTEX_SPIN_NS: u32 = 6000;
+/// Default of [`Tuning::mutex_awake_us`]: a guess at what it costs to sleep and to be woken. On two CPUs of an AMD EPYC that were
+/// not idle, 4, 8 and 24 threads, nothing to 10 µs inside and outside, geometric mean of the regret beside `std` and
+/// parking_lot: fifteen cells, 1.11 with 0, 1.05 with 20, 1.07 with 60, 1.08 with 200, 1.10 with 600; then twelve of them at
+/// another moment, 1.25 with 40 and 1.17 with 600. So it is not decided.
+pub const MUTEX_AWAKE_US: u32 = 40;
 /// Default of [`Tuning::mutex_heir_us`].
 pub const MUTEX_HEIR_US: u32 = 5000;
 /// Default of [`Tuning::mutex_short_ns`]. With 350 and 700 there is no clear difference; with 0, that is never, 32
 /// threads and sections of 50 ns do 0.4 of the work.
 pub const MUTEX_SHORT_NS: u32 = 700;
-/// Default of [`Tuning::rwlock_looks`]. Over 30 cells (five mixes; 2, 8 and 32 threads on 2 CPUs; nothing and 1 µs
-/// inside), against the best of the standard library's, parking_lot's and pthread's, in geometric mean and in the worst
-/// cell: 7 looks with pauses of 1 to 64, 1.03 and 0.80; of 4 to 64, 1.03 and 0.84; 5 of 8 to 64, 1.04 and 0.75; 4 of
-/// 16 to 64, 1.06 and 0.85. In a run before, 4 with pauses of 1 to 8, 0.95 and 0.65.
-pub const RWLOCK_LOOKS: u32 = 4;
-/// Default of [`Tuning::rwlock_first_pause`].
-pub const RWLOCK_FIRST_PAUSE: u32 = 16;
-/// Default of [`Tuning::rwlock_pauses`].
-pub const RWLOCK_PAUSES: u32 = 64;
-/// Default of [`Tuning::rwlock_yields`]. In the same run, 20 with 5 looks of 8 to 64, 1.02 and 0.82.
-pub const RWLOCK_YIELDS: u32 = 8;
 /// Default of [`Tuning::sleep_idle`].
 pub const SLEEP_IDLE: u32 = 256;
 

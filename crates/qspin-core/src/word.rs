@@ -7,10 +7,10 @@
 //! └────────────────┴───────┴──────────┴──────────┴─────────┴─────────┴────────┘
 //! ```
 //!
-//! The layout is that of Linux (`include/asm-generic/qspinlock_types.h`), but that its tail has two bits fewer; there `_Q_SLOW_VAL` is *locked* with *sleeper*, and pending and the no-steal
-//! mark are one bit. The *accesses* are not: Linux stores the locked byte and swaps the tail
-//! halfword; here every access is to the whole word, since accesses of different sizes to one
-//! word are undefined behaviour in Rust's memory model.
+//! The layout is that of Linux (`include/asm-generic/qspinlock_types.h`), but that its tail has two bits fewer; there
+//! `_Q_SLOW_VAL` is *locked* with *sleeper*, and pending and the no-steal mark are one bit. The *accesses* are not:
+//! Linux stores the locked byte and swaps the tail halfword; here every access is to the whole word, since accesses of
+//! different sizes to one word are undefined behaviour in Rust's memory model.
 //!
 //! # States
 //!
@@ -42,19 +42,19 @@
 //!
 //! # Invariants
 //!
-//! * **W1** At most one CPU owns *locked*; only it clears it. With it goes *sleeper*: set while the
+//! * **WORD-1** At most one CPU owns *locked*; only it clears it. With it goes *sleeper*: set while the
 //!   lock is held and has a queue, by the head or the owner; cleared by the owner in the step that
 //!   releases the lock, or by the head in the step that takes it.
-//! * **W2** At most one CPU owns *pending*: the one whose set found it clear. Only it clears it.
-//! * **W3** *pending* is won only where the tail is empty; one that finds a tail takes it back.
+//! * **WORD-2** At most one CPU owns *pending*: the one whose set found it clear. Only it clears it.
+//! * **WORD-3** *pending* is won only where the tail is empty; one that finds a tail takes it back.
 //!   A culled lock's is won wherever the lock is held and stealing allowed, tail or not.
-//! * **W4** *locked* is set by a compare-exchange from a word in which it was clear, or by the
+//! * **WORD-4** *locked* is set by a compare-exchange from a word in which it was clear, or by the
 //!   owner of *pending* in the step that clears *pending*.
-//! * **W5** The tail is cleared only by the head of the queue, in the step that takes the lock; and
+//! * **WORD-5** The tail is cleared only by the head of the queue, in the step that takes the lock; and
 //!   only when it names the head itself. Where the order keeps a secondary queue and somebody is in
 //!   it, the head does not clear the tail then, but replaces it by the last of that queue, in the
 //!   same step.
-//! * **W6** *no steal* is set by an awake head, or a culled lock's pending waiter, and cleared in
+//! * **WORD-6** *no steal* is set by an awake head, or a culled lock's pending waiter, and cleared in
 //!   the step in which a waiter takes the lock, falls asleep as the head, or gives up as pending.
 //!   While it stands, the lock is taken by the head, by *pending*, and by contexts that have no
 //!   place in the queue ([`is_placeless`]), but by no thief.
@@ -124,9 +124,9 @@ impl Kind {
             return false;
         }
         let competes = self.is_culled() && word & PENDING != 0;
-        // W1; for a culled lock U1: whoever has *pending* is awake and will release the lock.
+        // WORD-1; for a culled lock CULLED-1: the waiter that has *pending* is awake and will release the lock.
         let sleeper_fits = word & SLEEPER == 0 || queue && (word & LOCKED != 0 || competes);
-        // W6
+        // WORD-6
         let no_steal_fits = word & NO_STEAL == 0 || queue || competes;
         sleeper_fits
             && no_steal_fits
@@ -161,10 +161,10 @@ impl Kind {
             return set == 0 && cleared == 0;
         }
         if !same_tail {
-            // W5: the last waiter takes.
+            // WORD-5: the last waiter takes.
             return set == LOCKED && self.head_may_clear(from, cleared);
         }
-        // What the owner of pending clears beside it, where it set it (W6).
+        // What the owner of pending clears beside it, where it set it (WORD-6).
         let raised = if self.is_culled() { NO_STEAL } else { 0 };
         match set {
             0 => match cleared {
@@ -196,21 +196,21 @@ impl Kind {
                 Kind::Stealing => false,
                 Kind::Culled => cleared == 0 && from & LOCKED != 0 && from & NO_STEAL == 0,
             },
-            // W1. With it goes the head's own no-steal mark.
+            // WORD-1. With it goes the head's own no-steal mark.
             SLEEPER => cleared & !NO_STEAL == 0 && from & LOCKED != 0,
             NO_STEAL => cleared == 0,
             _ => false,
         }
     }
 
-    /// The same where the order keeps a secondary queue (W5).
+    /// The same where the order keeps a secondary queue (WORD-5).
     #[must_use]
     pub const fn is_legal_with_secondary(self, from: u32, to: u32) -> bool {
         self.is_legal(from, to) || self.replaces_tail(from, to)
     }
 
     /// Whether `from` to `to` is the step by which the head, last of the main queue, takes the lock and
-    /// leaves the last of the secondary queue as the tail (W5).
+    /// leaves the last of the secondary queue as the tail (WORD-5).
     #[must_use]
     pub const fn replaces_tail(self, from: u32, to: u32) -> bool {
         let (old, new) = (from & TAIL_MASK, to & TAIL_MASK);
@@ -227,7 +227,7 @@ impl Kind {
 }
 
 /// Whether `from` to `to` is the step by which a context without a place in the queue takes the
-/// lock: past the queue, and past the mark that forbids it to others (W6).
+/// lock: past the queue, and past the mark that forbids it to others (WORD-6).
 #[must_use]
 pub const fn is_placeless(from: u32, to: u32) -> bool {
     from & LOCKED == 0 && to == from | LOCKED
@@ -332,25 +332,25 @@ mod tests {
         let n = tail_of(node(0, 0));
         let m = tail_of(node(1, 0));
         let steps = [
-            (LOCKED, LOCKED),                      // W1: taken twice
-            (n | SLOW, n | SLEEPER),               // W1, U1: nobody awake will release the lock
-            (n, n | SLEEPER),                      // W1: set on a free lock
-            (LOCKED, SLOW),                        // W1: no queue, so no head
-            (n | SLOW, n | LOCKED),                // W1: a sleeper is forgotten
-            (LOCKED | PENDING, 0),                 // W2: the owner clears pending
-            (n | LOCKED, LOCKED),                  // W5: tail lost while the lock is held
-            (n, 0),                                // W5: tail lost
-            (n | LOCKED, m),                       // two steps in one
-            (n | PENDING, LOCKED),                 // pending forgets the queue
-            (n | NO_STEAL, n | NO_STEAL | LOCKED), // W6: stolen
-            (n | LOCKED | NO_STEAL, n | LOCKED),   // W6: the mark vanishes
-            (n | SLEEPER | PENDING, n | PENDING),  // U1: pending gives up a free lock
-            (0, LOCKED | RESERVED_MASK),           // reserved bits
-            (0, 4),                                // no such locked value
-            (0, 3 << TAIL_SHIFT),                  // no such node
+            (LOCKED, LOCKED),                      // WORD-1: taken twice
+            (n | SLOW, n | SLEEPER), // WORD-1, CULLED-1: nobody awake will release the lock
+            (n, n | SLEEPER),        // WORD-1: set on a free lock
+            (LOCKED, SLOW),          // WORD-1: no queue, so no head
+            (n | SLOW, n | LOCKED),  // WORD-1: a sleeper is forgotten
+            (LOCKED | PENDING, 0),   // WORD-2: the owner clears pending
+            (n | LOCKED, LOCKED),    // WORD-5: tail lost while the lock is held
+            (n, 0),                  // WORD-5: tail lost
+            (n | LOCKED, m),         // two steps in one
+            (n | PENDING, LOCKED),   // pending forgets the queue
+            (n | NO_STEAL, n | NO_STEAL | LOCKED), // WORD-6: stolen
+            (n | LOCKED | NO_STEAL, n | LOCKED), // WORD-6: the mark vanishes
+            (n | SLEEPER | PENDING, n | PENDING), // CULLED-1: pending gives up a free lock
+            (0, LOCKED | RESERVED_MASK), // reserved bits
+            (0, 4),                  // no such locked value
+            (0, 3 << TAIL_SHIFT),    // no such node
         ];
         check(&steps, &[]);
-        // W5: there is a secondary queue, in some orders alone.
+        // WORD-5: there is a secondary queue, in some orders alone.
         let left = [
             (n, m | LOCKED),
             (n | PENDING, m | LOCKED),             // pending comes first
@@ -367,7 +367,7 @@ mod tests {
         // A newcomer queues behind: legal, and no replacement.
         assert!(Kind::Halting.is_legal_with_secondary(n | LOCKED, m | LOCKED));
         assert!(!Kind::Halting.replaces_tail(n | LOCKED, m | LOCKED));
-        // W4: stolen from the pending waiter, which a culled lock's thief may do.
+        // WORD-4: stolen from the pending waiter, which a culled lock's thief may do.
         check(&[(PENDING, PENDING | LOCKED)], &[Kind::Culled]);
         assert!(is_placeless(n | NO_STEAL, n | NO_STEAL | LOCKED));
         assert!(!is_placeless(n | LOCKED, LOCKED));

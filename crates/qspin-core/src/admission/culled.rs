@@ -11,9 +11,9 @@
 //! EuroSys 2017.
 //!
 //! # Invariants
-//! * **U1** While SLEEPER is set and the lock is free, *pending* is set: its owner is awake and
+//! * **CULLED-1** While SLEEPER is set and the lock is free, *pending* is set: its owner is awake and
 //!   will take the lock, and release it. It gives up only while the lock is held.
-//! * **U2** Nobody is forgotten. A CPU that has had its turns past others that wait ([`Turns`])
+//! * **CULLED-2** Nobody is forgotten. A CPU that has had its turns past others that wait ([`Turns`])
 //!   wakes the head at its next release, gives way to it from time to time, and queues itself
 //!   when it is relieved: when it finds one of the marks [`RELIEVED`] at an acquisition, or has
 //!   to wake a head once more, because the one before has had the lock, or has fallen asleep
@@ -80,13 +80,13 @@ impl Admission for Culled {
 
     #[inline]
     fn may_leave_asleep(seen: u32) -> bool {
-        // U1.
+        // CULLED-1.
         seen & PENDING != 0
     }
 
     #[inline]
     fn leaves_asleep<P: Platform>(p: &P) -> bool {
-        // U2. A CPU without a number has no turns.
+        // CULLED-2. A CPU without a number has no turns.
         let turns = Turns::of(p);
         turns.are_counted() && !turns.count()
     }
@@ -166,7 +166,7 @@ fn compete<P: Platform>(p: &P, word: &P::Word) -> bool {
         let spent = if lost { 1 } else { chunk };
         looks = looks.saturating_sub(spent);
         patience = patience.saturating_sub(spent);
-        // U1: only while the lock is held.
+        // CULLED-1: only while the lock is held.
         if looks == 0
             && !lost
             && word.compare_exchange(seen, seen & !(PENDING | raised), Relaxed).is_ok()

@@ -53,7 +53,7 @@ impl Admission for Queued {
         seen = word.fetch_or(PENDING, Relaxed);
         if seen & !LOCKED_MASK != 0 {
             if seen & PENDING == 0 {
-                // W3: a queue was there first. Its head waits for this bit to vanish.
+                // WORD-3: a queue was there first. Its head waits for this bit to vanish.
                 word.fetch_and(!PENDING, Relaxed);
             }
             return false;
@@ -65,7 +65,7 @@ impl Admission for Queued {
             counting::count(p, Event::PendingFailCount);
             return false;
         }
-        // W4: this CPU owns pending, so nobody else may set locked.
+        // WORD-4: this CPU owns pending, so nobody else may set locked.
         // ORDERING: Acquire pairs with the owner's Release (`QueueRelease`).
         word.fetch_add(LOCKED.wrapping_sub(PENDING), p.ordering(Site::QueuePendingTake, Acquire));
         counting::count(p, Event::PendingLockCount);

@@ -8,9 +8,9 @@
 //! no-steal mark: there it is the pending bit, so that an admission cannot have both.
 //!
 //! # Invariants
-//! * **L1** The lock is taken past the queue only from a word without NO_STEAL. An awake head
-//!   sets it, so the head then waits for one owner at most; it clears it when it takes the lock,
-//!   or in the step that records it as asleep. (One that woke for no reason, and finds itself
+//! * **STEALING-1** The lock is taken past the queue only from a word without NO_STEAL. An awake
+//!   head sets it, so the head then waits for one owner at most; it clears it when it takes the
+//!   lock, or in the step that records it as asleep. (One that woke for no reason, and finds itself
 //!   recorded already, leaves it set until it is kicked.)
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed};

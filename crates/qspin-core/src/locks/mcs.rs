@@ -19,12 +19,12 @@
 //! ```
 //!
 //! # Invariants
-//! * **K1** One context holds the lock; it becomes the holder by a swap or compare-exchange
+//! * **MCS-1** One context holds the lock; it becomes the holder by a swap or compare-exchange
 //!   from 0, or by the hand-over of the last one.
-//! * **K2** A new holder that queued leaves the queue before it returns: it moves the link to
+//! * **MCS-2** A new holder that queued leaves the queue before it returns: it moves the link to
 //!   its successor into the lock, or replaces itself as the tail by `HELD`. So nobody refers
-//!   to its node any more (N2).
-//! * **K3** `successor` is 0 whenever the lock is free, and when `HELD` becomes the tail.
+//!   to its node any more (NODE-2).
+//! * **MCS-3** `successor` is 0 whenever the lock is free, and when `HELD` becomes the tail.
 //!
 //! # Limits
 //! Eight bytes. Collapses when threads outnumber CPUs. A context without a node competes by
@@ -85,7 +85,7 @@ impl<W: AtomicWord> McsLock<W> {
         node.begin();
 
         // ORDERING: Release publishes this node's life to its successor. Acquire pairs with it,
-        // with `McsRelease` if the lock was free, and with `McsLeave` if it was held (K3).
+        // with `McsRelease` if the lock was free, and with `McsLeave` if it was held (MCS-3).
         let prev = self.tail.swap(mine, p.ordering(Site::McsTail, AcqRel));
         if prev != FREE {
             let link = match NodeId::from_number(prev) {
@@ -99,13 +99,13 @@ impl<W: AtomicWord> McsLock<W> {
             p.wait_until(&node.locked, Until::is(TURN), Budget::Unbounded, order);
         }
 
-        // K2: this context holds the lock and leaves the queue.
+        // MCS-2: this context holds the lock and leaves the queue.
         // ORDERING: Acquire pairs with the Release of `McsLink`.
         let order = p.ordering(Site::McsNext, Acquire);
         let mut next = node.next.load(order);
         if next == 0 {
-            // K3, before the tail says so. Relaxed: only the holder reads it, or whoever finds
-            // `HELD` below stores over it.
+            // MCS-3, before the tail says so. Relaxed: only the holder reads it, or the thread that
+            // finds `HELD` below stores over it.
             self.successor.store(0, Relaxed);
             // ORDERING: Release pairs with the Acquire of `McsTail`: the store above happens
             // before the link of whoever finds `HELD`.
@@ -119,7 +119,7 @@ impl<W: AtomicWord> McsLock<W> {
     }
 }
 
-// SAFETY: K1 gives exclusion; `McsHandOver` and `McsRelease` release what `McsTurn`, `McsTry`
+// SAFETY: MCS-1 gives exclusion; `McsHandOver` and `McsRelease` release what `McsTurn`, `McsTry`
 // and `McsTail` acquire.
 unsafe impl<P: Platform> RawLock<P> for McsLock<P::Word> {
     #[inline]

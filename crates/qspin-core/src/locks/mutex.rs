@@ -17,10 +17,10 @@
 //!     │  └─── store 0 ───┘ │ (nobody sleeps)     marks | LOCKED ──release──► marks
 //!     └── release ─────────┘                     marks ──take──► LOCKED | marks of others
 //! ```
-//! Beside LOCKED stands where the owner took the lock, for the waiters' [patience](crate::sleepers::Patience):
+//! Beside LOCKED stands where the owner took the lock, for the waiters' [spin budget](crate::sleepers::SpinBudget):
 //! they look for some microseconds, yield some times, and sleep. A release wakes one sleeper if nobody is awake,
-//! and marks it so; while somebody is awake the others sleep on, until whoever passes them has had its turns (M6).
-//! Who takes the lock may come past all of them.
+//! and marks it so; while somebody is awake the others sleep on, until the thread that passes them has had its
+//! turns (MUTEX-6). A newcomer may barge past all of them.
 //!
 //! # Short turns
 //! While somebody sleeps each release is a second read-modify-write. Where sections last some hundred
@@ -30,21 +30,21 @@
 //! the sleepers, when some of them are over.
 //!
 //! # Invariants
-//! * **M1** LOCKED is set by a compare-exchange from a word in which it was clear, and cleared by whoever
-//!   has set it.
-//! * **M2** For each one that AWAKE counts, a waiter is awake that has counted itself, or was counted by who woke
-//!   it, and that will take that back: when it takes the lock, or when it has joined the sleepers and before it
-//!   looks at the lock for the last time. HEIR goes with the first that does. There may be more than are counted:
-//!   a store may wipe out marks, one who takes the lock after short turns takes them all away, a fourth is not
-//!   counted, and who was not takes one back for another: then one more is woken than had to.
-//! * **M3** Who releases the lock, and sees nobody awake in the very step, wakes a sleeper if there is one
-//!   (P1 of the sleepers). Who sleeps has seen the lock taken, or somebody awake, after it had joined them.
-//!   So there is always somebody left who will release or take the lock: no sleeper is forgotten.
-//! * **M4** After the step that releases the lock nobody touches it on behalf of the release: what
+//! * **MUTEX-1** LOCKED is set by a compare-exchange from a word in which it was clear, and cleared by the owner
+//!   that has set it.
+//! * **MUTEX-2** For each one that AWAKE counts, a waiter is awake that has counted itself, or was counted by who
+//!   woke it, and that will take that back: when it takes the lock, or when it has joined the sleepers and before
+//!   it looks at the lock for the last time. HEIR goes with the first that does. There may be more than are
+//!   counted: a store may wipe out marks, one who takes the lock after short turns takes them all away, a fourth is
+//!   not counted, and who was not takes one back for another: then one more is woken than had to.
+//! * **MUTEX-3** Who releases the lock, and sees nobody awake in the very step, wakes a sleeper if there is one
+//!   (SLEEP-1 of the sleepers). A waiter that sleeps has seen the lock taken, or somebody awake, after it had
+//!   joined them. So there is always somebody left who will release or take the lock: no sleeper is forgotten.
+//! * **MUTEX-4** After the step that releases the lock nobody touches it on behalf of the release: what
 //!   follows is static memory, and the lock's address as a number.
-//! * **M5** Marks count in the process in which they were made, whose generation stands beside them: a
+//! * **MUTEX-5** Marks count in the process in which they were made, whose generation stands beside them: a
 //!   child of `fork` has none of its parent's waiters.
-//! * **M6** Nobody is passed over for ever. A thread that has had its turns past others wakes one of them,
+//! * **MUTEX-6** Nobody is passed over for ever. A thread that has had its turns past others wakes one of them,
 //!   unless as many are awake as can be counted, and gives way until it is relieved. One that is woken in vain
 //!   joins the queue as the first, and that has waited for too long, asleep or yielding, is the heir.
 //!
@@ -61,9 +61,9 @@ use crate::counting;
 use crate::events::Event;
 use crate::lock::{ConstLock, RawLock, RawTimedLock};
 use crate::node::NodeId;
-use crate::platform::{AtomicWord, ConstWord};
+use crate::platform::{AtomicWord, ConstWord, Until};
 use crate::site::Site;
-use crate::sleepers::{self, Choice, End, NEVER, Patience, SleepPlatform, Taken};
+use crate::sleepers::{self, Choice, End, NEVER, Pace, SleepPlatform, SpinBudget, Taken};
 use crate::turns::Turns;
 
 use word::{
@@ -85,7 +85,7 @@ impl<W: AtomicWord> DefaultLock<W> {
     /// Takes the lock from `seen`, in which it is free; and takes back the marks, if it is `marked`.
     #[inline]
     fn take<P: SleepPlatform<Word = W>>(&self, p: &P, seen: u32, marked: bool) -> bool {
-        // M1. ORDERING: Acquire pairs with the Release of `release` and `release_slow`.
+        // MUTEX-1. ORDERING: Acquire pairs with the Release of `release` and `release_slow`.
         let order = p.ordering(Site::MutexTake, Acquire);
         let of = generation(p);
         let mut marks = marks_in(of, seen);
@@ -103,11 +103,11 @@ impl<W: AtomicWord> DefaultLock<W> {
     }
 
     /// Acquires the lock for one that has slept elsewhere, and was woken perhaps by a release of this lock,
-    /// since it was moved here: the mark that was set for it is its own (M2).
+    /// since it was moved here: the mark that was set for it is its own (MUTEX-2).
     #[cold]
     pub fn acquire_woken<P: SleepPlatform<Word = W>>(&self, p: &P) {
         let mut wait = Wait::new(self, p, NEVER);
-        wait.patience = Patience::of_notified(p);
+        wait.budget = SpinBudget::of_notified(p);
         wait.marked = true;
         wait.slept = true;
         wait.begin();
@@ -118,7 +118,7 @@ impl<W: AtomicWord> DefaultLock<W> {
     /// The first step of an acquisition, from a word without marks; whether that was all.
     #[inline]
     pub fn acquire_at_once<P: SleepPlatform<Word = W>>(&self, p: &P) -> bool {
-        // M1. ORDERING: as in `take`.
+        // MUTEX-1. ORDERING: as in `take`.
         let order = p.ordering(Site::MutexTry, Acquire);
         self.word.compare_exchange(0, locked_here(p), order).is_ok()
     }
@@ -137,7 +137,7 @@ impl<W: AtomicWord> DefaultLock<W> {
     fn acquire_notified_slow<P: SleepPlatform<Word = W>>(&self, p: &P) {
         counting::count(p, Event::MutexSlowpath);
         let mut wait = Wait::new(self, p, NEVER);
-        wait.patience = Patience::of_notified(p);
+        wait.budget = SpinBudget::of_notified(p);
         // Without a deadline it does not give up.
         wait.acquire(self.word.load(Relaxed));
     }
@@ -165,7 +165,7 @@ impl<W: AtomicWord> DefaultLock<W> {
         loop {
             let awake = marks_in(of, seen);
             if awake != 0 && !*rotates.get_or_insert_with(|| rotates_now(p, on, &turns, awake)) {
-                // Somebody awake will have the lock next (M3).
+                // Somebody awake will have the lock next (MUTEX-3).
                 match self.word.compare_exchange(seen, with_marks(of, 0, awake), order) {
                     Ok(_) => return given_way(&turns),
                     Err(now) => seen = now,
@@ -181,7 +181,7 @@ impl<W: AtomicWord> DefaultLock<W> {
             }
             return self.release_to_sleeper(p, on, seen, 0);
         }
-        // M4.
+        // MUTEX-4.
         if sleepers::anybody(p, on) {
             wake_one(p, on);
         } else {
@@ -207,7 +207,7 @@ impl<W: AtomicWord> DefaultLock<W> {
         while let Err(now) = self.word.compare_exchange(seen, to(seen), order) {
             seen = now;
         }
-        // M4.
+        // MUTEX-4.
         match taken {
             None => sleepers::wake_later(p, on),
             Some(taken) if !taken.is_empty() => {
@@ -270,7 +270,7 @@ fn take_one<P: SleepPlatform>(p: &P, on: usize) -> Option<Taken> {
     sleepers::take(p, on, |_| if core::mem::take(&mut first) { Choice::Take } else { Choice::Stop })
 }
 
-/// Wakes one sleeper, after a release that has not. The lock may be gone (M4).
+/// Wakes one sleeper, after a release that has not. The lock may be gone (MUTEX-4).
 #[cold]
 #[inline(never)]
 fn wake_one<P: SleepPlatform>(p: &P, on: usize) {
@@ -285,17 +285,21 @@ struct Wait<'a, P: SleepPlatform> {
     lock: &'a DefaultLock<P::Word>,
     p: &'a P,
     deadline: u64,
-    /// Whether this waiter has set a mark, or one was set for it (M2).
+    /// Whether this waiter has set a mark, or one was set for it (MUTEX-2).
     marked: bool,
     /// Whether it has slept.
     slept: bool,
     /// When it first yielded or slept; 0 if it has only looked.
     since: u64,
-    patience: Patience,
+    budget: SpinBudget,
+    pace: Pace,
+    /// The owner that it has seen last; 0 for none.
+    owner: u32,
 }
 
 impl<'a, P: SleepPlatform> Wait<'a, P> {
     fn new(lock: &'a DefaultLock<P::Word>, p: &'a P, deadline: u64) -> Self {
+        let pace = Pace::of(p, p.address(&lock.word));
         Self {
             lock,
             p,
@@ -303,7 +307,9 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
             marked: false,
             slept: false,
             since: 0,
-            patience: Patience::new(p),
+            budget: SpinBudget::new(p, pace.is_rare()),
+            pace,
+            owner: 0,
         }
     }
 
@@ -322,9 +328,9 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
         }
     }
 
-    /// M6: whether it is to be the heir. Who has only looked does not ask the clock.
+    /// MUTEX-6: whether it is to be the heir. A waiter that has only polled does not read the clock.
     fn has_waited_too_long(&mut self) -> bool {
-        if !self.patience.only_looks() {
+        if !self.budget.only_spins() {
             self.begin();
         }
         let waited_ns = || self.p.now_ns().saturating_sub(self.since);
@@ -335,43 +341,79 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
     fn acquire(&mut self, seen: u32) -> bool {
         let (p, word) = (self.p, &self.lock.word);
         if self.is_over() || self.is_relieved(seen) {
-            self.patience = Patience::none();
+            self.budget = SpinBudget::none();
         }
+        let mut seen = word.load(Relaxed);
         loop {
-            let seen = word.load(Relaxed);
             let marks = marks(p, seen);
             if seen & LOCKED == 0 && (marks & HEIR == 0 || self.marked) {
-                if self.lock.take(p, seen, self.marked) {
+                if self.take(seen) {
                     if self.slept {
                         Turns::of(p).begin_anew();
                     }
                     return true;
                 }
+                seen = word.load(Relaxed);
                 continue;
             }
-            if !self.patience.only_looks() && self.is_over() {
+            if !self.budget.only_spins() && self.is_over() {
                 return self.give_up();
             }
             if !self.marked && !may_be_patient(marks) {
-                self.patience.beside_others();
+                self.budget.beside_others();
             }
-            if !self.patience.is_over() {
+            if !self.budget.is_spent() {
                 self.mark(seen, marks);
-                self.patience.wait(p, owner_is_here(p, seen));
+                seen = self.poll(seen);
                 continue;
             }
             if sleepers::with_sleeper(p, |me| self.sleep(me)) != Some(true) {
-                // M2: who dozes is not awake; it looks once more when it has said so.
+                // MUTEX-2: a waiter that dozes is not awake; it looks once more when it has said so.
                 if core::mem::take(&mut self.marked) {
                     self.lock.unmark(p);
                 } else {
                     p.doze();
                 }
             }
+            seen = word.load(Relaxed);
         }
     }
 
-    /// M6: whether this thread's turns are over, and who was woken for that has had the lock.
+    /// Takes the lock, which is free in `seen`; or goes on watching it first, if that is to be known.
+    fn take(&mut self, seen: u32) -> bool {
+        let (p, lock, on) = (self.p, self.lock, self.on());
+        if !self.pace.probes() || self.owner == 0 {
+            return lock.take(p, seen, self.marked);
+        }
+        let owner = self.owner;
+        let is_back = |now| now & (LOCKED | PLACE) == owner;
+        if self.pace.probe(p, on, &lock.word, seen, is_back) == seen {
+            return Pace::take(p, on, || lock.take(p, seen, self.marked));
+        }
+        if self.pace.is_rare() && self.budget.only_spins() {
+            self.budget = SpinBudget::new(p, true);
+        }
+        false
+    }
+
+    /// Spends a slice of its time; returns the word.
+    fn poll(&mut self, seen: u32) -> u32 {
+        let (p, word) = (self.p, &self.lock.word);
+        if owner_is_here(p, seen) {
+            self.budget.give_way(p);
+            return word.load(Relaxed);
+        }
+        self.owner = seen & (LOCKED | PLACE);
+        let mut now = seen;
+        let pace = &self.pace;
+        self.budget.spend(p, |pauses| {
+            now = pace.poll(p, word, Until::clear(LOCKED), pauses);
+            now & LOCKED != 0
+        });
+        now
+    }
+
+    /// MUTEX-6: whether this thread's turns are over, and who was woken for that has had the lock.
     fn is_relieved(&self, seen: u32) -> bool {
         let turns = Turns::of(self.p);
         let relieved = turns.are_over()
@@ -384,7 +426,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
         relieved
     }
 
-    /// Marks the word, where that is due (M2, M6).
+    /// Marks the word, where that is due (MUTEX-2, MUTEX-6).
     fn mark(&mut self, seen: u32, marks: u32) {
         if seen & LOCKED == 0 || sleepers::is_quiet(self.p, self.on()) {
             return;
@@ -392,7 +434,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
         let of = generation(self.p);
         let marks = marks & marks_in(of, seen);
         let is_due = self.marked && marks & HEIR == 0 && self.has_waited_too_long();
-        // Others may have taken the mark of this one away (M2).
+        // Others may have taken the mark of this one away (MUTEX-2).
         let to = if is_due {
             counting::count(self.p, Event::MutexHeir);
             if marks == 0 { one_more(0, HEIR) } else { marks | HEIR }
@@ -406,7 +448,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
             self.marked = true;
             if to & HEIR != 0 {
                 // Who gave up at once would be the heir for nothing.
-                self.patience = Patience::of_heir(self.p);
+                self.budget = SpinBudget::of_heir(self.p);
             }
         }
     }
@@ -421,11 +463,11 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
         }
         self.slept = true;
         self.begin();
-        // M2.
+        // MUTEX-2.
         if core::mem::take(&mut self.marked) {
             lock.unmark(p);
         }
-        // The last look (M3).
+        // The last look (MUTEX-3).
         let seen = lock.word.load(Relaxed);
         let woken = if seen & LOCKED == 0 && marks(p, seen) == 0 {
             !sleepers::cancel(p, me)
@@ -436,11 +478,12 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
             // Perhaps it was marked as awake by whoever has woken it.
             self.marked = true;
         }
-        self.patience = Patience::new(p);
+        self.pace = Pace::of(p, self.on());
+        self.budget = SpinBudget::new(p, self.pace.is_rare());
         true
     }
 
-    /// The time is over. What was meant for this waiter is handed on (M3).
+    /// The time is over. What was meant for this waiter is handed on (MUTEX-3).
     #[cold]
     fn give_up(&mut self) -> bool {
         let (p, on) = (self.p, self.on());
@@ -454,7 +497,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
     }
 }
 
-// SAFETY: M1 gives exclusion; `MutexTry` and `MutexTake` acquire what `MutexStore` and `MutexRelease`
+// SAFETY: MUTEX-1 gives exclusion; `MutexTry` and `MutexTake` acquire what `MutexStore` and `MutexRelease`
 // release.
 unsafe impl<P: SleepPlatform> RawLock<P> for DefaultLock<P::Word> {
     #[inline]
@@ -486,9 +529,9 @@ unsafe impl<P: SleepPlatform> RawLock<P> for DefaultLock<P::Word> {
         if !sleepers::is_quiet(p, on) {
             return self.release_slow(p, on);
         }
-        // M1: since it was taken there were only marks. ORDERING: as in `release_slow`.
+        // MUTEX-1: since it was taken there were only marks. ORDERING: as in `release_slow`.
         self.word.overwrite(0, p.ordering(Site::MutexStore, Release));
-        // M4.
+        // MUTEX-4.
         if !sleepers::stored(p, on) {
             wake_one(p, on);
         }

@@ -20,20 +20,23 @@
 //! ```
 //!
 //! # Invariants
-//! * **K1** A waiter makes its entry, then sets ASLEEP, by a read-modify-write even where it is set
-//!   already, and looks at the word which that returns. A release serves by a read-modify-write
-//!   of the same word and looks at what that returns. One of the two comes first: either the waiter
-//!   sees its turn, or the release sees ASLEEP, and the entry. (Linux before 4.0 had the mark in
-//!   one half of the word and served by adding to the other; that needs full fences.)
-//! * **K2** A release knows lock and ticket before it serves, and after that looks at the table
-//!   only (T5). Linux before 4.0 looked for the mark once more then, in a lock that might have been
-//!   freed.
-//! * **K3** ASLEEP stays set while anybody waits, since it stands for all that are halted. It goes
-//!   with the last ticket (T4): who takes a lock that nobody waits for clears it in the same step.
-//! * **K4** A waiter removes its entry itself, before it leaves the acquisition. So the table names
-//!   only locks that live, and a node has one entry at most: there are enough of them (H2).
-//! * **K5** A release kicks everybody in the bucket who seems to be meant. The one who is meant is
-//!   among them, or awake; another wakes for no reason and halts again (C4).
+//! * **PVTICKET-1** A waiter makes its entry, then sets ASLEEP, by a read-modify-write even where
+//!   it is set already, and looks at the word which that returns. A release serves by a
+//!   read-modify-write of the same word and looks at what that returns. One of the two comes first:
+//!   either the waiter sees its turn, or the release sees ASLEEP, and the entry. (Linux before 4.0
+//!   had the mark in one half of the word and served by adding to the other; that needs full
+//!   fences.)
+//! * **PVTICKET-2** A release knows lock and ticket before it serves, and after that looks at the
+//!   table only (TICKET-5). Linux before 4.0 looked for the mark once more then, in a lock that
+//!   might have been freed.
+//! * **PVTICKET-3** ASLEEP stays set while anybody waits, since it stands for all that are halted.
+//!   It goes with the last ticket (TICKET-4): a thread that takes a lock without waiters clears it
+//!   in the same step.
+//! * **PVTICKET-4** A waiter removes its entry itself, before it leaves the acquisition. So the
+//!   table names only locks that live, and a node has one entry at most: there are enough of them
+//!   (HASH-2).
+//! * **PVTICKET-5** A release kicks everybody in the bucket who seems to be meant. The one who is
+//!   meant is among them, or awake; another wakes for no reason and halts again (PLATFORM-4).
 //!
 //! # Limits
 //! Strict order: every hand-over to a halted waiter costs a wake-up, and nobody else may have the
@@ -68,14 +71,15 @@ impl TicketWaiting for Halt {
                 p.yield_cpu();
                 continue;
             };
-            // K1. ORDERING: Release pairs with the Acquire of `TicketHaltKick`: the entry is there.
+            // PVTICKET-1. ORDERING: Release pairs with the Acquire of `TicketHaltKick`: the entry
+            // is there.
             let seen = word.fetch_or(ASLEEP, p.ordering(Site::TicketHaltAsleep, Release));
             let halts = !turn.met_by(seen);
             if halts {
                 counting::count(p, Event::WaitNodeCount);
                 halt(p, me);
             }
-            // K4.
+            // PVTICKET-4.
             hash::free(p, entry);
             if turn.met_by(word.load(order)) {
                 return;
@@ -103,11 +107,11 @@ impl TicketWaiting for Halt {
     }
 }
 
-/// Kicks who halts until `ticket` of the lock known as `lock` is served (K2, K5).
+/// Kicks who halts until `ticket` of the lock known as `lock` is served (PVTICKET-2, PVTICKET-5).
 #[cold]
 #[inline(never)]
 fn kick_owner_of<P: Platform>(p: &P, lock: usize, ticket: u32) {
-    // K1. ORDERING: Acquire pairs with the Release of `TicketHaltAsleep`.
+    // PVTICKET-1. ORDERING: Acquire pairs with the Release of `TicketHaltAsleep`.
     p.fence(p.ordering(Site::TicketHaltKick, Acquire));
     for node in hash::halted_for(p, lock, ticket) {
         kick(p, node, Event::UnlockKickCount);

@@ -56,7 +56,7 @@ pub type CnaLock<W> = QueuedLock<W, Spin, Numa, Queued>;
 /// The compact NUMA-aware lock whose waiters halt: `Halt × Numa × Culled`.
 pub type CnaParavirtLock<W> = QueuedLock<W, Halt, Numa, Culled>;
 
-// SAFETY: word invariants W1 and W4 give exclusion; the orderings named at `QueueTry`,
+// SAFETY: word invariants WORD-1 and WORD-4 give exclusion; the orderings named at `QueueTry`,
 // `QueuePendingTake`, `QueueHeadTake` and `QueueNoNodeTake` pair with `QueueRelease`.
 unsafe impl<P, H, O, A> RawLock<P> for QueuedLock<P::Word, H, O, A>
 where

@@ -21,17 +21,17 @@
 //! The highest bit of *readers* means crowded: whoever sees it on coming goes away again.
 //!
 //! # Invariants
-//! * **R1** *writer* is set by a compare-exchange from a word without readers and writer, and
+//! * **QUEUEDRW-1** *writer* is set by a compare-exchange from a word without readers and writer, and
 //!   cleared only by that writer.
-//! * **R2** A reader is inside once it has counted itself and then seen *writer* clear.
-//! * **R3** *waiting* is set and cleared only by the writer that holds the queue; cleared in the
+//! * **QUEUEDRW-2** A reader is inside once it has counted itself and then seen *writer* clear.
+//! * **QUEUEDRW-3** *waiting* is set and cleared only by the writer that holds the queue; cleared in the
 //!   step that sets *writer*.
-//! * **R4** A reader counts itself for good only where it found the count below `CROWDED`, so
+//! * **QUEUEDRW-4** A reader counts itself for good only where it found the count below `CROWDED`, so
 //!   the count wraps only if 2^22 contexts were on their way in or out at one moment.
 //!
 //! # Limits
-//! Eight bytes; at most 2^22 readers inside, further ones wait until there is room. A reader in an interrupt may pass a waiting writer
-//! (it may have interrupted the very reader that the writer waits for), so an endless storm of
+//! Eight bytes; at most 2^22 readers inside, further ones wait until there is room. A reader in an interrupt may pass a
+//! waiting writer (it may have interrupted the very reader that the writer waits for), so an endless storm of
 //! such readers can starve it. Not recursive otherwise: a reader that enters twice deadlocks if
 //! a writer comes to wait in between.
 
@@ -61,14 +61,14 @@ pub struct QueuedRwLock<W, Q = NativeLock<W>> {
 impl<W: AtomicWord, Q> QueuedRwLock<W, Q> {
     #[inline]
     fn take_exclusive<P: Platform<Word = W>>(&self, p: &P) -> bool {
-        // R1. ORDERING: Acquire pairs with the Release of the last writer or reader.
+        // QUEUEDRW-1. ORDERING: Acquire pairs with the Release of the last writer or reader.
         let order = p.ordering(Site::RwWriteTry, Acquire);
         self.word.compare_exchange(FREE, WRITER, order).is_ok()
     }
 
     #[inline]
     fn await_no_writer<P: Platform<Word = W>>(&self, p: &P) {
-        // R2. ORDERING: Acquire pairs with the Release of the writer (`RwWriteRelease`).
+        // QUEUEDRW-2. ORDERING: Acquire pairs with the Release of the writer (`RwWriteRelease`).
         let order = p.ordering(Site::RwReadTurn, Acquire);
         p.wait_until(&self.word, Until::clear(WRITER), Budget::Unbounded, order);
     }
@@ -91,7 +91,7 @@ impl<W: AtomicWord, Q> QueuedRwLock<W, Q> {
         }
         self.word.fetch_add(READER.wrapping_neg(), Relaxed);
         self.queue.acquire(p);
-        // At the head of the queue no writer is waiting (R3), only one may still hold.
+        // At the head of the queue no writer is waiting (QUEUEDRW-3), only one may still hold.
         seen = self.word.fetch_add(READER, Relaxed);
         while seen & CROWDED != 0 {
             seen = self.count_again(p);
@@ -101,7 +101,7 @@ impl<W: AtomicWord, Q> QueuedRwLock<W, Q> {
         unsafe { self.queue.release(p) };
     }
 
-    /// R4: goes away, waits for room, and counts itself again.
+    /// QUEUEDRW-4: goes away, waits for room, and counts itself again.
     #[cold]
     fn count_again<P: Platform<Word = W>>(&self, p: &P) -> u32 {
         self.word.fetch_add(READER.wrapping_neg(), Relaxed);
@@ -121,7 +121,7 @@ impl<W: AtomicWord, Q> QueuedRwLock<W, Q> {
             self.word.fetch_or(WAITING, Relaxed);
             loop {
                 p.wait_until(&self.word, Until::is(WAITING), Budget::Unbounded, Relaxed);
-                // R1, R3. ORDERING: Acquire pairs with the Release of the last reader or writer.
+                // QUEUEDRW-1, QUEUEDRW-3. ORDERING: Acquire pairs with the Release of the last reader or writer.
                 let order = p.ordering(Site::RwWriteTake, Acquire);
                 // Fails if a reader counted itself in that moment, if only to go away again.
                 if self.word.compare_exchange(WAITING, WRITER, order).is_ok() {
@@ -134,7 +134,7 @@ impl<W: AtomicWord, Q> QueuedRwLock<W, Q> {
     }
 }
 
-// SAFETY: R1 and R2 exclude: a reader counts itself before it looks for a writer, a writer
+// SAFETY: QUEUEDRW-1 and QUEUEDRW-2 exclude: a reader counts itself before it looks for a writer, a writer
 // takes only a word without readers, both by read-modify-writes of one word.
 unsafe impl<P: Platform, Q: RawLock<P>> RawSharedLock<P> for QueuedRwLock<P::Word, Q> {
     #[inline]

@@ -23,30 +23,30 @@
 //! ```
 //!
 //! # Invariants
-//! * **D1** WRITER is set by a compare-exchange from a word without readers and writer, or from a word whose
+//! * **RWLOCK-1** WRITER is set by a compare-exchange from a word without readers and writer, or from a word whose
 //!   one reader reads upgradably by that one; and cleared by that writer. The count of readers goes up by a
 //!   compare-exchange from a word without WRITER.
-//! * **D2** CLOSED, HEIR and SLEEPING are set only by whoever has the gate; it takes them all back in the step
+//! * **RWLOCK-2** CLOSED, HEIR and SLEEPING are set only by the owner of the gate; it takes them all back in the step
 //!   in which it takes the lock, or before it opens the gate. HEIR is also set for it, by a fair release that
 //!   finds one of the others set.
-//! * **D3** Whoever has the gate sleeps only after it (1) has joined the sleepers on the word's address, and
+//! * **RWLOCK-3** The owner of the gate sleeps only after it (1) has joined the sleepers on the word's address, and
 //!   (2) has set SLEEPING by a compare-exchange from a word in which it cannot get in. A release that lets it
 //!   in sees SLEEPING in the same step, or comes before that step, which then fails. So it is woken.
-//! * **D4** After the step that releases the lock nobody touches it on behalf of the release: whom to wake
+//! * **RWLOCK-4** After the step that releases the lock nobody touches it on behalf of the release: whom to wake
 //!   is found in static memory by the address, which is a number, and by what it waits for, which is its tag.
-//! * **D5** Nobody is passed over for ever. A writer with the gate closes the lock to further readers as
+//! * **RWLOCK-5** Nobody is passed over for ever. A writer with the gate closes the lock to further readers as
 //!   soon as it has looked for a while; from then on the readers inside only leave. A lock that is free may
 //!   be taken past it, until it is the heir. Who waits for the gate is not forgotten by the mutex. Who waits
 //!   to read upgradably is the next to be woken once it was woken in vain, but newcomers that read upgradably
 //!   may pass it each time: for that there is no bound.
-//! * **D6** UPGRADABLE is set with the reader that it stands for, from a word without it, and cleared by that
+//! * **RWLOCK-6** UPGRADABLE is set with the reader that it stands for, from a word without it, and cleared by that
 //!   reader. Readers come and go beside it; who waits to read upgradably, too, has not the gate. It waits for
 //!   nobody when it upgrades but for the readers inside, whom UPGRADING allows to leave only.
-//! * **D7** The count is at most [`MOST`]: who would make it more waits.
-//! * **D8** Who waits to read upgradably sleeps only after it has joined the sleepers and has set ASKED in a
+//! * **RWLOCK-7** The count is at most [`MOST`]: a reader that would exceed it waits.
+//! * **RWLOCK-8** Who waits to read upgradably sleeps only after it has joined the sleepers and has set ASKED in a
 //!   word with UPGRADABLE. The step that clears UPGRADABLE clears ASKED, and wakes one of them. That one sets
 //!   ASKED again when it comes in, or sleeps again, or gives up, since there may be more of them.
-//! * **D9** A reader [in an interrupt](crate::platform::Platform::in_interrupt) passes whoever only waits, and
+//! * **RWLOCK-9** A reader [in an interrupt](crate::platform::Platform::in_interrupt) passes those that only wait, and
 //!   waits for a writer inside without gate and queue: what it interrupts may have the one, or be the next of
 //!   the other.
 //!
@@ -66,9 +66,9 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::lock::{ConstLock, RawSharedLock, RawTimedLock, RawTimedSharedLock};
 use crate::locks::mutex::DefaultLock;
-use crate::platform::{AtomicWord, ConstWord};
+use crate::platform::{AtomicWord, ConstWord, Until};
 use crate::site::Site;
-use crate::sleepers::{self, Choice, NEVER, Patience, SleepPlatform};
+use crate::sleepers::{self, Choice, NEVER, SleepPlatform, SpinBudget};
 
 use self::gate::{End, Wait};
 
@@ -76,7 +76,7 @@ const FREE: u32 = 0;
 const WRITER: u32 = 1;
 /// No further readers beside those who are inside.
 const CLOSED: u32 = 2;
-/// Whoever has the gate sleeps.
+/// The owner of the gate sleeps.
 const SLEEPING: u32 = 4;
 /// Nobody but whoever has the gate.
 const HEIR: u32 = 8;
@@ -86,11 +86,16 @@ const UPGRADING: u32 = 16;
 const UPGRADABLE: u32 = 32;
 /// Others wait to read upgradably.
 const ASKED: u32 = 64;
-/// The marks of whoever has the gate (D2).
+/// The marks of the owner of the gate (RWLOCK-2).
 const MARKS: u32 = CLOSED | SLEEPING | HEIR;
 const READER: u32 = 1 << 8;
+/// The count of readers.
+const READERS: u32 = !(READER - 1);
 /// The most readers inside: half of what the word can count.
 pub const MOST: u32 = 1 << 23;
+
+/// The longest back off of a reader whose compare-exchange others came before, in pauses.
+const MAX_CROWD: u32 = 64;
 
 /// What an acquisition is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,7 +116,7 @@ impl Want {
         }
     }
 
-    /// Whether a reader in an interrupt gets in (D9).
+    /// Whether a reader in an interrupt gets in (RWLOCK-9).
     #[inline]
     const fn fits_interrupt(word: u32) -> bool {
         word & WRITER == 0 && word / READER < MOST
@@ -122,6 +127,23 @@ impl Want {
     const fn fits_newcomer(self, word: u32) -> bool {
         let inside = word / READER;
         self.fits(word) && word & HEIR == 0 && (word & CLOSED == 0 || inside == 0)
+    }
+
+    /// What the owner of the gate waits for.
+    #[inline]
+    const fn until(self) -> Until {
+        Until::clear(match self {
+            Self::Read => WRITER | UPGRADING,
+            Self::Write => WRITER | READERS,
+            Self::Upgradable => WRITER | UPGRADABLE,
+        })
+    }
+
+    /// What a newcomer waits for, about.
+    #[inline]
+    const fn until_newcomer(self) -> Until {
+        let closed = if matches!(self, Self::Write) { 0 } else { CLOSED };
+        Until::clear(self.until().mask | HEIR | closed)
     }
 
     /// The word once it is inside.
@@ -157,7 +179,7 @@ enum Sleeper {
 }
 
 /// Wakes the one that sleeps longest of those that wait for this; in doubt more. For who has released the
-/// lock (D4).
+/// lock (RWLOCK-4).
 #[cold]
 #[inline(never)]
 fn wake<P: SleepPlatform>(p: &P, on: usize, whom: Sleeper) {
@@ -187,7 +209,7 @@ pub struct DefaultRwLock<W, G = DefaultLock<W>> {
 }
 
 impl<W: AtomicWord, G> DefaultRwLock<W, G> {
-    /// Where it sleeps: a number once the lock is released (D4).
+    /// Where it sleeps: a number once the lock is released (RWLOCK-4).
     #[inline]
     fn on<P: SleepPlatform<Word = W>>(&self, p: &P) -> usize {
         p.address(&self.word)
@@ -196,7 +218,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
     /// Comes in from `seen`, in which it may, in one step.
     #[inline]
     fn come<P: SleepPlatform<Word = W>>(&self, p: &P, want: Want, seen: u32) -> Result<u32, u32> {
-        // D1, D6. ORDERING: Acquire pairs with the Release of `leave` and of `end_upgradable`.
+        // RWLOCK-1, RWLOCK-6. ORDERING: Acquire pairs with the Release of `leave` and of `end_upgradable`.
         let order = p.ordering(want.site(), Acquire);
         self.word.compare_exchange(seen, want.inside(seen), order)
     }
@@ -216,7 +238,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
 
     /// Looks for a moment whether it can come in without the gate.
     fn looks<P: SleepPlatform<Word = W>>(&self, p: &P, want: Want) -> bool {
-        let (mut patience, mut crowd) = (Patience::of_rwlock(p), 1);
+        let (mut budget, mut crowd) = (SpinBudget::of_rwlock(p), 1);
         loop {
             let seen = self.word.load(Relaxed);
             if want.fits_newcomer(seen) {
@@ -226,11 +248,11 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
                 // Others come in and leave just now. Who goes on trying takes the line from them at each
                 // of their steps; who leaves it to them for a while is rid of them sooner.
                 p.relax(crowd);
-                crowd = (crowd * 2).min(p.tuning().rwlock_pauses);
-            } else if patience.is_over() {
+                crowd = (crowd * 2).min(MAX_CROWD);
+            } else if budget.is_spent() {
                 return false;
             } else {
-                patience.wait(p, false);
+                budget.watch(p, &self.word, want.until_newcomer());
             }
         }
     }
@@ -267,9 +289,9 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
         end
     }
 
-    /// D9.
+    /// RWLOCK-9.
     fn read_in_interrupt<P: SleepPlatform<Word = W>>(&self, p: &P, deadline: u64) -> bool {
-        let mut patience = Patience::of_rwlock(p);
+        let mut budget = SpinBudget::of_rwlock(p);
         loop {
             let seen = self.word.load(Relaxed);
             if Want::fits_interrupt(seen) {
@@ -278,10 +300,10 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
                 }
             } else if is_over(p, deadline) {
                 return false;
-            } else if patience.is_over() {
+            } else if budget.is_spent() {
                 p.doze();
             } else {
-                patience.wait(p, false);
+                budget.watch(p, &self.word, Until::clear(WRITER));
             }
         }
     }
@@ -298,7 +320,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
     }
 }
 
-/// After a step out of the lock, or to less of it: who can get in now is woken (D3, D4).
+/// After a step out of the lock, or to less of it: those that can get in now are woken (RWLOCK-3, RWLOCK-4).
 #[cold]
 #[inline(never)]
 fn left<P: SleepPlatform>(p: &P, on: usize, before: u32, now: u32) {
@@ -317,7 +339,7 @@ fn is_over<P: SleepPlatform>(p: &P, deadline: u64) -> bool {
     deadline != NEVER && p.now_ns() >= deadline
 }
 
-// SAFETY: D1 gives exclusion; `RwTakeShared`, `RwTakeExclusive`, `RwGateTake` and `RwUpgrade` acquire what
+// SAFETY: RWLOCK-1 gives exclusion; `RwTakeShared`, `RwTakeExclusive`, `RwGateTake` and `RwUpgrade` acquire what
 // `RwLeaveShared` and `RwLeaveExclusive` release.
 unsafe impl<P: SleepPlatform, G: RawTimedLock<P>> RawSharedLock<P> for DefaultRwLock<P::Word, G> {
     #[inline]

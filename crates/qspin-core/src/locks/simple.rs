@@ -15,7 +15,7 @@
 //! ```
 //!
 //! # Invariants
-//! * **M1** By G1 of [`crate::flag`], while the word is not 0 it names the holder.
+//! * **SIMPLE-1** By FLAG-1 of [`crate::flag`], while the word is not 0 it names the holder.
 //!
 //! # Limits
 //! Unfair: document 004 measured the fastest thread at 7 times the slowest. On threads no

@@ -17,17 +17,17 @@
 //! ```
 //!
 //! # Invariants
-//! * **T1** A ticket is drawn once per 2^15 draws, and served only after the release of the
+//! * **TICKET-1** A ticket is drawn once per 2^15 draws, and served only after the release of the
 //!   one before it.
-//! * **T2** Only the holder changes *serving*; anybody may draw at any time, so both change by
+//! * **TICKET-2** Only the holder changes *serving*; anybody may draw at any time, so both change by
 //!   read-modify-writes of the whole word.
-//! * **T3** A context without a node draws no ticket: it takes the lock only where it finds it
+//! * **TICKET-3** A context without a node draws no ticket: it takes the lock only where it finds it
 //!   free. And a CPU waits with one ticket of a lock at most: an interrupt that waited for the
 //!   lock that the interrupted level waits for would wait for ever. Nor does a CPU draw one whose number
 //!   is not below 32 766. So at most 32 766 tickets wait, and 32 767 are out, of 32 768.
-//! * **T4** *asleep* is set only by a waiter whose ticket is out, and cleared only by who takes the
+//! * **TICKET-4** *asleep* is set only by a waiter whose ticket is out, and cleared only by who takes the
 //!   lock when no ticket is out. A waiter that only spins does not set it.
-//! * **T5** The step that serves the next ticket is the last look at the lock of the context that
+//! * **TICKET-5** The step that serves the next ticket is the last look at the lock of the context that
 //!   releases it: the next owner may free it.
 //!
 //! # Limits
@@ -53,7 +53,7 @@ const DRAW: u32 = 1 << NEXT_SHIFT;
 /// Different tickets.
 const TICKETS: u32 = 1 << 15;
 
-/// CPUs that may draw one (T3).
+/// CPUs that may draw one (TICKET-3).
 const DRAWERS: u32 = TICKETS - 2;
 
 /// How the owner of a ticket waits, and what a release does about it.
@@ -61,7 +61,7 @@ pub trait TicketWaiting {
     /// Waits with the node `me` until `ticket` is served. Acquire ordering.
     fn await_ticket<P: Platform>(p: &P, word: &P::Word, me: NodeId, ticket: u32);
 
-    /// After a release of the lock known as `lock`, in a step that replaced `before` (T5).
+    /// After a release of the lock known as `lock`, in a step that replaced `before` (TICKET-5).
     fn served<P: Platform>(p: &P, lock: usize, before: u32);
 
     /// Waits without a ticket until the word is perhaps no longer `seen`.
@@ -128,8 +128,8 @@ const fn serve_next(word: u32) -> u32 {
     if word & SERVING == SERVING { SERVE.wrapping_sub(SERVING + SERVE) } else { SERVE }
 }
 
-// SAFETY: T1 gives exclusion; `TicketServe` releases what `TicketDraw`, `TicketTry` and
-// `TicketTurn` acquire, steps of others in between continuing its release sequence (T2).
+// SAFETY: TICKET-1 gives exclusion; `TicketServe` releases what `TicketDraw`, `TicketTry` and
+// `TicketTurn` acquire, steps of others in between continuing its release sequence (TICKET-2).
 unsafe impl<P: Platform, H: TicketWaiting> RawLock<P> for TicketLock<P::Word, H> {
     #[inline]
     fn new() -> Self {
@@ -173,7 +173,7 @@ fn take<P: Platform>(p: &P, word: &P::Word) -> Result<(), u32> {
     }
     // ORDERING: Acquire pairs with the Release of `release`.
     let order = p.ordering(Site::TicketTry, Acquire);
-    // T4.
+    // TICKET-4.
     word.compare_exchange(seen, seen.wrapping_add(DRAW) & !ASLEEP, order).map(drop)
 }
 
@@ -192,7 +192,7 @@ fn acquire_slow<P: Platform, H: TicketWaiting>(p: &P, word: &P::Word) {
         true
     });
     if served != Some(true) {
-        // T3.
+        // TICKET-3.
         while let Err(seen) = take(p, word) {
             if !is_free(seen) {
                 H::await_change(p, word, seen);

@@ -26,33 +26,34 @@
 //! the others stay. With one level of distance that is CNA exactly.
 //!
 //! # Invariants
-//! * **Q1** Only a node that somebody is linked behind is moved: the tail stays the tail, and who
-//!   will link behind it finds it where it was (S2).
-//! * **Q2** The secondary queue is owned by the head of the main queue, from its turn until it
+//! * **NUMA-1** Only a node that somebody is linked behind is moved: the tail stays the tail, and who
+//!   will link behind it finds it where it was (SLOWPATH-2).
+//! * **NUMA-2** The secondary queue is owned by the head of the main queue, from its turn until it
 //!   hands over, by a release that the next head acquires (`QueueHandOver`, `QueueTurn`).
-//! * **Q3** Those of the secondary queue, and behind them those of the main one, stand in the order in
-//!   which they came: who is moved was the first of the main queue and becomes the last of the
-//!   secondary one, and a flush puts that in front again. A flush is due `numa_threshold_ns` after
-//!   somebody was moved to a secondary queue that was empty. Every head asks once, when it becomes
-//!   the head; who finds it due hands over to the longest waiting of all. The bound is below.
-//! * **Q4** An urgent waiter is never moved, so nobody of the queue who came later is served before
+//! * **NUMA-3** Those of the secondary queue, and behind them those of the main one, stand in the order
+//!   in which they came: the waiter that is moved was the first of the main queue and becomes the last
+//!   of the secondary one, and a flush puts that in front again. A flush is due `numa_threshold_ns`
+//!   after somebody was moved to a secondary queue that was empty. Every head asks once, when it
+//!   becomes the head; who finds it due hands over to the longest waiting of all. The bound is below.
+//! * **NUMA-4** An urgent waiter is never moved, so nobody of the queue who came later is served before
 //!   it; thieves and a pending waiter may be, where the admission lets them.
 //!
 //! Where waiters halt ([`Halt`](crate::waiting::Halt)):
 //!
-//! * **Q5** A head changes the queue only while no owner follows its links to kick ahead. An owner does
-//!   that from a head that is in the hash (SLEEPER is set), or that it is about to enter there
+//! * **NUMA-5** A head changes the queue only while no owner follows its links to kick ahead. An owner
+//!   does that from a head that is in the hash (SLEEPER is set), or that it is about to enter there
 //!   (CLAIMED). So a head that was given its turn while it was halted arranges once it is awake and
 //!   its entry is gone.
-//! * **Q6** To move a waiter, or to flush, changes links alone: a halted waiter stays halted, and is
-//!   kicked when the head is handed to it (V1), from whichever queue it comes. None is forgotten.
-//! * **Q7** A kick ahead follows the links of the main queue, so it goes to those who come next; none
-//!   of the secondary queue is chosen. (A head that is kicked at the same time may still move
+//! * **NUMA-6** To move a waiter, or to flush, changes links alone: a halted waiter stays halted, and
+//!   is kicked when the head is handed to it (HALT-1), from whichever queue it comes. None is
+//!   forgotten.
+//! * **NUMA-7** A kick ahead follows the links of the main queue, so it goes to those who come next;
+//!   none of the secondary queue is chosen. (A head that is kicked at the same time may still move
 //!   somebody who has been chosen before; that one then wakes in vain.)
 //!
 //! # The bound
-//! By Q3 a waiter is passed by later ones only while it is in the secondary queue. It is moved there
-//! only when nobody who came before it is left of the place that is preferred then; and a flush
+//! By NUMA-3 a waiter is passed by later ones only while it is in the secondary queue. It is moved
+//! there only when nobody who came before it is left of the place that is preferred then; and a flush
 //! prefers the place of the longest waiting of all, be it the waiter itself. So each place but its own
 //! is preferred past it once at most. From being moved to the flush at most as many heads pass it as
 //! have their turn within `numa_threshold_ns`, and the one that then finds the flush due. With P places
@@ -81,7 +82,7 @@ use crate::word;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Numa;
 
-/// In `place`: this waiter is urgent (Q4).
+/// In `place`: this waiter is urgent (NUMA-4).
 const URGENT: u32 = 1 << 31;
 /// In `second_since`: the secondary queue is to be flushed. (A clock that shows just this flushes
 /// early.)
@@ -105,7 +106,7 @@ impl Order for Numa {
     fn arranges_as_head<P: Platform>(p: &P, me: NodeId) -> bool {
         let node = p.node(me);
         if node.second_head.load(Relaxed) != 0 {
-            // Q3.
+            // NUMA-3.
             let waits = now(p).wrapping_sub(node.second_since.load(Relaxed));
             if waits >= p.tuning().numa_threshold_ns {
                 node.second_since.store(FLUSH, Relaxed);
@@ -158,8 +159,8 @@ impl Order for Numa {
             hand_on(p, node, next, true);
             return next;
         }
-        // Q3: the longest waiting first, then those of the main queue. Q6: none is kicked, none is
-        // forgotten.
+        // NUMA-3: the longest waiting first, then those of the main queue. NUMA-6: none is kicked, none
+        // is forgotten.
         counting::count(p, Event::CnaFlush);
         p.node(last).next.store(next.number(), Relaxed);
         node.second_head.store(0, Relaxed);
@@ -178,7 +179,7 @@ fn hand_on<P: Platform>(p: &P, node: &Node<P::Word>, next: NodeId, keeps_place: 
     if head == 0 {
         return;
     }
-    // Q2: published by the hand-over.
+    // NUMA-2: published by the hand-over.
     to.second_head.store(head, Relaxed);
     to.second_tail.store(node.second_tail.load(Relaxed), Relaxed);
     to.second_since.store(node.second_since.load(Relaxed), Relaxed);
@@ -210,7 +211,7 @@ fn arrange_within<P: Platform>(p: &P, me: NodeId, most: u32) -> Arranged {
     if place & URGENT != 0 || p.distance(node.near_to.load(Relaxed), place) <= most {
         return Arranged::Settled;
     }
-    // Q1.
+    // NUMA-1.
     let after = far.next.load(order);
     if after == 0 {
         return Arranged::Waits;
@@ -262,21 +263,13 @@ fn now<P: Platform>(p: &P) -> u32 {
 }
 
 /// Shuffle reduction: while nobody is in the secondary queue, most heads do not look. Whether this
-/// one does is a throw of the dice (Marsaglia's xorshift) that its node has kept from life to life.
+/// one does is a throw of its node's dice.
 fn skips<P: Platform>(p: &P, node: &Node<P::Word>) -> bool {
     let bits = p.tuning().numa_skip_bits;
     if bits == 0 {
         return false;
     }
-    let mut dice = node.dice.load(Relaxed);
-    if dice == 0 {
-        dice = 0x9e37_79b9;
-    }
-    dice ^= dice << 13;
-    dice ^= dice >> 17;
-    dice ^= dice << 5;
-    node.dice.store(dice, Relaxed);
-    dice >> (32 - bits) != 0
+    node.throw(bits) != 0
 }
 
 #[cfg(test)]

@@ -25,10 +25,14 @@ pub struct SleepBucket<W> {
     pub(super) count: W,
     /// Releases in a row that have found nobody.
     pub(super) idle: W,
-    /// Whoever unlocks next wakes everybody (P6).
+    /// The thread that unlocks next wakes everybody (SLEEP-6).
     pub(super) rescan: W,
     /// Whether those who pass the sleepers have short turns; a guess.
     pub(super) short: W,
+    /// What waiters have learned of how to poll: see [`super::Pace`].
+    pub(super) pace: W,
+    /// How long a hand-over takes, in nanoseconds: the same.
+    pub(super) handover_ns: W,
 }
 
 impl<W: AtomicWord> SleepBucket<W> {
@@ -43,6 +47,8 @@ impl<W: AtomicWord> SleepBucket<W> {
             idle: W::new(0),
             rescan: W::new(0),
             short: W::new(0),
+            pace: W::new(0),
+            handover_ns: W::new(0),
         }
     }
 
@@ -75,6 +81,8 @@ impl<W: ConstWord> SleepBucket<W> {
         idle: W::ZERO,
         rescan: W::ZERO,
         short: W::ZERO,
+        pace: W::ZERO,
+        handover_ns: W::ZERO,
     };
 }
 
@@ -100,7 +108,7 @@ impl<P: SleepPlatform> Deref for Held<'_, P> {
 
 impl<'a, P: SleepPlatform> Held<'a, P> {
     /// Locks the bucket of `on`; `None` if that takes too long, or if this is a handler that has
-    /// interrupted its owner (P6).
+    /// interrupted its owner (SLEEP-6).
     pub(super) fn lock(p: &'a P, on: usize) -> Option<Self> {
         Self::of(p, of(p, on), p.token())
     }
@@ -135,7 +143,7 @@ impl<'a, P: SleepPlatform> Held<'a, P> {
         self.p.sleeper(id)
     }
 
-    /// Puts `id` before or behind all others of its priority (P7).
+    /// Puts `id` before or behind all others of its priority (SLEEP-7).
     pub(super) fn insert(&self, id: NodeId, end: End) {
         let record = self.record(id);
         let priority = record.priority.load(Relaxed);
@@ -224,7 +232,7 @@ impl<P: SleepPlatform> Drop for Held<'_, P> {
     }
 }
 
-/// Wakes everybody in the bucket (P6).
+/// Wakes everybody in the bucket (SLEEP-6).
 #[cold]
 fn rescan<P: SleepPlatform>(p: &P, bucket: &SleepBucket<P::Word>) {
     while bucket.rescan.load(Relaxed) != 0 {

@@ -30,36 +30,39 @@
 //! release is ever a plain store.
 //!
 //! # Invariants
-//! * **P1** Who wants to sleep (1) joins the queue, (2) takes QUIET away, (3) passes a barrier, (4) looks
+//! * **SLEEP-1** Who wants to sleep (1) joins the queue, (2) takes QUIET away, (3) passes a barrier, (4) looks
 //!   at the lock a last time. A release (a) sees QUIET, (b) stores, (c) passes the light barrier, (d) looks
 //!   for QUIET again and, where it is gone, for sleepers; or (a') sees no QUIET, (b') releases by a
 //!   read-modify-write, (c') passes a full fence, (d') looks for sleepers. So of (4) and (d) at least one
 //!   sees the other: nobody sleeps at a free lock that nobody looks after.
-//! * **P2** The barrier (3) is the heavy one, which orders all threads as if each had passed a full fence
+//! * **SLEEP-2** The barrier (3) is the heavy one, which orders all threads as if each had passed a full fence
 //!   in the middle of it, until the hint is SETTLED: then every release that may still have seen QUIET has
 //!   either stored before the barrier, or will look again after it. From there on a full fence will do.
 //!   Only who has passed the barrier of this epoch settles the hint.
-//! * **P3** QUIET returns only while the bucket is locked and its queue empty.
-//! * **P4** Queue, epoch and the states QUEUED and TAKEN are changed under the bucket's lock. Who has
-//!   taken a sleeper sets WOKEN, and then kicks it: until then its record stays.
-//! * **P5** Every wake-up may be spurious: who sleeps looks anew.
-//! * **P6** Nobody who releases waits for a bucket without bound: its owner may have been interrupted by a
+//! * **SLEEP-3** QUIET returns only while the bucket is locked and its queue empty.
+//! * **SLEEP-4** Queue, epoch and the states QUEUED and TAKEN are changed under the bucket's lock. A thread that
+//!   has taken a sleeper sets WOKEN, and then kicks it: until then its record stays.
+//! * **SLEEP-5** Every wake-up may be spurious: the waiter looks anew.
+//! * **SLEEP-6** Nobody who releases waits for a bucket without bound: its owner may have been interrupted by a
 //!   signal handler that waits for this very release. It leaves a *rescan* behind, and the owner, when it
-//!   unlocks, wakes everybody there (P5).
-//! * **P7** A queue is in the order of priorities, as that of a futex: one of a real-time policy is before all of
-//!   lower priority, and those of the same priority are in the order in which they came.
+//!   unlocks, wakes everybody there (SLEEP-5).
+//! * **SLEEP-7** A queue is in the order of priorities, as that of a futex: one of a real-time policy is before
+//!   all of lower priority, and those of the same priority are in the order in which they came.
 //!
 //! # Limits
 //! A context without a node does not sleep: it dozes and looks again. A sleeper whose deadline has come
-//! waits for the bucket.
+//! waits for the bucket. A signal handler that waits for a lock while the code that it interrupts has a bucket
+//! locked keeps that bucket's sleepers from being woken (SLEEP-6): if the owner of that lock is one of them, for ever.
 
 mod bucket;
-mod patience;
+mod budget;
+mod pace;
 mod record;
 mod requeue;
 
 pub use bucket::SleepBucket;
-pub use patience::Patience;
+pub use budget::SpinBudget;
+pub use pace::Pace;
 pub use record::Sleeper;
 pub use requeue::requeue;
 
@@ -111,7 +114,8 @@ pub trait SleepPlatform: Platform {
     /// Sleeps for a short time: where there is no place in a queue.
     fn doze(&self);
 
-    /// The priority of this context among those who sleep (P7); 0 for all that have none. Asked for once a sleep.
+    /// The priority of this context among those who sleep (SLEEP-7); 0 for all that have none. Asked for once a
+    /// sleep.
     #[inline]
     fn priority(&self) -> u32 {
         0
@@ -130,7 +134,7 @@ pub const NEVER: u64 = u64::MAX;
 
 /// Nobody sleeps in the bucket: releases may be plain stores.
 const QUIET: u32 = 1;
-/// The barrier of this epoch has passed (P2).
+/// The barrier of this epoch has passed (SLEEP-2).
 const SETTLED: u32 = 2;
 /// The first of the bits that number the epochs.
 const EPOCH: u32 = 4;
@@ -155,13 +159,13 @@ fn hint<P: SleepPlatform>(p: &P, on: usize) -> &P::Word {
     &hints[place(on, hints.len())]
 }
 
-/// P1 (a): whether a release may be a plain store, to be followed by [`stored`].
+/// SLEEP-1 (a): whether a release may be a plain store, to be followed by [`stored`].
 #[inline]
 pub fn is_quiet<P: SleepPlatform>(p: &P, on: usize) -> bool {
     hint(p, on).load(Relaxed) & QUIET != 0
 }
 
-/// P1 (c), (d): after such a store. Returns whether it is still quiet; if not, sleepers must be looked for.
+/// SLEEP-1 (c), (d): after such a store. Returns whether it is still quiet; if not, sleepers must be looked for.
 /// Touches static memory alone.
 #[inline]
 #[must_use]
@@ -171,7 +175,7 @@ pub fn stored<P: SleepPlatform>(p: &P, on: usize) -> bool {
     is_quiet(p, on)
 }
 
-/// P1 (c'), (d'): whether anybody may sleep in the bucket, after a release by a read-modify-write. One who
+/// SLEEP-1 (c'), (d'): whether anybody may sleep in the bucket, after a release by a read-modify-write. One who
 /// sleeps on another address of the same bucket counts, too.
 #[inline]
 #[must_use]
@@ -206,7 +210,7 @@ pub fn found_nobody<P: SleepPlatform>(p: &P, on: usize) {
 fn settle_down<P: SleepPlatform>(p: &P, on: usize) {
     let Some(bucket) = Held::lock(p, on) else { return };
     bucket.idle.store(0, Relaxed);
-    // P3.
+    // SLEEP-3.
     if bucket.count.load(Relaxed) == 0 {
         let hint = hint(p, on);
         hint.store(hint.load(Relaxed) & !SETTLED | QUIET, Relaxed);
@@ -243,7 +247,7 @@ pub enum End {
     Last,
 }
 
-/// P1 (1) to (3): joins those who sleep on the address `on`. The caller then looks a last time
+/// SLEEP-1 (1) to (3): joins those who sleep on the address `on`. The caller then looks a last time
 /// whether it must sleep, and calls [`await_wake`], or [`cancel`]. Returns false where it cannot join just
 /// now: then [`SleepPlatform::doze`], and look again.
 #[must_use]
@@ -259,7 +263,7 @@ pub fn enqueue<P: SleepPlatform>(p: &P, me: NodeId, on: usize, tag: u32, end: En
         record.priority.store(priority, Relaxed);
         record.state.store(QUEUED, Relaxed);
         bucket.insert(me, end);
-        // ORDERING: Acquire pairs with the Release of `SleepSettle`: the barrier has passed (P2).
+        // ORDERING: Acquire pairs with the Release of `SleepSettle`: the barrier has passed (SLEEP-2).
         now = hint.load(p.ordering(Site::SleepSettled, Acquire));
         if now & QUIET != 0 {
             now = (now & !(QUIET | SETTLED)).wrapping_add(EPOCH);
@@ -275,7 +279,7 @@ pub fn enqueue<P: SleepPlatform>(p: &P, me: NodeId, on: usize, tag: u32, end: En
     counting::count(p, Event::SleepBarrier);
     // ORDERING: pairs with the light barrier of `stored`, and with the fence of `anybody`.
     p.heavy_barrier(p.ordering(Site::SleepHeavy, SeqCst));
-    // P2: fails if another has settled it, or the epoch is over. ORDERING: Release pairs with the Acquire
+    // SLEEP-2: fails if another has settled it, or the epoch is over. ORDERING: Release pairs with the Acquire
     // of `SleepSettled`.
     let order = p.ordering(Site::SleepSettle, Release);
     let _ = hint.compare_exchange(now, now | SETTLED, order);
@@ -323,7 +327,7 @@ pub fn cancel<P: SleepPlatform>(p: &P, me: NodeId) -> bool {
             None => p.doze(),
         }
     }
-    // P4: the kick is on its way. ORDERING: as in `await_wake`.
+    // SLEEP-4: the kick is on its way. ORDERING: as in `await_wake`.
     while record.state.load(p.ordering(Site::SleepWoken, Acquire)) != WOKEN {
         halt(p, me);
     }
@@ -371,7 +375,7 @@ impl Taken {
         let mut next = self.first;
         while let Some(id) = next {
             let record = p.sleeper(id);
-            // P4: the record may have its next life after the store.
+            // SLEEP-4: the record may have its next life after the store.
             next = NodeId::from_number(record.next.load(Relaxed));
             // ORDERING: Release pairs with the Acquire of `await_wake`.
             record.state.store(WOKEN, p.ordering(Site::SleepWake, Release));
@@ -392,8 +396,8 @@ impl Taken {
     }
 }
 
-/// Takes out those who sleep on `on` and whom `choose` chooses by their tags, in their order (P7).
-/// `None` if the bucket was not to be had (P6): then release, and [`wake_later`].
+/// Takes out those who sleep on `on` and whom `choose` chooses by their tags, in their order (SLEEP-7).
+/// `None` if the bucket was not to be had (SLEEP-6): then release, and [`wake_later`].
 pub fn take<P: SleepPlatform>(
     p: &P,
     on: usize,
@@ -441,7 +445,7 @@ pub fn wake<P: SleepPlatform>(p: &P, on: usize, most: u32) -> u32 {
     }
 }
 
-/// Whoever has the bucket of `on` locked is to wake everybody there (P6).
+/// The thread that has the bucket of `on` locked is to wake everybody there (SLEEP-6).
 #[cold]
 pub fn wake_later<P: SleepPlatform>(p: &P, on: usize) {
     // A read-modify-write: a store might come before the one that takes an earlier mark away.

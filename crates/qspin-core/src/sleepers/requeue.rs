@@ -11,9 +11,10 @@ use crate::platform::{AtomicAddress, AtomicWord};
 use crate::site::Site;
 
 /// Moves up to `most` of those who sleep on `from` to the end of those who sleep on `to`, with the tag
-/// `tag`. Returns how many; `None` if a bucket was not to be had (P6), or if it is not `still` right,
-/// which is asked when nobody can join those on `from` any more. The caller makes sure that somebody
-/// will look for sleepers on `to`: it holds that lock, or has set a mark in it that its release heeds.
+/// `tag`. Returns how many; `None` if a bucket was not to be had (SLEEP-6), or if it is not `still`
+/// right, which is asked when nobody can join those on `from` any more. The caller makes sure that
+/// somebody will look for sleepers on `to`: it holds that lock, or has set a mark in it that its
+/// release heeds.
 #[must_use]
 pub fn requeue<P: SleepPlatform>(
     p: &P,
@@ -66,7 +67,7 @@ pub fn requeue<P: SleepPlatform>(
     drop(lower);
     if count > 0 {
         counting::add(p, Event::SleepRequeue, count.into());
-        // P2 for those who were moved: they have looked their last at another address.
+        // SLEEP-2 for those who were moved: they have looked their last at another address.
         p.heavy_barrier(p.ordering(Site::SleepHeavy, SeqCst));
     }
     Some(count)

@@ -21,21 +21,21 @@
 //! ```
 //!
 //! # Invariants
-//! * **V1** A waiter sets HALTED, then looks at `locked`; the predecessor sets `locked`, then
+//! * **HALT-1** A waiter sets HALTED, then looks at `locked`; the predecessor sets `locked`, then
 //!   looks at the state; a full fence lies between the two on both sides. So the waiter sees
 //!   its turn, or the predecessor sees it halted (and kicks it, or defers the kick).
-//! * **V2** SLEEPER is set only while the lock is held, after the head's entry is in the hash.
+//! * **HALT-2** SLEEPER is set only while the lock is held, after the head's entry is in the hash.
 //!   So the owner that then releases finds both, or leaves both to the next owner.
-//! * **V3** A head halts only after it has seen SLEEPER set, for its own entry; whoever clears
-//!   SLEEPER kicks it after that, unless it is the head itself. Kicks are sticky (C4), so none
-//!   is lost.
-//! * **V4** Nobody looks at the lock after the step that releases it.
-//! * **V5** The state of a node is changed by its owner, by the predecessor that hands over to it,
-//!   and by an owner of the lock that kicks ahead. The latter two hold the lock then, so that the
-//!   node's owner cannot leave the queue before they are done (N2).
-//! * **V6** While a state is CLAIMED, the predecessor is entering the node in the hash, and nobody
-//!   else enters it or changes the state. Its owner, if it wakes and becomes the head meanwhile,
-//!   halts once more: the predecessor, or a later owner, will kick it.
+//! * **HALT-3** A head halts only after it has seen SLEEPER set, for its own entry; the thread that
+//!   clears SLEEPER kicks it after that, unless it is the head itself. Kicks are sticky
+//!   (PLATFORM-4), so none is lost.
+//! * **HALT-4** Nobody looks at the lock after the step that releases it.
+//! * **HALT-5** The state of a node is changed by its owner, by the predecessor that hands over to
+//!   it, and by an owner of the lock that kicks ahead. The latter two hold the lock then, so that
+//!   the node's owner cannot leave the queue before they are done (NODE-2).
+//! * **HALT-6** While a state is CLAIMED, the predecessor is entering the node in the hash, and
+//!   nobody else enters it or changes the state. Its owner, if it wakes and becomes the head
+//!   meanwhile, halts once more: the predecessor, or a later owner, will kick it.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
@@ -69,7 +69,7 @@ impl Waiting for Halt {
             // the second place like Deacon's: the failure below orders nothing, so that what is
             // looked at next may be a stale "not yet my turn", and a store would halt over HASHED.
             if node.state.compare_exchange(RUNNING, HALTED, Relaxed).is_ok() {
-                // V1. ORDERING: pairs with the fence of `hand_over`.
+                // HALT-1. ORDERING: pairs with the fence of `hand_over`.
                 p.fence(p.ordering(Site::HaltWaiterFence, SeqCst));
                 if node.locked.load(Relaxed) != TURN {
                     counting::count(p, Event::WaitNodeCount);
@@ -135,7 +135,7 @@ impl Waiting for Halt {
     #[inline]
     fn taken<P: Platform>(p: &P, word: &P::Word, seen: u32) {
         if seen & SLEEPER != 0 {
-            // Awake for no reason: the entry is still there, and now the owner's (H1).
+            // Awake for no reason: the entry is still there, and now the owner's (HASH-1).
             hash::remove(p, word);
         }
     }
@@ -144,7 +144,7 @@ impl Waiting for Halt {
         let node = p.node(next);
         // ORDERING: Release pairs with the Acquire of `await_turn`.
         node.locked.store(TURN, p.ordering(Site::QueueHandOver, Release));
-        // V1. ORDERING: pairs with the fence of `await_turn`.
+        // HALT-1. ORDERING: pairs with the fence of `await_turn`.
         p.fence(p.ordering(Site::HaltHandOverFence, SeqCst));
         if node.state.load(Relaxed) == RUNNING {
             return;
@@ -158,10 +158,10 @@ impl Waiting for Halt {
         if deferred {
             let inserted = hash::insert(p, word, next).is_some();
             if inserted {
-                // V2. Relaxed: this CPU is the one to release the lock, or to find the entry.
+                // HALT-2. Relaxed: this CPU is the one to release the lock, or to find the entry.
                 word.fetch_or(SLEEPER, Relaxed);
             }
-            // V6. ORDERING: Release pairs with the Acquire of `HaltClaimed`.
+            // HALT-6. ORDERING: Release pairs with the Acquire of `HaltClaimed`.
             node.state.store(HASHED, p.ordering(Site::HaltHashed, Release));
             if inserted {
                 return;
@@ -196,7 +196,7 @@ fn release_slow<P: Platform, A: Admission>(p: &P, word: &P::Word, seen: u32) {
         }
     }
     // SLEEPER was seen by a compare-exchange that failed, which orders nothing (Deacon).
-    // ORDERING: Acquire pairs with the Release of `HaltSleeper`: the entry is there (H3).
+    // ORDERING: Acquire pairs with the Release of `HaltSleeper`: the entry is there (HASH-3).
     p.fence(p.ordering(Site::HaltSlow, Acquire));
     let head = hash::remove(p, word);
     let mut ahead = [None; KICK_AHEAD_MOST];
@@ -206,7 +206,7 @@ fn release_slow<P: Platform, A: Admission>(p: &P, word: &P::Word, seen: u32) {
     while let Err(now) = word.compare_exchange(seen, seen & !(LOCKED | SLEEPER), order) {
         seen = now;
     }
-    // V4: from here on the lock may be freed. Nodes stay, and a kick may come late (C4).
+    // HALT-4: from here on the lock may be freed. Nodes stay, and a kick may come late (PLATFORM-4).
     if let Some(head) = head
         && is_to_be_kicked(p, head)
     {
@@ -251,11 +251,11 @@ fn defers<P: Platform, A: Admission>(p: &P, next: &Node<P::Word>) -> bool {
 }
 
 /// Marks halted waiters behind `head` as running; the caller kicks them after the release. The links
-/// stay as they are meanwhile, and lead to those who come next (Q5, Q7 of the order).
+/// stay as they are meanwhile, and lead to those who come next (NUMA-5, NUMA-7 of the order).
 fn collect<P: Platform>(p: &P, head: NodeId, ahead: &mut [Option<NodeId>; KICK_AHEAD_MOST]) {
     let mut node = head;
     for place in ahead.iter_mut().take(p.tuning().kick_ahead as usize) {
-        // V5: the head waits for the lock that this CPU holds, so those behind it stay, too.
+        // HALT-5: the head waits for the lock that this CPU holds, so those behind it stay, too.
         // ORDERING: Acquire pairs with the Release of `QueueLink`.
         let next = p.node(node).next.load(p.ordering(Site::HaltAheadNext, Acquire));
         let Some(next) = NodeId::from_number(next) else { return };
@@ -267,8 +267,8 @@ fn collect<P: Platform>(p: &P, head: NodeId, ahead: &mut [Option<NodeId>; KICK_A
     }
 }
 
-/// Whether the head may change the queue (Q5 of the order): the owner of the lock follows it to kick
-/// ahead, but only while the head is in the hash, or is being entered (V6).
+/// Whether the head may change the queue (NUMA-5 of the order): the owner of the lock follows it to
+/// kick ahead, but only while the head is in the hash, or is being entered (HALT-6).
 fn may_arrange<P: Platform>(p: &P, word: &P::Word, me: NodeId) -> bool {
     // ORDERING: Acquire pairs with the Release of `HaltHashed`.
     let state = p.node(me).state.load(p.ordering(Site::HaltClaimed, Acquire));
@@ -285,8 +285,8 @@ fn sleep<P: Platform>(
     headship: &mut Headship,
 ) -> Option<u32> {
     let node = p.node(me);
-    // V6. ORDERING: Acquire pairs with the Release of `HaltHashed`: whoever sees the state HASHED,
-    // and then no SLEEPER, knows that the entry has been there and is gone.
+    // HALT-6. ORDERING: Acquire pairs with the Release of `HaltHashed`: a thread that sees the state
+    // HASHED, and then no SLEEPER, knows that the entry has been there and is gone.
     if node.state.load(p.ordering(Site::HaltClaimed, Acquire)) == CLAIMED {
         count_halt(p, node, headship);
         halt(p, me);
@@ -305,13 +305,13 @@ fn sleep<P: Platform>(
         }
         if seen & LOCKED == 0 || inserted.is_none() {
             if let Some(entry) = inserted {
-                // SLEEPER was not set for this entry, so it is still this CPU's (H1).
+                // SLEEPER was not set for this entry, so it is still this CPU's (HASH-1).
                 hash::free(p, entry);
             }
             node.state.swap(RUNNING, Relaxed);
             return free.met_by(seen).then_some(seen);
         }
-        // V2. A head that sleeps does not forbid others to steal.
+        // HALT-2. A head that sleeps does not forbid others to steal.
         // ORDERING: Release pairs with the Acquire of `HaltSlow`.
         let order = p.ordering(Site::HaltSleeper, Release);
         let rest = if headship.raised { seen & !NO_STEAL } else { seen };

@@ -9,22 +9,23 @@
 //! Linux, `kernel/locking/qspinlock_paravirt.h` (`pv_hash`, `pv_unhash`), document 000.
 //!
 //! # Invariants
-//! * **H1** A queued lock has at most one entry: its head's. It is inserted by that head, or by the
+//! * **HASH-1** A queued lock has at most one entry: its head's. It is inserted by that head, or by the
 //!   owner that hands the head over; it belongs to whoever inserted it until SLEEPER is set, and
 //!   to the owner of the lock from then on. Only to whom it belongs removes it. The owner finds it
 //!   by search; whoever else has inserted one keeps hold of it, since a search by somebody who has
 //!   not acquired the lock may find a former entry of the same lock, long gone.
-//! * **H2** Occupancy: an entry stands for a node that is the head of a queue, and a node is in
+//! * **HASH-2** Occupancy: an entry stands for a node that is the head of a queue, and a node is in
 //!   one queue at a time. There are at least as many entries as nodes, so it is never full. A
 //!   search may still pass by an entry that is freed behind it while another is taken ahead of
 //!   it; then the head spins on, or is kicked at once, as on a platform without a table.
-//! * **H3** An owner that has seen SLEEPER finds the entry: it was inserted before the bit was
-//!   set, and nobody else removes it (H1). So the search for it ends, too.
-//! * **H4** A ticket's entry stands in one bucket or nowhere, so that whoever looks for it in vain
+//! * **HASH-3** An owner that has seen SLEEPER finds the entry: it was inserted before the bit was
+//!   set, and nobody else removes it (HASH-1). So the search for it ends, too.
+//! * **HASH-4** A ticket's entry stands in one bucket or nowhere, so that a thread that looks for it in vain
 //!   has looked at one line. Four tickets in a row share a bucket: one lock alone never fills it,
 //!   several at once might; who finds it full does not halt. The waiter itself removes its entry,
 //!   while it still waits for the lock. Others that look at an entry meanwhile may take it for what
-//!   it was or will be, and kick one too many (C4). So of a ticket an entry needs no more than the low bits.
+//!   it was or will be, and kick one too many (PLATFORM-4). So of a ticket an entry needs no more than the
+//!   low bits.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -53,7 +54,7 @@ fn search<P: Platform>(p: &P, lock: usize) -> impl Iterator<Item = &EntryOf<P>> 
     (0..buckets.len()).flat_map(move |step| &buckets[first.wrapping_add(step) & mask].entries)
 }
 
-/// The entries in which a waiter with this ticket may be (H4).
+/// The entries in which a waiter with this ticket may be (HASH-4).
 fn home<P: Platform>(p: &P, lock: usize, ticket: u32) -> &[EntryOf<P>] {
     let buckets = p.hash();
     let bucket = first_bucket(lock).wrapping_add(ticket as usize / ENTRIES);
@@ -95,7 +96,7 @@ pub(crate) fn free<P: Platform>(p: &P, entry: &EntryOf<P>) {
     entry.lock.store(0, p.ordering(Site::HashFree, Release));
 }
 
-/// Records that `node` is the halted head of the lock at `word`, if it can (H2). Returns the entry.
+/// Records that `node` is the halted head of the lock at `word`, if it can (HASH-2). Returns the entry.
 pub(super) fn insert<'a, P: Platform>(
     p: &'a P,
     word: &P::Word,
@@ -120,7 +121,7 @@ const NODE_BITS: u32 = NodeId::END.ilog2();
 const NODE_MASK: u32 = NodeId::END - 1;
 const _: () = assert!(NodeId::END.is_power_of_two());
 
-/// Records that `node` halts until `ticket` of the lock at `lock` is served, if there is room (H4).
+/// Records that `node` halts until `ticket` of the lock at `lock` is served, if there is room (HASH-4).
 pub(crate) fn insert_ticket<P: Platform>(
     p: &P,
     lock: usize,
@@ -131,7 +132,7 @@ pub(crate) fn insert_ticket<P: Platform>(
 }
 
 /// Who halts until `ticket` of the lock at `lock` is served: one at most, and perhaps one or the
-/// other who does not (H4).
+/// other who does not (HASH-4).
 pub(crate) fn halted_for<P: Platform>(
     p: &P,
     lock: usize,

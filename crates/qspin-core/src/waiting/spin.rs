@@ -26,7 +26,7 @@ impl Waiting for Spin {
     #[inline]
     fn await_turn<P: Platform>(p: &P, me: NodeId, _: NodeId) {
         // ORDERING: Acquire pairs with the Release of `hand_over`: the predecessor's last access
-        // to this node happens before the node's next life (N2).
+        // to this node happens before the node's next life (NODE-2).
         let order = p.ordering(Site::QueueTurn, Acquire);
         p.wait_until(&p.node(me).locked, Until::is(TURN), Budget::Unbounded, order);
     }

@@ -21,7 +21,8 @@ use super::{LONG, Random, role, run_again};
 static PLATFORM: Threads<NoEvents> = Threads::NEW;
 
 /// Waiters that sleep at once, and buckets that are quiet at once: as many barriers as there can be.
-const EAGER: Tuning = Tuning { mutex_looks: 0, mutex_yields: 0, sleep_idle: 1, ..Tuning::DEFAULT };
+const EAGER: Tuning =
+    Tuning { mutex_spin_ns: 0, mutex_awake_us: 0, sleep_idle: 1, ..Tuning::DEFAULT };
 
 /// Threads as ever, but for the barrier: `false` leaves it out.
 struct Barrier<const PASSES: bool>;

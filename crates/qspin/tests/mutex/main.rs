@@ -1,9 +1,9 @@
 //! The default mutex on threads.
 
 mod barrier;
+mod budget;
 mod fair;
 mod fork;
-mod patience;
 mod refused;
 mod times;
 mod torture;

@@ -26,10 +26,10 @@ const MARKS: u32 = ALL_AWAKE | HEIR;
 pub(super) const PLACE: u32 = PLACE_KNOWN | 0x7f << PLACE_SHIFT;
 const PLACE_SHIFT: u32 = 4;
 const PLACE_KNOWN: u32 = 1 << 11;
-/// Where the generation of the marks stands (M5).
+/// Where the generation of the marks stands (MUTEX-5).
 const GENERATION_SHIFT: u32 = 12;
 
-/// The marks of `seen` that count in this process (M5).
+/// The marks of `seen` that count in this process (MUTEX-5).
 #[inline]
 pub(super) fn marks<P: SleepPlatform>(p: &P, seen: u32) -> u32 {
     if seen & MARKS != 0 { marks_in(generation(p), seen) } else { 0 }
@@ -66,14 +66,14 @@ pub(super) fn with_marks(generation: u32, locked: u32, marks: u32) -> u32 {
     if marks == 0 { locked } else { locked | marks | generation << GENERATION_SHIFT }
 }
 
-/// The marks with one more that is awake, who has this `mark`. One too many is not counted (M2).
+/// The marks with one more that is awake, who has this `mark`. One too many is not counted (MUTEX-2).
 #[inline]
 pub(super) fn one_more(marks: u32, mark: u32) -> u32 {
     let awake = (marks & ALL_AWAKE) + AWAKE;
     awake.min(ALL_AWAKE) | (marks | mark) & HEIR
 }
 
-/// The marks without one that is not awake any more, or has the lock; and nobody is the heir (M2).
+/// The marks without one that is not awake any more, or has the lock; and nobody is the heir (MUTEX-2).
 #[inline]
 pub(super) fn one_less(marks: u32) -> u32 {
     (marks & ALL_AWAKE).saturating_sub(AWAKE)

@@ -11,8 +11,8 @@ use crate::platform::AtomicWord;
 use crate::site::Site;
 use crate::sleepers::SleepPlatform;
 
-/// The word `to`, with whoever has the gate as its heir where it is free (D2): it has set a mark in `seen`, so it
-/// has still to take them all back.
+/// The word `to`, with the owner of the gate as its heir where it is free (RWLOCK-2): it has set a mark in
+/// `seen`, so it has still to take them all back.
 const fn to_heir(seen: u32, to: u32) -> u32 {
     if seen & MARKS != 0 && to & WRITER == 0 && to / READER == 0 { to | HEIR } else { to }
 }

@@ -9,7 +9,7 @@ use super::{
 use crate::node::NodeId;
 use crate::platform::AtomicWord;
 use crate::site::Site;
-use crate::sleepers::{self, Patience, SleepPlatform};
+use crate::sleepers::{self, SleepPlatform, SpinBudget};
 
 /// How a wait with the gate has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(super) enum End {
     Inside,
     /// The time is over.
     Over,
-    /// Somebody else reads upgradably: that is not waited for with the gate (D6).
+    /// Somebody else reads upgradably: that is not waited for with the gate (RWLOCK-6).
     Elsewhere,
 }
 
@@ -36,12 +36,12 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
     /// Waits until it is inside, or has to go; its marks are gone then.
     pub(super) fn wait(&mut self) -> End {
         let (p, word) = (self.p, &self.lock.word);
-        let mut patience = Patience::of_rwlock(p);
+        let mut budget = SpinBudget::of_rwlock(p);
         loop {
             let seen = word.load(Relaxed);
             if self.want.fits(seen) {
                 let to = self.want.inside(seen & !MARKS);
-                // D1, D2. ORDERING: Acquire pairs with the Release of `leave`.
+                // RWLOCK-1, RWLOCK-2. ORDERING: Acquire pairs with the Release of `leave`.
                 let order = p.ordering(Site::RwGateTake, Acquire);
                 if word.compare_exchange(seen, to, order).is_ok() {
                     return End::Inside;
@@ -56,27 +56,27 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
                 self.unmark(MARKS);
                 return End::Over;
             }
-            if patience.only_looks() {
-                patience.wait(p, false);
+            if budget.only_spins() {
+                budget.watch(p, word, self.want.until());
                 continue;
             }
-            // D5.
+            // RWLOCK-5.
             let marks = self.marks();
             if seen & marks != marks {
-                // D2. Readers that come and go all the time do not keep it from this.
+                // RWLOCK-2. Readers that come and go all the time do not keep it from this.
                 word.fetch_or(marks, Relaxed);
                 continue;
             }
-            if !patience.is_over() {
-                patience.wait(p, false);
+            if !budget.is_spent() {
+                budget.watch(p, word, self.want.until());
                 continue;
             }
-            // No release wakes who waits for room (D7).
+            // No release wakes who waits for room (RWLOCK-7).
             let for_room = self.want != Want::Write && seen & (WRITER | UPGRADING) == 0;
             if for_room || sleepers::with_sleeper(p, |me| self.sleep(me, marks)) != Some(true) {
                 p.doze();
             }
-            patience = Patience::of_rwlock(p);
+            budget = SpinBudget::of_rwlock(p);
         }
     }
 
@@ -95,7 +95,7 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
         }
     }
 
-    /// D3. Returns false if it could not.
+    /// RWLOCK-3. Returns false if it could not.
     fn sleep(&mut self, me: NodeId, marks: u32) -> bool {
         let (p, lock) = (self.p, self.lock);
         if !sleepers::enqueue(p, me, lock.on(p), Sleeper::Gate as u32, sleepers::End::Last) {
@@ -124,7 +124,7 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
         true
     }
 
-    /// Takes back marks of whoever has the gate (D2).
+    /// Takes back marks of the owner of the gate (RWLOCK-2).
     fn unmark(&self, marks: u32) {
         self.lock.word.fetch_and(!marks, Relaxed);
     }

@@ -3,14 +3,14 @@
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::{
-    ASKED, DefaultRwLock, End, READER, SLEEPING, Sleeper, UPGRADABLE, UPGRADING, WRITER, Want,
-    is_over, left, wake,
+    ASKED, DefaultRwLock, End, READER, READERS, SLEEPING, Sleeper, UPGRADABLE, UPGRADING, WRITER,
+    Want, is_over, left, wake,
 };
 use crate::lock::{RawTimedLock, RawUpgradableLock};
 use crate::node::NodeId;
-use crate::platform::AtomicWord;
+use crate::platform::{AtomicWord, Until};
 use crate::site::Site;
-use crate::sleepers::{self, Patience, SleepPlatform};
+use crate::sleepers::{self, SleepPlatform, SpinBudget};
 
 impl<W: AtomicWord, G> DefaultRwLock<W, G> {
     /// Waits until it reads upgradably, or the time is over.
@@ -22,7 +22,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
         G: RawTimedLock<P>,
     {
         let want = Want::Upgradable;
-        // Whether it was woken on behalf of all who wait (D8).
+        // Whether it was woken on behalf of all who wait (RWLOCK-8).
         let mut told = false;
         let inside = loop {
             if is_over(p, deadline) {
@@ -50,8 +50,8 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
         inside
     }
 
-    /// D8. Whether somebody has woken it; `None` if it could not sleep. Who was woken already, and that in
-    /// vain, is the next.
+    /// RWLOCK-8. Whether somebody has woken it; `None` if it could not sleep. A waiter that was woken
+    /// already, and that in vain, is the next.
     fn sleep_asking<P>(&self, p: &P, me: NodeId, told: bool, deadline: u64) -> Option<bool>
     where
         P: SleepPlatform<Word = W>,
@@ -71,7 +71,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
         Some(!sleepers::cancel(p, me))
     }
 
-    /// D8: others may wait whom whoever reads upgradably, if only by this mark, has to wake.
+    /// RWLOCK-8: others may wait that the upgradable reader, if only by this mark, has to wake.
     fn ask_for_others<P: SleepPlatform<Word = W>>(&self, p: &P) {
         let mut seen = self.word.load(Relaxed);
         while seen & UPGRADABLE != 0 {
@@ -106,7 +106,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
         let mut seen = self.word.load(Relaxed);
         while seen / READER == 1 {
             let to = without_upgradable(seen) - READER + WRITER;
-            // D1. ORDERING: Acquire pairs with the Release of `leave`.
+            // RWLOCK-1. ORDERING: Acquire pairs with the Release of `leave`.
             match self.word.compare_exchange(seen, to, p.ordering(Site::RwUpgrade, Acquire)) {
                 Ok(_) => {
                     ended(p, self.on(p), seen, to);
@@ -125,7 +125,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
         }
     }
 
-    /// Sleeps until it is the only reader, as D3. Returns false if it could not.
+    /// Sleeps until it is the only reader, as RWLOCK-3. Returns false if it could not.
     fn sleep_upgrading<P>(&self, p: &P, me: NodeId, deadline: u64) -> bool
     where
         P: SleepPlatform<Word = W>,
@@ -155,7 +155,8 @@ pub(super) const fn without_upgradable(word: u32) -> u32 {
     word & !(UPGRADABLE | UPGRADING | ASKED)
 }
 
-/// After the step from `before` to `now`, which has ended an upgradable read: the lock may be gone (D4).
+/// After the step from `before` to `now`, which has ended an upgradable read: the lock may be gone
+/// (RWLOCK-4).
 #[inline]
 pub(super) fn ended<P: SleepPlatform>(p: &P, on: usize, before: u32, now: u32) {
     if before & ASKED != 0 {
@@ -166,8 +167,8 @@ pub(super) fn ended<P: SleepPlatform>(p: &P, on: usize, before: u32, now: u32) {
     }
 }
 
-// SAFETY: D6. Who reads upgradably is a reader; who upgrades is a writer by D1, since it was the only
-// reader in the step that makes it one.
+// SAFETY: RWLOCK-6. An upgradable reader is a reader; one that upgrades is a writer by RWLOCK-1, since it
+// was the only reader in the step that makes it one.
 unsafe impl<P: SleepPlatform, G: RawTimedLock<P>> RawUpgradableLock<P>
     for DefaultRwLock<P::Word, G>
 {
@@ -184,17 +185,17 @@ unsafe impl<P: SleepPlatform, G: RawTimedLock<P>> RawUpgradableLock<P>
     }
 
     unsafe fn upgrade_until(&self, p: &P, deadline: u64) -> bool {
-        let mut patience = Patience::of_rwlock(p);
+        let mut budget = SpinBudget::of_rwlock(p);
         while !self.take_alone(p) {
             if is_over(p, deadline) {
                 self.open_again(p);
                 return false;
             }
             if self.word.load(Relaxed) & UPGRADING == 0 {
-                // D6: the readers inside leave, and no others come.
+                // RWLOCK-6: the readers inside leave, and no others come.
                 self.word.fetch_or(UPGRADING, Relaxed);
-            } else if !patience.is_over() {
-                patience.wait(p, false);
+            } else if !budget.is_spent() {
+                budget.watch(p, &self.word, Until { mask: READERS, value: READER, equal: true });
             } else if sleepers::with_sleeper(p, |me| self.sleep_upgrading(p, me, deadline))
                 != Some(true)
             {

@@ -238,9 +238,9 @@ fn nine_of_ten_hand_overs_are_local() {
     assert!(served.values().all(|count| *count > 10_000), "{served:?}");
 }
 
-/// Q3 and Q4, by counting: how often a waiter is passed by those that came later. Here a head has its
-/// turn with every tick, so that a threshold of T ticks is met by T - 1 heads and the one that finds
-/// the flush due.
+/// NUMA-3 and NUMA-4, by counting: how often a waiter is passed by those that came later. Here a head
+/// has its turn with every tick, so that a threshold of T ticks is met by T - 1 heads and the one
+/// that finds the flush due.
 #[test]
 fn nobody_is_passed_more_often_than_the_bound_says() {
     for (places, cpus, threshold) in [(2, 8, 50), (3, 9, 40), (4, 16, 100), (4, 32, 10), (8, 16, 7)]

@@ -1,4 +1,4 @@
-//! Patience: how often a waiter looks, by what it knows of others.
+//! The spin budget: how often a waiter polls, by what it knows of others.
 //!
 //! What the machine says of where threads run is the test's.
 
@@ -12,7 +12,7 @@ use qspin_core::lock::{ConstLock as _, RawLock as _, RawTimedLock as _};
 use qspin_core::locks::mutex::DefaultLock;
 use qspin_core::node::{Node, NodeId};
 use qspin_core::platform::{Budget, CpuId, Platform, Until};
-use qspin_core::sleepers::{Patience, SleepBucket, SleepPlatform, Sleeper};
+use qspin_core::sleepers::{SleepBucket, SleepPlatform, Sleeper, SpinBudget};
 use qspin_core::waiting::Bucket;
 
 static THREADS: Threads<NoEvents> = Threads::NEW;
@@ -20,7 +20,7 @@ static THREADS: Threads<NoEvents> = Threads::NEW;
 /// Threads as ever, but where they run is the test's, as is what a waiter meets meanwhile.
 struct Seen {
     runs_on: Cell<Option<u32>>,
-    /// What was done: `p` for pauses, `y` for a yield, `s` for a sleep; in brackets what another waiter did.
+    /// What was done: `p` for a slice of pauses, `y` for a yield, `s` for a sleep; in brackets what another waiter did.
     steps: RefCell<String>,
     /// So many others wait for this lock, each from the first pause of the one before.
     come: Cell<Option<(u32, &'static Lock)>>,
@@ -85,12 +85,9 @@ impl Seen {
 }
 
 const TUNING: Tuning = Tuning {
-    mutex_looks: 2,
-    mutex_rationed_looks: 1,
-    mutex_yields: 3,
-    mutex_here_yields: 4,
-    mutex_notified_looks: 5,
-    mutex_heir_yields: 6,
+    // Two slices, and then five with a yield.
+    mutex_spin_ns: 4000,
+    mutex_awake_us: 10,
     rotate_turns: 1 << 24,
     ..Tuning::DEFAULT
 };
@@ -112,7 +109,12 @@ impl Platform for Seen {
         THREADS.node(id)
     }
     fn wait_until(&self, word: &AtomicU32, until: Until, budget: Budget, order: Ordering) -> u32 {
-        THREADS.wait_until(word, until, budget, order)
+        let seen = word.load(order);
+        if budget == Budget::Unbounded || until.met_by(seen) {
+            return THREADS.wait_until(word, until, budget, order);
+        }
+        self.relax(1);
+        word.load(order)
     }
     fn runs_on(&self) -> Option<u32> {
         self.runs_on.get()
@@ -122,7 +124,7 @@ impl Platform for Seen {
         if let Some((others, lock)) = self.come.take() {
             self.come.set((others > 1).then_some((others - 1, lock)));
             self.step('(');
-            // Long enough for all of its patience: it sleeps until its time is over.
+            // Long enough for all of its budget: it sleeps until its time is over.
             assert!(!lock.acquire_until(self, 1));
             self.step(')');
         }
@@ -185,13 +187,16 @@ impl SleepPlatform for Seen {
     fn doze(&self) {}
 }
 
+/// Slices of an heir, with a yield each: sixteen times those of others.
+const HEIR: usize = 16 * 5;
+
 const SOMEWHERE: Option<u32> = Some(3);
 const ELSEWHERE: Option<u32> = Some(4);
 
 #[test]
-fn who_waits_alone_looks_then_yields_then_sleeps() {
+fn a_waiter_alone_polls_then_yields_then_sleeps() {
     let p = Seen::new();
-    let all = "pppypypys";
+    let all = "pppypypypypys";
     for (owner, on) in [(None, None), (None, SOMEWHERE), (SOMEWHERE, None), (SOMEWHERE, ELSEWHERE)]
     {
         assert_eq!(
@@ -206,7 +211,7 @@ fn who_waits_alone_looks_then_yields_then_sleeps() {
 }
 
 #[test]
-fn who_keeps_the_owner_from_running_gives_way_at_once() {
+fn a_waiter_that_keeps_the_owner_from_running_gives_way_at_once() {
     let p = Seen::new();
     for cpu in [0, 1, 127, 128, 4095] {
         assert_eq!(p.steps(Some(cpu), Some(cpu), |lock| lock.acquire(&p)), "yyyys", "CPU {cpu}");
@@ -214,12 +219,12 @@ fn who_keeps_the_owner_from_running_gives_way_at_once() {
 }
 
 #[test]
-fn who_waits_beside_two_others_does_not_yield() {
+fn a_waiter_beside_two_others_does_not_yield() {
     let p = Seen::new();
     static LOCK: Lock = Lock::UNLOCKED;
     LOCK.acquire(&p);
     // Each counts itself as awake and pauses; then the next comes.
-    for (others, expected) in [(1, "p(pppypypyz"), (2, "p(p(ppz")] {
+    for (others, expected) in [(1, "p(pppypypypypyz"), (2, "p(p(ppz")] {
         p.come.set(Some((others, &LOCK)));
         p.now.set(0);
         assert!(!LOCK.acquire_until(&p, 1));
@@ -237,15 +242,15 @@ fn where_cpu_time_is_rationed_nobody_yields_to_an_owner_that_runs() {
     assert_eq!(p.steps(SOMEWHERE, ELSEWHERE, |lock| lock.acquire(&p)), "ps");
     assert_eq!(p.steps(SOMEWHERE, SOMEWHERE, |lock| lock.acquire(&p)), "yyyys");
     p.rationed.set(false);
-    assert_eq!(p.steps(SOMEWHERE, ELSEWHERE, |lock| lock.acquire(&p)), "pppypypys");
+    assert_eq!(p.steps(SOMEWHERE, ELSEWHERE, |lock| lock.acquire(&p)), "pppypypypypys");
 }
 
 #[test]
-fn who_yields_for_too_long_is_the_heir() {
+fn a_waiter_that_yields_for_too_long_is_the_heir() {
     let p = Seen::new();
     let heir_ns = u64::from(TUNING.mutex_heir_us) * 1000;
-    // Three yields without that; it is one from that on at which it has waited for so long.
-    for (yield_ns, yields) in [(heir_ns / 3, 3), (heir_ns / 2, 2 + 6), (heir_ns, 1 + 6)] {
+    // Five yields without that; it is one from that on at which it has waited for so long.
+    for (yield_ns, yields) in [(heir_ns / 5, 5), (heir_ns / 2, 2 + HEIR), (heir_ns, 1 + HEIR)] {
         p.now.set(1);
         p.yield_ns.set(yield_ns);
         let steps = p.steps(None, None, |lock| lock.acquire(&p));
@@ -254,25 +259,36 @@ fn who_yields_for_too_long_is_the_heir() {
 }
 
 #[test]
-fn who_was_notified_looks_a_few_times_and_sleeps() {
+fn a_waiter_that_was_notified_polls_for_a_moment_and_sleeps() {
     let p = Seen::new();
-    assert_eq!(p.steps(None, None, |lock| lock.acquire_notified(&p)), "ppppps");
+    assert_eq!(p.steps(None, None, |lock| lock.acquire_notified(&p)), "ps");
     assert_eq!(p.steps(SOMEWHERE, SOMEWHERE, |lock| lock.acquire_notified(&p)), "s");
 }
 
 #[test]
-fn who_is_the_heir_stays_awake_for_long_and_who_has_no_patience_sleeps() {
+fn an_heir_stays_awake_for_long_and_an_empty_budget_is_spent() {
     let p = Seen::new();
-    for owner_is_here in [false, true] {
-        let mut heir = Patience::of_heir(&p);
-        let mut yields = 0;
-        while !heir.is_over() {
-            heir.wait(&p, owner_is_here);
-            yields += 1;
-        }
-        // Where the owner is here, the last wait ends the patience and yields no more.
-        assert_eq!(yields, TUNING.mutex_heir_yields + u32::from(owner_is_here));
+    let mut heir = SpinBudget::of_heir(&p);
+    let mut yields = 0;
+    while !heir.is_spent() {
+        heir.spend(&p, |_| true);
+        yields += 1;
     }
-    assert!(Patience::none().is_over());
-    assert!(!Patience::none().only_looks());
+    assert_eq!(yields, HEIR);
+    let mut heir = SpinBudget::of_heir(&p);
+    p.steps.take();
+    while !heir.is_spent() {
+        heir.give_way(&p);
+    }
+    assert_eq!(p.steps.take(), "yyyy", "an owner that is here");
+    assert!(SpinBudget::none().is_spent());
+    assert!(!SpinBudget::none().only_spins());
+}
+
+#[test]
+fn a_waiter_does_not_yield_once_the_lock_is_free() {
+    let p = Seen::new();
+    let mut heir = SpinBudget::of_heir(&p);
+    heir.spend(&p, |_| false);
+    assert_eq!(p.steps.take(), "");
 }

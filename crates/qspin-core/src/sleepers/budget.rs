@@ -1,0 +1,172 @@
+//! The spin budget: how long a waiter stays awake before it sleeps.
+//!
+//! # Problem
+//! To sleep and to be woken costs some microseconds, and the thread that wakes pays most of it on the way out of its
+//! critical section. To stay awake costs the CPU, which the owner of the lock may be waiting for, or others that
+//! have work to do.
+//!
+//! # What it does
+//! A waiter polls for slices of time, as the lock's [pace](super::Pace) says; then it also yields the CPU after each slice;
+//! then it is to sleep. All of it is time, in pauses whose length the platform knows
+//! ([`Platform::pause_ns`](crate::platform::Platform::pause_ns)). Four things shorten it:
+//! * Other waiters are awake. One is enough to take the lock as soon as it is free, and one more for the case that the
+//!   first has no CPU: the others do not yield.
+//! * The owner has taken the lock on this very CPU, and runs as little as this thread does not: each pause is lost.
+//!   The waiter yields at once, and where some yields do not help, the owner does not wait for the CPU alone,
+//!   or is behind threads that do not use this lock: it sleeps.
+//! * The CPU time of the process is limited, by a quota of its container: what a waiter burns is the owner's. It polls
+//!   for a few microseconds.
+//! * The waiter was notified of something by a thread that has most likely got the lock itself, and that the
+//!   waiter may have pushed aside just by waking up. It polls for a moment.
+//!
+//! # Source
+//! Few awake waiters: Dice, "Malthusian Locks". Not to spin for an owner that does not run: `mutex_spin_on_owner`
+//! of Linux, and document 001; what a thread can know of that without privileges is said at
+//! [`Platform::runs_on`](crate::platform::Platform::runs_on).
+//!
+//! # Limits
+//! Of an owner on another CPU nothing is known: it may have been preempted there. One that has moved to another
+//! CPU with the lock counts as where it took it.
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use super::SleepPlatform;
+use crate::platform::{Budget, Until};
+
+/// A slice of a waiter that watches the lock, in nanoseconds: between two yields.
+const SLICE_NS: u32 = 2000;
+/// A slice of a waiter that polls rarely: so long does an owner that comes right back have the line for itself.
+const RARE_SLICE_NS: u32 = 20_000;
+/// A slice of a waiter for readers or a writer.
+const RWLOCK_SLICE_NS: u32 = 500;
+/// Yields of such a waiter. Before it watched, with five polls at growing distances, over the best of three locks in 30
+/// cells, geometric mean and worst: 1.04 and 0.75 with 8, 1.02 and 0.82 with 20; with four polls and 8, 1.06 and 0.85. Not measured since.
+const RWLOCK_YIELDS: u32 = 8;
+/// Yields to an owner that took the lock on this CPU. Of `sysbench threads` with 8 threads on 2 CPUs, whose holders yield:
+/// 0.10 of the C library's work where nobody knows where the owner is; 0.3 with 0 yields, 0.6 with 1, 0.8 with 4.
+const HERE_YIELDS: u32 = 4;
+/// Times the budget of other waiters that an heir has with yields: it has waited for long, and would lose its reservation.
+const HEIR_FACTOR: u32 = 16;
+/// How long a waiter polls that was notified, most likely by the owner: about one poll, as it was measured. rocksdb's
+/// `fillrandom`, 8 threads on 2 CPUs, over the C library: 1.12 with one poll, 1.04 with four, intervals overlapping; 0.52 with the budget of others.
+const NOTIFIED_NS: u32 = 200;
+/// How long a waiter polls whose process has less CPU time than CPUs. 16 threads with 10 µs and nothing outside, a quota of
+/// half a CPU, over `std`, when budgets were polls: 0.62 with ten and yields, 0.74 with ten, 0.80 to 0.93 with four, which were
+/// about 2 µs. Not measured since.
+const RATIONED_NS: u32 = 2000;
+
+/// What is left of a waiter's spin budget.
+#[derive(Debug)]
+pub struct SpinBudget {
+    /// Pauses of a slice.
+    slice: u32,
+    /// Slices before the waiter yields.
+    spins: u32,
+    /// Slices after which it yields.
+    yields: u32,
+    /// Yields to an owner that took the lock on this CPU.
+    here: u32,
+}
+
+impl SpinBudget {
+    fn of<P: SleepPlatform>(p: &P, slice_ns: u32, spin_ns: u32, yields: u32) -> Self {
+        Self {
+            slice: slice_ns.checked_div(p.pause_ns()).unwrap_or(1).max(1),
+            spins: spin_ns.div_ceil(slice_ns),
+            yields,
+            here: HERE_YIELDS.min(yields),
+        }
+    }
+
+    /// That of a waiter that has just begun, or was woken by a release. `rare` is whether it polls rarely.
+    pub fn new<P: SleepPlatform>(p: &P, rare: bool) -> Self {
+        let tuning = p.tuning();
+        let slice_ns = if rare { RARE_SLICE_NS } else { SLICE_NS };
+        let yields = Self::yields(p, slice_ns);
+        if p.is_rationed() {
+            let budget = Self::of(p, slice_ns, tuning.mutex_spin_ns.min(RATIONED_NS), yields);
+            return Self { yields: 0, ..budget };
+        }
+        Self::of(p, slice_ns, tuning.mutex_spin_ns, yields)
+    }
+
+    /// As many yields as there is time to stay awake with them.
+    fn yields<P: SleepPlatform>(p: &P, slice_ns: u32) -> u32 {
+        (u64::from(p.tuning().mutex_awake_us) * 1000 / u64::from(slice_ns)) as u32
+    }
+
+    /// That of a waiter past which no newcomer gets in: it has the lock soon, whatever it is otherwise.
+    pub fn of_heir<P: SleepPlatform>(p: &P) -> Self {
+        Self::of(p, SLICE_NS, 0, (Self::yields(p, SLICE_NS) * HEIR_FACTOR).max(1))
+    }
+
+    /// That of a waiter that was notified by a thread that most likely has the lock.
+    pub fn of_notified<P: SleepPlatform>(p: &P) -> Self {
+        Self::of(p, NOTIFIED_NS, p.tuning().mutex_spin_ns.min(NOTIFIED_NS), 0)
+    }
+
+    /// That of a waiter for readers or a writer, first without the gate and then with it.
+    pub fn of_rwlock<P: SleepPlatform>(p: &P) -> Self {
+        let yields = Self::yields(p, RWLOCK_SLICE_NS).min(RWLOCK_YIELDS);
+        Self::of(p, RWLOCK_SLICE_NS, p.tuning().mutex_spin_ns / 3, yields)
+    }
+
+    /// That of a waiter that is to sleep at once.
+    #[must_use]
+    pub const fn none() -> Self {
+        Self { slice: 1, spins: 0, yields: 0, here: 0 }
+    }
+
+    /// Whether it is not yet to yield.
+    #[inline]
+    #[must_use]
+    pub fn only_spins(&self) -> bool {
+        self.spins > 0
+    }
+
+    /// Whether it is to sleep.
+    #[inline]
+    #[must_use]
+    pub fn is_spent(&self) -> bool {
+        self.spins == 0 && self.yields == 0
+    }
+
+    /// Enough other waiters are awake: this one is not to yield.
+    #[inline]
+    pub fn beside_others(&mut self) {
+        self.yields = 0;
+    }
+
+    /// Spends a slice, in which `poll` lets up to so many pauses pass; it says whether it still has to wait. The budget is
+    /// not spent yet.
+    #[inline]
+    pub fn spend<P: SleepPlatform>(&mut self, p: &P, poll: impl FnOnce(u32) -> bool) {
+        let yields = self.spins == 0;
+        if yields {
+            self.yields -= 1;
+        } else {
+            self.spins -= 1;
+        }
+        if poll(self.slice) && yields {
+            p.yield_cpu();
+        }
+    }
+
+    /// The same for a waiter that watches `word` until that is met.
+    #[inline]
+    pub fn watch<P: SleepPlatform>(&mut self, p: &P, word: &P::Word, until: Until) {
+        self.spend(p, |pauses| {
+            !until.met_by(p.wait_until(word, until, Budget::Looks(pauses), Relaxed))
+        });
+    }
+
+    /// The same where this waiter keeps the owner from running.
+    pub fn give_way<P: SleepPlatform>(&mut self, p: &P) {
+        if self.here == 0 {
+            *self = Self::none();
+        } else {
+            self.here -= 1;
+            p.yield_cpu();
+        }
+    }
+}

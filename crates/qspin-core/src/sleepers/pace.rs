@@ -1,0 +1,127 @@
+//! Pace: how a waiter polls the lock while it is awake, as the waiters of this lock have learned it.
+//!
+//! # Problem
+//! A poll takes the lock's line from its owner. Where the owner is away from the lock for longer than it takes to hand
+//! the line over, a waiter that is not there at that moment leaves the lock idle: two CPUs do the work of one. Where the
+//! owner comes right back, a waiter that is there gets the lock for a transfer of the line, which is longer than the
+//! section, and two CPUs do less than one. No constant is right for both, nor for two machines.
+//!
+//! # What is learned
+//! Which of the two this lock is. One wait in so many is a *probe*: the waiter watches the lock, and when it finds it
+//! free it does not take it at once, but goes on watching for as long as a hand-over takes here. If the CPU that had
+//! the lock has it again by then, the owner comes right back: waiters are to poll rarely. If the lock is still free,
+//! they are to watch. A probe costs one hand-over. The score stands in the lock's bucket, with the measured time of a
+//! hand-over; locks that share a bucket share what is learned. It is a guess: whatever it says, a waiter is correct.
+//!
+//! # Source
+//! Ours. HotSpot, .NET and glibc learn for each lock how long to spin from whether spinning has brought the lock. That
+//! does not tell the two cases apart: in both it brings the lock.
+//!
+//! # Limits
+//! A lock is one or the other. Where a thousand short absences come with one long one, the thousand are right.
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use super::{SleepPlatform, bucket};
+use crate::node::NodeId;
+use crate::platform::{AtomicWord, Budget, Until};
+
+/// One wait in two to this power is a probe.
+const PROBE_BITS: u32 = 3;
+/// The most that the score can be: what was learned before is outweighed by so much evidence.
+const MAX_SCORE: u32 = 8;
+/// From this score on waiters poll rarely.
+const RARE_SCORE: u32 = 4;
+/// An owner that comes back counts twice: to watch such a lock costs more than to poll rarely costs others.
+const BACK_WEIGHT: u32 = 2;
+/// The longest hand-over that is believed, in nanoseconds: in a longer one the waiter was preempted.
+const MAX_HANDOVER_NS: u32 = 2000;
+
+/// How one wait polls.
+#[derive(Debug)]
+pub struct Pace {
+    rare: bool,
+    probes: bool,
+}
+
+impl Pace {
+    /// That of a wait that begins now, for the lock at `on`.
+    #[inline]
+    pub fn of<P: SleepPlatform>(p: &P, on: usize) -> Self {
+        if p.pause_ns() == 0 {
+            return Self { rare: false, probes: false };
+        }
+        let first = p.cpu().and_then(|cpu| NodeId::new(cpu, 0));
+        let probes = first.is_some_and(|first| p.node(first).throw(PROBE_BITS) == 0);
+        // A probe must see the lock come free: what it finds free was free for a part of that time only.
+        let rare = !probes && bucket::of(p, on).pace.load(Relaxed) >= RARE_SCORE;
+        Self { rare, probes }
+    }
+
+    /// Whether it polls once a slice, instead of watching.
+    #[inline]
+    #[must_use]
+    pub fn is_rare(&self) -> bool {
+        self.rare
+    }
+
+    /// Lets so many pauses pass, or fewer where it watches and `until` is met; returns the word.
+    #[inline]
+    pub fn poll<P: SleepPlatform>(&self, p: &P, word: &P::Word, until: Until, pauses: u32) -> u32 {
+        if !self.rare {
+            return p.wait_until(word, until, Budget::Looks(pauses), Relaxed);
+        }
+        p.relax(pauses);
+        word.load(Relaxed)
+    }
+
+    /// Whether this wait, when it finds the lock free, is to [go on watching](Self::probe).
+    #[inline]
+    #[must_use]
+    pub fn probes(&self) -> bool {
+        self.probes
+    }
+
+    /// Watches the word while it is still `free`, for as long as a hand-over takes; returns it. `is_back` says of a word
+    /// whether it is held by the owner of before. Once a wait, which polls from then on as was learned.
+    #[cold]
+    pub fn probe<P: SleepPlatform>(
+        &mut self,
+        p: &P,
+        on: usize,
+        word: &P::Word,
+        free: u32,
+        is_back: impl FnOnce(u32) -> bool,
+    ) -> u32 {
+        self.probes = false;
+        let bucket = bucket::of(p, on);
+        let pauses = 2 + bucket.handover_ns.load(Relaxed) / p.pause_ns().max(1);
+        let now = p.wait_until(word, Until::is_not(free), Budget::Looks(pauses), Relaxed);
+        let score = bucket.pace.load(Relaxed);
+        let learned = if now == free {
+            score.saturating_sub(1)
+        } else if is_back(now) {
+            (score + BACK_WEIGHT).min(MAX_SCORE)
+        } else {
+            // Another waiter has it.
+            score
+        };
+        if learned != score {
+            bucket.pace.store(learned, Relaxed);
+        }
+        self.rare = learned >= RARE_SCORE;
+        now
+    }
+
+    /// Takes the lock by `take` after a probe; notes how long that took, in the mean of eight.
+    pub fn take<P: SleepPlatform>(p: &P, on: usize, take: impl FnOnce() -> bool) -> bool {
+        let begin = p.now_ns();
+        let taken = take();
+        // A clock may go back.
+        let took = p.now_ns().saturating_sub(begin).min(MAX_HANDOVER_NS.into()) as u32;
+        let mean = &bucket::of(p, on).handover_ns;
+        let before = mean.load(Relaxed);
+        mean.store(before - before / 8 + took / 8, Relaxed);
+        taken
+    }
+}
