@@ -1534,7 +1534,9 @@ QSPIN_NOEXCEPT;
  * QSPIN_DEDICATED say in the environment goes before.
  *
  * It counts only before the first operation on a lock of this kind, which fixes the choice:
- * qspin_select_chosen() says what is in force.
+ * qspin_select_chosen() says what is in force. From then on qspin_mutex_t and qspin_rwlock_t go by the quota
+ * of CPU time that was found, and the locks that prefer near waiters by where the CPUs are: call it at the
+ * start of main() for these, too. Nothing of that is looked at when the library is loaded.
  *
  * Returns 0; EINVAL if `dedicated` is another number; EBUSY if the choice was fixed before, to another
  * lock than the one that would be chosen now; ENOMEM if the machine could not be looked at.
@@ -1560,10 +1562,12 @@ int qspin_select_force(const char *choice)
 QSPIN_NOEXCEPT;
 
 /**
- * The name of the lock that qspin_select_t is, as of now: final if qspin_select_is_fixed(). The text is
- * the library's.
+ * The name of the lock that qspin_select_t is, as of now: final if qspin_select_is_fixed(). If nobody has
+ * chosen yet, it is chosen now, as by qspin_select_decide(0, -1). The text is the library's.
  *
- * Thread-safe. Async-signal-safe.
+ * Returns NULL if the machine could not be looked at.
+ *
+ * Thread-safe. Async-signal-safe once somebody has chosen; before, it reads files and allocates.
  */
 const char *qspin_select_chosen(void)
 QSPIN_NOEXCEPT;

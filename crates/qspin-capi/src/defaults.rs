@@ -28,7 +28,7 @@ fn said<G>(acquired: Option<G>) -> c_int {
 /// `lock` points to a lock.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn qspin_mutex_lock_for(lock: *mut qspin_mutex_t, nanoseconds: u64) -> c_int {
-    // SAFETY: X1.
+    // SAFETY: CAPI-1.
     said(unsafe { raw(lock) }.try_lock_for(Duration::from_nanos(nanoseconds)))
 }
 
@@ -46,7 +46,7 @@ pub unsafe extern "C" fn qspin_rwlock_rdlock_for(
     lock: *mut qspin_rwlock_t,
     nanoseconds: u64,
 ) -> c_int {
-    // SAFETY: X1.
+    // SAFETY: CAPI-1.
     said(unsafe { raw(lock) }.try_lock_shared_for(Duration::from_nanos(nanoseconds)))
 }
 
@@ -64,7 +64,7 @@ pub unsafe extern "C" fn qspin_rwlock_wrlock_for(
     lock: *mut qspin_rwlock_t,
     nanoseconds: u64,
 ) -> c_int {
-    // SAFETY: X1.
+    // SAFETY: CAPI-1.
     said(unsafe { raw(lock) }.try_lock_exclusive_for(Duration::from_nanos(nanoseconds)))
 }
 
@@ -106,7 +106,7 @@ pub unsafe extern "C" fn qspin_cond_init(cond: *mut qspin_cond_t) {
 /// `cond` points to a condition variable and `mutex` to a lock that the caller holds.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn qspin_cond_wait(cond: *mut qspin_cond_t, mutex: *mut qspin_mutex_t) {
-    // SAFETY: X1, X2.
+    // SAFETY: CAPI-1, CAPI-2.
     unsafe { RawCondvar::wait(raw(cond), raw(mutex), &mut GuardSend::new()) };
 }
 
@@ -125,7 +125,7 @@ pub unsafe extern "C" fn qspin_cond_wait_for(
     nanoseconds: u64,
 ) -> c_int {
     let longest = Duration::from_nanos(nanoseconds);
-    // SAFETY: X1, X2.
+    // SAFETY: CAPI-1, CAPI-2.
     let timed_out = unsafe {
         let mutex = raw(mutex);
         RawCondvarTimed::wait_for(raw(cond), mutex, &mut GuardSend::new(), &longest)
@@ -143,7 +143,7 @@ pub unsafe extern "C" fn qspin_cond_wait_for(
 /// `cond` points to a condition variable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn qspin_cond_signal(cond: *mut qspin_cond_t) {
-    // SAFETY: X1.
+    // SAFETY: CAPI-1.
     let _ = unsafe { raw(cond) }.notify_one();
 }
 
@@ -156,6 +156,6 @@ pub unsafe extern "C" fn qspin_cond_signal(cond: *mut qspin_cond_t) {
 /// `cond` points to a condition variable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn qspin_cond_broadcast(cond: *mut qspin_cond_t) {
-    // SAFETY: X1.
+    // SAFETY: CAPI-1.
     let _ = unsafe { raw(cond) }.notify_all();
 }

@@ -2,7 +2,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What `run` returns; or `otherwise`, if it panics (X3). Nothing that is called here is known to panic.
+/// What `run` returns; or `otherwise`, if it panics (CAPI-3). Nothing that is called here is known to
+/// panic.
 ///
 /// The hook for panics of the standard library has its say on stderr, as in any program.
 pub fn guarded<R>(otherwise: R, run: impl FnOnce() -> R) -> R {

@@ -10,15 +10,16 @@
 //! `tests/header.rs` says when it is not current, and writes it.
 //!
 //! # Invariants
-//! * **X1** A pointer to a lock that a caller passes is valid and aligned for the C type, for as long as the
-//!   call lasts, and the C type has the size and the alignment of the Rust lock, whose words are atomics:
-//!   so a shared reference to the lock may be made of it. A lock that is all zeros is a free lock.
-//! * **X2** Who unlocks holds the lock. Nothing checks it; a broken promise breaks that lock, and no other.
-//! * **X3** No panic leaves the library. Lock functions do not panic (and if one did, the process would
+//! * **CAPI-1** A pointer to a lock that a caller passes is valid and aligned for the C type, for as long as
+//!   the call lasts, and the C type has the size and the alignment of the Rust lock, whose words are
+//!   atomics: so a shared reference to the lock may be made of it. A lock that is all zeros is a free lock.
+//! * **CAPI-2** Who unlocks holds the lock. Nothing checks it; a broken promise breaks that lock, and no
+//!   other.
+//! * **CAPI-3** No panic leaves the library. Lock functions do not panic (and if one did, the process would
 //!   abort at the edge of its `extern "C"` function, rather than unwind into C). What allocates or takes a
 //!   lock of the standard library goes through [`edge::guarded`].
-//! * **X4** A pointer to text that is returned is valid for the life of the process; a pointer to text that
-//!   is passed is null, or to bytes that end with a zero.
+//! * **CAPI-4** A pointer to text that is returned is valid for the life of the process; a pointer to text
+//!   that is passed is null, or to bytes that end with a zero.
 //!
 //! # Limits
 //! Locks are for the threads of one process: waiters halt on memory of that process. They count events only

@@ -18,10 +18,10 @@ pub(crate) const fn is_laid_out_alike<C: Lock>() -> bool {
 /// The lock.
 ///
 /// # Safety
-/// X1.
+/// CAPI-1.
 #[inline(always)]
 pub(crate) unsafe fn raw<'a, C: Lock>(lock: *const C) -> &'a C::Raw {
-    // SAFETY: X1, and the promise of `Lock`.
+    // SAFETY: CAPI-1, and the promise of `Lock`.
     unsafe { &*lock.cast::<C::Raw>() }
 }
 

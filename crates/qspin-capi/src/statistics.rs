@@ -104,7 +104,7 @@ pub unsafe extern "C" fn qspin_statistics_get(name: *const c_char, count: *mut u
     if name.is_null() || count.is_null() {
         return libc::EINVAL;
     }
-    // SAFETY: X4.
+    // SAFETY: CAPI-4.
     let name = unsafe { passed(name) };
     let named = |event: &Event| name == Some(event.name()) || name == event.alias();
     let Some(event) = Event::ALL.into_iter().find(|event| name.is_some() && named(event)) else {

@@ -5,12 +5,12 @@ use core::ffi::{CStr, c_char};
 /// The text that a caller passed, or nothing for a null pointer and for what is not UTF-8.
 ///
 /// # Safety
-/// X4.
+/// CAPI-4.
 pub(crate) unsafe fn passed<'a>(text: *const c_char) -> Option<&'a str> {
     if text.is_null() {
         return None;
     }
-    // SAFETY: X4.
+    // SAFETY: CAPI-4.
     unsafe { CStr::from_ptr(text) }.to_str().ok()
 }
 

@@ -1,8 +1,8 @@
 //! The tunables of the locks, by name.
 //!
 //! # Invariants
-//! * **T1** The tunables in force are changed under `CHANGE` only (by C; a program that also has Rust code
-//!   which changes them sees one of the two), so no change is lost to another.
+//! * **CTUNABLES-1** The tunables in force are changed under `CHANGE` only (by C; a program that also has
+//!   Rust code which changes them sees one of the two), so no change is lost to another.
 
 use core::ffi::{c_char, c_int};
 use std::sync::{Mutex, PoisonError};
@@ -25,19 +25,19 @@ texts!(VALUE_NAMES: [LONGEST_NAME; TUNABLES * MOST_VALUE_NAMES], at => {
     if at % MOST_VALUE_NAMES < names.len() { names[at % MOST_VALUE_NAMES] } else { "" }
 });
 
-/// T1. The sets of tunables that have been in force, of which each stays for the life of the process: a lock
-/// may be reading it. One that comes again is not kept twice.
+/// CTUNABLES-1. The sets of tunables that have been in force, of which each stays for the life of the
+/// process: a lock may be reading it. One that comes again is not kept twice.
 static CHANGE: Mutex<Vec<&'static Tuning>> = Mutex::new(Vec::new());
 
 /// Its place in the list.
 ///
 /// # Safety
-/// X4.
+/// CAPI-4.
 unsafe fn find(name: *const c_char) -> Result<usize, c_int> {
     if name.is_null() {
         return Err(libc::EINVAL);
     }
-    // SAFETY: X4.
+    // SAFETY: CAPI-4.
     let name = unsafe { passed(name) };
     Tuning::SUPPORTED.iter().position(|tunable| name == Some(tunable.name)).ok_or(libc::ENOENT)
 }

@@ -20,9 +20,9 @@
 //! is stopped then would stop all that need that lock, too. So the host waits for the word after the bell.
 //!
 //! # Invariants
-//! * **B1** All words are atomic, and zero where nobody has written: a host that knows nothing of the board
-//!   does no harm, and a guest that was not asked for a plan rings no bell.
-//! * **B2** One CPU requests at a time: it holds the lock that is measured.
+//! * **BOARD-1** All words are atomic, and zero where nobody has written: a host that knows nothing of the
+//!   board does no harm, and a guest that was not asked for a plan rings no bell.
+//! * **BOARD-2** One CPU requests at a time: it holds the lock that is measured.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU32, AtomicU64};
@@ -126,7 +126,7 @@ impl Board {
         self.holder.store(0, Relaxed);
     }
 
-    /// Asks the host for what the plan says, and waits until it has done it. By the holder (B2).
+    /// Asks the host for what the plan says, and waits until it has done it. By the holder (BOARD-2).
     pub fn ask(&self, ring: impl FnOnce()) {
         let request = self.request.load(Relaxed).wrapping_add(1);
         ring();

@@ -1,4 +1,4 @@
-//! Who is woken how: the word of a node between its halt and its kick (contract C4).
+//! How a CPU is woken: the word of a node between its halt and its kick (contract PLATFORM-4).
 //!
 //! ```text
 //!            halt, interrupts on: HALTED_ON               kick: by what the state asks for
@@ -8,13 +8,13 @@
 //! ```
 //!
 //! # Invariants
-//! * **H1** The processor halts only while the word says that it does, in a window through which every
-//!   interrupt goes on behind it. Who kicks changes the word first, and interrupts then what it has
-//!   replaced there. So either the window finds the word changed, or the interrupt ends it.
-//! * **H2** A kick of a node that does not halt changes the word and nothing else; the next halt finds
-//!   it.
-//! * **H3** A halt with interrupts off is ended by what comes nevertheless: an NMI, or the hypercall,
-//!   which does not interrupt at all.
+//! * **GUESTKICK-1** The processor halts only while the word says that it does, in a window through
+//!   which every interrupt goes on behind it. A kick changes the word first, and interrupts then what
+//!   it has replaced there. So either the window finds the word changed, or the interrupt ends it.
+//! * **GUESTKICK-2** A kick of a node that does not halt changes the word and nothing else; the next
+//!   halt finds it.
+//! * **GUESTKICK-3** A halt with interrupts off is ended by what comes nevertheless: an NMI, or the
+//!   hypercall, which does not interrupt at all.
 
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};

@@ -1,8 +1,8 @@
 //! The locks by their numbers in the register: what the suite runs, and what is measured.
 //!
 //! # Invariants
-//! * **L1** A place holds a lock of the kind that its last [`Lock::make`] has put there, and is made
-//!   anew only while nobody uses it.
+//! * **GUESTLOCKS-1** A place holds a lock of the kind that its last [`Lock::make`] has put there,
+//!   and is made anew only while nobody uses it.
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::AtomicU32;
@@ -25,7 +25,7 @@ const BYTES: usize = 64;
 #[derive(Debug)]
 pub struct Place(UnsafeCell<[u8; BYTES]>);
 
-// SAFETY: L1: between two makings it is a lock, which is made to be shared.
+// SAFETY: GUESTLOCKS-1: between two makings it is a lock, which is made to be shared.
 unsafe impl Sync for Place {}
 
 impl Place {
@@ -53,7 +53,7 @@ where
     L: RawLock<Guest<Counted>> + RawLock<Guest<NoEvents>>,
 {
     assert!(size_of::<L>() <= BYTES);
-    // SAFETY: in all of them: L1.
+    // SAFETY: in all of them: GUESTLOCKS-1.
     unsafe {
         Kind {
             make: |place| place.cast::<L>().write(<L as RawLock<Guest<Counted>>>::new()),
@@ -74,7 +74,7 @@ const fn shared_kind<L>() -> Kind
 where
     L: RawSharedLock<Guest<Counted>> + RawSharedLock<Guest<NoEvents>>,
 {
-    // SAFETY: in both of them: L1, and `Writers` is what it holds.
+    // SAFETY: in both of them: GUESTLOCKS-1, and `Writers` is what it holds.
     let read: [unsafe fn(*const u8); 2] = unsafe {
         [
             |place| (*place.cast::<L>()).acquire_shared(&PLATFORM),
@@ -140,7 +140,7 @@ impl Lock {
     /// The lock of kind `number` that is in `place`.
     ///
     /// # Safety
-    /// L1: one of this kind was made there.
+    /// GUESTLOCKS-1: one of this kind was made there.
     #[must_use]
     pub unsafe fn in_place(number: u32, place: &'static Place) -> Self {
         Self { number, place }
@@ -149,10 +149,10 @@ impl Lock {
     /// Makes a free lock of kind `number` in `place`.
     ///
     /// # Safety
-    /// L1: nobody uses a lock there.
+    /// GUESTLOCKS-1: nobody uses a lock there.
     pub unsafe fn make(number: u32, place: &'static Place) -> Self {
         let lock = Self { number, place };
-        // SAFETY: L1.
+        // SAFETY: GUESTLOCKS-1.
         unsafe { (lock.kind().make)(place.0.get().cast()) };
         lock
     }
@@ -171,14 +171,14 @@ impl Lock {
         let cpu = cpu::this();
         let state = &cpu.waits[cpu.level()];
         state.store(self.number + 1, Relaxed);
-        // SAFETY: L1.
+        // SAFETY: GUESTLOCKS-1.
         unsafe { (self.kind().acquire)(self.address()) };
         state.store((self.number + 1) | HOLDS, Relaxed);
     }
 
     /// Acquires it if that takes no waiting.
     pub fn try_acquire(self) -> bool {
-        // SAFETY: L1.
+        // SAFETY: GUESTLOCKS-1.
         unsafe { (self.kind().try_acquire)(self.address()) }
     }
 
@@ -188,7 +188,7 @@ impl Lock {
     /// This context holds it.
     pub unsafe fn release(self) {
         let cpu = cpu::this();
-        // SAFETY: L1, and the caller's promise.
+        // SAFETY: GUESTLOCKS-1, and the caller's promise.
         unsafe { (self.kind().release)(self.address()) };
         cpu.waits[cpu.level()].store(0, Relaxed);
     }
@@ -196,16 +196,16 @@ impl Lock {
     /// Acquires it for reading, does something, and releases it.
     pub fn read(self, section: impl FnOnce()) {
         let [acquire, release] = self.kind().read.expect("a lock that readers share");
-        // SAFETY: L1.
+        // SAFETY: GUESTLOCKS-1.
         unsafe { acquire(self.address()) };
         section();
-        // SAFETY: L1; acquired above.
+        // SAFETY: GUESTLOCKS-1; acquired above.
         unsafe { release(self.address()) };
     }
 
     /// Measures it on this CPU; `counting` its events or not.
     pub fn measure(self, counting: bool, cpu: u32) {
-        // SAFETY: L1.
+        // SAFETY: GUESTLOCKS-1.
         unsafe { (self.kind().measure[usize::from(counting)])(self.address(), cpu) };
     }
 }

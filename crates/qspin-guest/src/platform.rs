@@ -4,10 +4,11 @@
 //! hundred lines.
 //!
 //! # Invariants
-//! * **G1** (C2) A CPU is the number that its own record holds; its levels are what interrupts it:
-//!   handlers and NMIs, which end before what they have interrupted goes on.
-//! * **G2** (C4) A halt is what [`crate::kick`] says. In an NMI nobody halts: no other NMI could end it.
-//! * **G3** The settings are written once, on the first CPU while it is alone.
+//! * **GUEST-1** (PLATFORM-2) A CPU is the number that its own record holds; its levels are what interrupts
+//!   it: handlers and NMIs, which end before what they have interrupted goes on.
+//! * **GUEST-2** (PLATFORM-4) A halt is what [`crate::kick`] says. In an NMI nobody halts: no other NMI
+//!   could end it.
+//! * **GUEST-3** The settings are written once, on the first CPU while it is alone.
 
 use core::cell::UnsafeCell;
 use core::marker::PhantomData;
@@ -77,7 +78,7 @@ pub struct Settings {
 
 struct Global(UnsafeCell<Settings>);
 
-// SAFETY: G3.
+// SAFETY: GUEST-3.
 unsafe impl Sync for Global {}
 
 static SETTINGS: Global = Global(UnsafeCell::new(Settings {
@@ -93,14 +94,14 @@ static SETTINGS: Global = Global(UnsafeCell::new(Settings {
 /// The settings in force.
 #[inline]
 pub fn settings() -> &'static Settings {
-    // SAFETY: G3.
+    // SAFETY: GUEST-3.
     unsafe { &*SETTINGS.0.get() }
 }
 
 /// Puts the settings in force.
 ///
 /// # Safety
-/// G3.
+/// GUEST-3.
 pub unsafe fn configure(options: &Options, features: Features, amd: bool) {
     // Who chooses how to kick chooses against hypercalls: where one does not return, none does.
     let hypercalls = options.kick == Kick::Auto;
@@ -118,7 +119,7 @@ pub unsafe fn configure(options: &Options, features: Features, amd: bool) {
         preempt: options.preempt,
         tuning: options.tuning,
     };
-    // SAFETY: G3.
+    // SAFETY: GUEST-3.
     unsafe { *SETTINGS.0.get() = settings };
 }
 

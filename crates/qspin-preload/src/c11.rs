@@ -23,7 +23,7 @@ pub(crate) fn said(error: c_int) -> c_int {
     }
 }
 
-/// `mtx_init`: the C library leaves a mutex as `pthread_mutex_init` does (L2), or refuses.
+/// `mtx_init`: the C library leaves a mutex as `pthread_mutex_init` does (PRELOAD-2), or refuses.
 pub(crate) unsafe fn mutex_init(place: *mut pthread_mutex_t, kind: c_int) -> c_int {
     // SAFETY: the caller's memory for a mutex.
     unsafe {

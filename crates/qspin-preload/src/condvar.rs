@@ -22,11 +22,12 @@
 //! ```
 //!
 //! # Invariants
-//! * **V1** The list and the states of who is in it change under the latch of its address (`register`).
-//! * **V2** A node stays in place until its semaphore was posted, if it is SIGNALLED, and until it was taken out
-//!   of the list otherwise. Who signals does not look at it after the post.
-//! * **V3** A waiter that was signalled does not touch the condition variable. One that leaves of itself does,
-//!   and is in the list until then: who destroys a condition variable waits for it.
+//! * **PTHREADCOND-1** The list and the states of who is in it change under the latch of its address
+//!   (`register`).
+//! * **PTHREADCOND-2** A node stays in place until its semaphore was posted, if it is SIGNALLED, and until it was
+//!   taken out of the list otherwise. The signaller does not look at it after the post.
+//! * **PTHREADCOND-3** A waiter that was signalled does not touch the condition variable. One that leaves of
+//!   itself does, and is in the list until then: the thread that destroys a condition variable waits for it.
 
 use core::ptr::null_mut;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
@@ -87,7 +88,7 @@ const LEAVING: u32 = 2;
 
 #[inline(always)]
 unsafe fn at<'a>(condvar: *mut pthread_cond_t) -> &'a Condvar {
-    // SAFETY: L1.
+    // SAFETY: PRELOAD-1.
     unsafe { &*condvar.cast::<Condvar>() }
 }
 
@@ -105,7 +106,7 @@ impl Condvar {
         register::of(core::ptr::from_ref(self).addr())
     }
 
-    /// Waiters of another process are none (L6).
+    /// Waiters of another process are none (PRELOAD-6).
     fn renew(&self) {
         generation::renew(&self.generation, || {
             self.next.store(null_mut(), Relaxed);
@@ -119,7 +120,8 @@ impl Condvar {
         let place = self.place();
         place.latch.lock();
         let mut sooner = self.last.load(Relaxed);
-        // SAFETY: the caller's own node; the others are in the list, so they are in place (V1, V2).
+        // SAFETY: the caller's own node; the others are in the list, so they are in place (PTHREADCOND-1,
+        // PTHREADCOND-2).
         unsafe {
             while !sooner.is_null() && (*sooner).priority < (*waiter).priority {
                 sooner = (*sooner).sooner.load(Relaxed);
@@ -142,7 +144,7 @@ impl Condvar {
 
     /// Takes `waiter`, which is in the list, out of it. Under the latch.
     unsafe fn take_out(&self, waiter: *mut Waiter) {
-        // SAFETY: all of them are in the list, so they are in place (V1, V2).
+        // SAFETY: all of them are in the list, so they are in place (PTHREADCOND-1, PTHREADCOND-2).
         unsafe {
             let (sooner, later) = ((*waiter).sooner.load(Relaxed), (*waiter).later.load(Relaxed));
             if sooner.is_null() {
@@ -165,12 +167,12 @@ impl Condvar {
         let state = unsafe { &(*waiter).state };
         // ORDERING: Acquire pairs with the Release of `signalled`.
         if state.compare_exchange(LISTED, LEAVING, Acquire, Acquire).is_err() {
-            // No reference was made of it: it may be gone (V3).
+            // No reference was made of it: it may be gone (PTHREADCOND-3).
             return false;
         }
         let place = register::of(condvar.addr());
         place.latch.lock();
-        // SAFETY: V1, V3.
+        // SAFETY: PTHREADCOND-1, PTHREADCOND-3.
         unsafe { at(condvar).take_out(waiter) };
         place.latch.unlock();
         true
@@ -178,7 +180,7 @@ impl Condvar {
 
     /// Takes `waiter`, which is in the list, out of it as signalled, unless it is leaving. Under the latch.
     unsafe fn signalled(&self, waiter: *mut Waiter) -> bool {
-        // SAFETY: it is in the list, so it is in place (V1, V2).
+        // SAFETY: it is in the list, so it is in place (PTHREADCOND-1, PTHREADCOND-2).
         unsafe {
             let state = &(*waiter).state;
             // ORDERING: Release pairs with the Acquire of `leave`.
@@ -199,7 +201,7 @@ impl Condvar {
     /// Takes the waiter that is to be woken first out as signalled; it is to be posted. Under the latch.
     fn choose(&self) -> *mut Waiter {
         let mut waiter = self.next.load(Relaxed);
-        // SAFETY: all of them are in the list, so they are in place (V1, V2).
+        // SAFETY: all of them are in the list, so they are in place (PTHREADCOND-1, PTHREADCOND-2).
         unsafe {
             while !waiter.is_null() && !self.signalled(waiter) {
                 waiter = (*waiter).later.load(Relaxed);
@@ -223,7 +225,7 @@ impl Condvar {
         let waiter = self.choose();
         place.latch.unlock();
         if !waiter.is_null() {
-            // SAFETY: it waits for the post (V2).
+            // SAFETY: it waits for the post (PTHREADCOND-2).
             unsafe { wait::post(waiter) };
         }
     }
@@ -234,13 +236,13 @@ impl Condvar {
             return;
         }
         self.renew();
-        // Those who are taken out, from the last on: they stay in place (V2).
+        // Those who are taken out, from the last on: they stay in place (PTHREADCOND-2).
         let mut taken = null_mut::<Waiter>();
         let place = self.place();
         place.latch.lock();
         let mut waiter = self.last.load(Relaxed);
         while !waiter.is_null() {
-            // SAFETY: it is in the list, so it is in place (V1, V2).
+            // SAFETY: it is in the list, so it is in place (PTHREADCOND-1, PTHREADCOND-2).
             unsafe {
                 let sooner = (*waiter).sooner.load(Relaxed);
                 if self.signalled(waiter) {
@@ -252,7 +254,7 @@ impl Condvar {
         }
         place.latch.unlock();
         while !taken.is_null() {
-            // SAFETY: it waits for the post; what comes after it is read before (V2).
+            // SAFETY: it waits for the post; what comes after it is read before (PTHREADCOND-2).
             unsafe {
                 let next = (*taken).later.load(Relaxed);
                 wait::post(taken);
@@ -273,7 +275,7 @@ impl Condvar {
             let mut waiter = self.next.load(Relaxed);
             let leaving = !waiter.is_null();
             while !waiter.is_null() {
-                // SAFETY: it is in the list, so it is in place (V1, V2).
+                // SAFETY: it is in the list, so it is in place (PTHREADCOND-1, PTHREADCOND-2).
                 unsafe {
                     awaited |= (*waiter).state.load(Relaxed) == LISTED;
                     waiter = (*waiter).later.load(Relaxed);
@@ -290,7 +292,7 @@ impl Condvar {
 
 /// `pthread_cond_signal`.
 pub(crate) unsafe fn signal(condvar: *mut pthread_cond_t) -> c_int {
-    // SAFETY: L1, L3.
+    // SAFETY: PRELOAD-1, PRELOAD-3.
     unsafe {
         if !at(condvar).is_served() {
             return real::pthread_cond_signal(condvar);
@@ -302,7 +304,7 @@ pub(crate) unsafe fn signal(condvar: *mut pthread_cond_t) -> c_int {
 
 /// `pthread_cond_broadcast`.
 pub(crate) unsafe fn broadcast(condvar: *mut pthread_cond_t) -> c_int {
-    // SAFETY: L1, L3.
+    // SAFETY: PRELOAD-1, PRELOAD-3.
     unsafe {
         if !at(condvar).is_served() {
             return real::pthread_cond_broadcast(condvar);
@@ -320,7 +322,7 @@ pub(crate) unsafe fn init(
     // SAFETY: the caller's.
     let result = unsafe { real::init(condvar, attributes, real::pthread_cond_init) };
     if result == 0 {
-        // SAFETY: L1.
+        // SAFETY: PRELOAD-1.
         let this = unsafe { at(condvar) };
         if this.is_served() {
             this.generation.store(generation::current(), Relaxed);
@@ -333,7 +335,7 @@ pub(crate) unsafe fn init(
 
 /// `pthread_cond_destroy`: who was signalled needs it no more.
 pub(crate) unsafe fn destroy(condvar: *mut pthread_cond_t) -> c_int {
-    // SAFETY: L1, L3.
+    // SAFETY: PRELOAD-1, PRELOAD-3.
     unsafe {
         let this = at(condvar);
         if !this.is_served() {

@@ -68,7 +68,7 @@ with_site! {
 macro_rules! continued {
     ($(fn $name:ident($($argument:ident: $type:ty),*) = $call:expr;)*) => { $(
         unsafe extern "C-unwind" fn $name($($argument: $type),*) -> c_int {
-            // SAFETY: the caller's (L1).
+            // SAFETY: the caller's (PRELOAD-1).
             unsafe { $call }
         }
     )* };
@@ -116,7 +116,7 @@ macro_rules! plain {
         /// The C library's function of this name.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C-unwind" fn $name($($argument: $type),*) -> c_int {
-            // SAFETY: the caller's (L1).
+            // SAFETY: the caller's (PRELOAD-1).
             unsafe { $call }
         }
     )* };
@@ -147,7 +147,7 @@ plain! {
     fn pthread_rwlock_unlock(l: *mut pthread_rwlock_t) = rwlock::unlock(l);
     fn __pthread_rwlock_unlock(l: *mut pthread_rwlock_t) = rwlock::unlock(l);
 
-    fn pthread_spin_init(l: *mut pthread_spinlock_t, _shared: c_int) = spin::unlock(l);
+    fn pthread_spin_init(l: *mut pthread_spinlock_t, _shared: c_int) = spin::init(l);
     fn pthread_spin_lock(l: *mut pthread_spinlock_t) = spin::lock(l);
     fn pthread_spin_trylock(l: *mut pthread_spinlock_t) = spin::try_lock(l);
     fn pthread_spin_unlock(l: *mut pthread_spinlock_t) = spin::unlock(l);
@@ -179,13 +179,13 @@ pub(crate) extern "C" fn pthread_spin_destroy(_: *mut pthread_spinlock_t) -> c_i
 /// `mtx_destroy`, which cannot say that it failed.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn mtx_destroy(m: *mut pthread_mutex_t) {
-    // SAFETY: the caller's (L1).
+    // SAFETY: the caller's (PRELOAD-1).
     let _ = unsafe { mutex::destroy(m) };
 }
 
 /// `cnd_destroy`, which cannot say that it failed.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cnd_destroy(c: *mut pthread_cond_t) {
-    // SAFETY: the caller's (L1).
+    // SAFETY: the caller's (PRELOAD-1).
     let _ = unsafe { condvar::destroy(c) };
 }

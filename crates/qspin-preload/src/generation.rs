@@ -4,19 +4,19 @@
 //! A `fork` copies the memory of a process with one of its threads. A lock on which others waited says in
 //! the child that they wait; they don't, and nobody will wake them or be woken by them.
 //!
-//! So a process has a [generation](qspin::platform::generation), one more than its parent's, and an object says in
+//! So a process has a [generation](qspin::inside::generation), one more than its parent's, and an object says in
 //! which generation somebody began to wait for it. Whoever comes off the fast path sees one that is not the process's,
 //! and first clears what it says of waiters. Static objects are of generation 0, as a process is that was executed.
 //!
 //! # Invariants
-//! * **G1** What of this process its children must not believe stands in `PAGE`, which the kernel empties in a child, or
-//!   a handler where it does not.
-//! * **G2** An object's generation is changed under `clearing`, once a generation.
+//! * **PRELOADGEN-1** What of this process its children must not believe stands in `PAGE`, which the kernel empties in
+//!   a child, or a handler where it does not.
+//! * **PRELOADGEN-2** An object's generation is changed under `clearing`, once a generation.
 
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-pub(crate) use qspin::platform::generation::{current, empty_in_a_child};
+pub(crate) use qspin::inside::{empty_in_a_child, generation as current};
 
 use crate::condvar::register;
 use crate::sleep::Latch;

@@ -11,18 +11,20 @@
 //! a priority, shared between processes) is passed on to the C library, object by object.
 //!
 //! # Invariants
-//! * **L1** A pointer that a caller passes is valid, aligned, and points to an object of its type that is
+//! * **PRELOAD-1** A pointer that a caller passes is valid, aligned, and points to an object of its type that is
 //!   initialised: statically, by a function of this library, or by the C library's. All its words are
 //!   used as atomics here, so shared references to the types of this library may be made of it.
-//! * **L2** The kind of a mutex, the process-shared mark of a condition variable or of a reader-writer lock,
+//! * **PRELOAD-2** The kind of a mutex, the process-shared mark of a condition variable or of a reader-writer lock,
 //!   and its preference, lie where the C library has them and mean what they mean there. They change
-//!   in an initialisation only, but for one bit of a mutex's kind that means nothing there (Y1 of `statistics::tally`). Everything else of an object that is served is all zeros in a new one.
-//! * **L3** An object that is served is never passed to the C library, nor the other way round.
-//! * **L4** Whoever has released an object does not look at it again, but for the address of a wake-up,
+//!   in an initialisation only, but for one bit of a mutex's kind that means nothing there (TALLY-1 of
+//!   `statistics::tally`). Everything else of an object that is served is all zeros in a new one.
+//! * **PRELOAD-3** An object that is served is never passed to the C library, nor the other way round.
+//! * **PRELOAD-4** A thread that has released an object does not look at it again, but for the address of a wake-up,
 //!   which may come too late: every sleeper looks again.
-//! * **L5** Frames that a cancellation may unwind have nothing to drop (`condvar`).
-//! * **L6** A word that says who waits is valid in the process in which it was written: see `generation`.
-//! * **L7** Nothing here prints, panics or allocates, nor changes `errno`.
+//! * **PRELOAD-5** Frames that a cancellation may unwind have nothing to drop (`condvar`).
+//! * **PRELOAD-6** A word that says who waits is valid in the process in which it was written: see `generation`.
+//! * **PRELOAD-7** Nothing here prints, panics or allocates, nor changes `errno`. But what is counted by hand is printed at
+//!   the end (`statistics::print`).
 //!
 //! # Limits
 //! x86-64, and the GNU C library from 2.25 on, whose layouts these are; tested with 2.36. A process-shared
@@ -38,7 +40,7 @@
 //! One of the 1024 thread-specific keys of the process is this library's.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
-// They are other people's functions, with other people's contracts: L1.
+// They are other people's functions, with other people's contracts: PRELOAD-1.
 #![allow(clippy::missing_safety_doc)]
 
 mod c11;

@@ -94,8 +94,8 @@ macro_rules! functions {
     };
 }
 
-/// Initialises an object: zeros are a new one (L2), and so is what the C library makes of these attributes, but for its
-/// marks of what kind of object it is; or it refuses.
+/// Initialises an object: zeros are a new one (PRELOAD-2), and so is what the C library makes of these attributes, but
+/// for its marks of what kind of object it is; or it refuses.
 ///
 /// # Safety
 /// Memory for an object, which nobody else uses, and attributes of it, if there are any.

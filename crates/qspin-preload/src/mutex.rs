@@ -12,7 +12,7 @@
 //! ```
 //!
 //! # Invariants
-//! * **M1** `owner` is written by who holds the lock: its number after it has taken it, 0 before it
+//! * **PTHREADMUTEX-1** `owner` is written by who holds the lock: its number after it has taken it, 0 before it
 //!   releases it. So a thread that reads its own number there holds the lock, and no other thread does.
 
 use core::sync::atomic::AtomicU32;
@@ -60,10 +60,10 @@ pub(crate) const fn is_kind(kind: u32) -> bool {
     kind & !(KNOWN | MEASURED) == 0
 }
 
-/// What a caller's pointer points to (L1).
+/// What a caller's pointer points to (PRELOAD-1).
 #[inline(always)]
 pub(crate) unsafe fn at<'a>(mutex: *mut pthread_mutex_t) -> &'a Mutex {
-    // SAFETY: L1.
+    // SAFETY: PRELOAD-1.
     unsafe { &*mutex.cast::<Mutex>() }
 }
 
@@ -73,13 +73,14 @@ impl Mutex {
         self.kind.load(Relaxed)
     }
 
-    /// Whether this library serves it (L3).
+    /// Whether this library serves it (PRELOAD-3).
     #[inline(always)]
     pub(crate) fn is_served(&self) -> bool {
         self.kind() & FOREIGN == 0
     }
 
-    /// Off the fast path: whoever waited in another process is forgotten first (L6), where the words say who waits.
+    /// Off the fast path: what waited in another process is forgotten first (PRELOAD-6), where the words say what
+    /// waits.
     fn renew(&self) {
         if served::names_waiters() {
             generation::renew(&self.generation, || served::clear_waiters(&self.words));
@@ -222,7 +223,7 @@ impl Mutex {
     fn take_owned(&self, busy: c_int, take: impl FnOnce() -> c_int) -> c_int {
         let me = thread::number();
         if self.owner.load(Relaxed) == me {
-            // M1: nobody else writes here.
+            // PTHREADMUTEX-1: nobody else writes here.
             if self.kind() & TYPE == ERRORCHECK {
                 return busy;
             }
@@ -274,7 +275,7 @@ impl Mutex {
             self.again.store(again - 1, Relaxed);
             return 0;
         }
-        // M1.
+        // PTHREADMUTEX-1.
         self.owner.store(0, Relaxed);
         self.release();
         0
@@ -284,7 +285,7 @@ impl Mutex {
 /// `pthread_mutex_lock`.
 #[inline(always)]
 pub(crate) unsafe fn lock(mutex: *mut pthread_mutex_t, site: usize) -> c_int {
-    // SAFETY: L1.
+    // SAFETY: PRELOAD-1.
     let this = unsafe { at(mutex) };
     let mode = Mode::now();
     if this.is_plain() && served::lock_at_once(mode, &this.words) {
@@ -298,10 +299,10 @@ pub(crate) unsafe fn lock(mutex: *mut pthread_mutex_t, site: usize) -> c_int {
 #[cold]
 #[inline(never)]
 unsafe fn lock_special(mutex: *mut pthread_mutex_t, site: usize) -> c_int {
-    // SAFETY: L1.
+    // SAFETY: PRELOAD-1.
     let this = unsafe { at(mutex) };
     if !this.is_served() {
-        // SAFETY: L3: the C library's.
+        // SAFETY: PRELOAD-3: the C library's.
         return unsafe { real::pthread_mutex_lock(mutex) };
     }
     if this.knows_owner() {
@@ -314,7 +315,7 @@ unsafe fn lock_special(mutex: *mut pthread_mutex_t, site: usize) -> c_int {
 /// `pthread_mutex_unlock`.
 #[inline(always)]
 pub(crate) unsafe fn unlock(mutex: *mut pthread_mutex_t) -> c_int {
-    // SAFETY: L1.
+    // SAFETY: PRELOAD-1.
     let this = unsafe { at(mutex) };
     if this.is_plain() && served::unlock_at_once(&this.words) {
         return 0;
@@ -326,10 +327,10 @@ pub(crate) unsafe fn unlock(mutex: *mut pthread_mutex_t) -> c_int {
 #[cold]
 #[inline(never)]
 unsafe fn unlock_special(mutex: *mut pthread_mutex_t) -> c_int {
-    // SAFETY: L1.
+    // SAFETY: PRELOAD-1.
     let this = unsafe { at(mutex) };
     if !this.is_served() {
-        // SAFETY: L3: the C library's.
+        // SAFETY: PRELOAD-3: the C library's.
         return unsafe { real::pthread_mutex_unlock(mutex) };
     }
     if this.knows_owner() {
@@ -353,7 +354,7 @@ impl Mutex {
 
 /// As [`unlock`], for a wait after which this thread takes it again: until then it cannot be destroyed.
 pub(crate) unsafe fn lend(mutex: *mut pthread_mutex_t) -> c_int {
-    // SAFETY: L1.
+    // SAFETY: PRELOAD-1.
     let this = unsafe { at(mutex) };
     // Not if it would be refused.
     if (this.is_served() && !this.knows_owner()) || this.is_owned() {
@@ -367,7 +368,7 @@ pub(crate) unsafe fn lend(mutex: *mut pthread_mutex_t) -> c_int {
 
 /// As [`lock`], after [`lend`].
 pub(crate) unsafe fn take_back(mutex: *mut pthread_mutex_t, site: usize) -> c_int {
-    // SAFETY: L1, the caller's.
+    // SAFETY: PRELOAD-1, the caller's.
     unsafe {
         let this = at(mutex);
         let result = if this.is_served() && !this.knows_owner() {
@@ -388,10 +389,10 @@ pub(crate) unsafe fn take_back(mutex: *mut pthread_mutex_t, site: usize) -> c_in
 /// `pthread_mutex_trylock`.
 #[inline(always)]
 pub(crate) unsafe fn try_lock(mutex: *mut pthread_mutex_t, site: usize) -> c_int {
-    // SAFETY: L1.
+    // SAFETY: PRELOAD-1.
     let this = unsafe { at(mutex) };
     if !this.is_served() {
-        // SAFETY: L3: the C library's.
+        // SAFETY: PRELOAD-3: the C library's.
         return unsafe { real::pthread_mutex_trylock(mutex) };
     }
     let take = || if this.try_take(site) { 0 } else { libc::EBUSY };
@@ -405,10 +406,10 @@ pub(crate) unsafe fn lock_until(
     time: *const timespec,
     site: usize,
 ) -> c_int {
-    // SAFETY: L1.
+    // SAFETY: PRELOAD-1.
     let this = unsafe { at(mutex) };
     if !this.is_served() {
-        // SAFETY: L3: the C library's.
+        // SAFETY: PRELOAD-3: the C library's.
         return unsafe {
             match clock {
                 None => real::pthread_mutex_timedlock(mutex, time),
@@ -435,7 +436,7 @@ pub(crate) unsafe fn init(
     if result != 0 {
         return result;
     }
-    // SAFETY: L1.
+    // SAFETY: PRELOAD-1.
     let kind = unsafe { at(mutex) }.kind();
     for (bit, why) in [
         (ROBUST, LeftToLibc::RobustMutex),
@@ -449,14 +450,14 @@ pub(crate) unsafe fn init(
             return 0;
         }
     }
-    // SAFETY: L1.
+    // SAFETY: PRELOAD-1.
     unsafe { begin(mutex) };
     0
 }
 
 /// A mutex is new: what it says of waiters, it says in this process.
 pub(crate) unsafe fn begin(mutex: *mut pthread_mutex_t) {
-    // SAFETY: L1.
+    // SAFETY: PRELOAD-1.
     let this = unsafe { at(mutex) };
     if this.is_served() && served::names_waiters() {
         this.generation.store(generation::current(), Relaxed);
@@ -465,10 +466,10 @@ pub(crate) unsafe fn begin(mutex: *mut pthread_mutex_t) {
 
 /// `pthread_mutex_destroy`.
 pub(crate) unsafe fn destroy(mutex: *mut pthread_mutex_t) -> c_int {
-    // SAFETY: L1.
+    // SAFETY: PRELOAD-1.
     let this = unsafe { at(mutex) };
     if !this.is_served() {
-        // SAFETY: L3: the C library's.
+        // SAFETY: PRELOAD-3: the C library's.
         return unsafe { real::pthread_mutex_destroy(mutex) };
     }
     if served::is_locked(&this.words) || this.lent.load(Relaxed) != 0 {

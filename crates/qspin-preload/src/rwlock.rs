@@ -33,7 +33,7 @@ pub(crate) unsafe fn acquire<const READS: bool>(
     until: Until,
     site: usize,
 ) -> c_int {
-    // SAFETY: L1, L3.
+    // SAFETY: PRELOAD-1, PRELOAD-3.
     unsafe {
         let this = at(lock);
         if !this.is_served() {
@@ -74,7 +74,7 @@ unsafe fn wait<const READS: bool>(this: &RwLock, until: Until, site: usize) -> c
 
 /// `pthread_rwlock_tryrdlock`.
 pub(crate) unsafe fn try_read(lock: *mut pthread_rwlock_t, site: usize) -> c_int {
-    // SAFETY: L1, L3.
+    // SAFETY: PRELOAD-1, PRELOAD-3.
     unsafe {
         let this = at(lock);
         if !this.is_served() {
@@ -93,7 +93,7 @@ pub(crate) unsafe fn try_read(lock: *mut pthread_rwlock_t, site: usize) -> c_int
 
 /// `pthread_rwlock_trywrlock`.
 pub(crate) unsafe fn try_write(lock: *mut pthread_rwlock_t, site: usize) -> c_int {
-    // SAFETY: L1, L3.
+    // SAFETY: PRELOAD-1, PRELOAD-3.
     unsafe {
         let this = at(lock);
         if !this.is_served() {
@@ -105,7 +105,7 @@ pub(crate) unsafe fn try_write(lock: *mut pthread_rwlock_t, site: usize) -> c_in
 
 /// `pthread_rwlock_unlock`.
 pub(crate) unsafe fn unlock(lock: *mut pthread_rwlock_t) -> c_int {
-    // SAFETY: L1, L3.
+    // SAFETY: PRELOAD-1, PRELOAD-3.
     unsafe {
         let this = at(lock);
         if !this.is_served() {
@@ -124,7 +124,7 @@ pub(crate) unsafe fn init(
     // SAFETY: the caller's.
     let result = unsafe { real::init(lock, attributes, real::pthread_rwlock_init) };
     if result == 0 {
-        // SAFETY: L1.
+        // SAFETY: PRELOAD-1.
         let this = unsafe { at(lock) };
         if this.is_served() {
             this.begin();
@@ -137,7 +137,7 @@ pub(crate) unsafe fn init(
 
 /// `pthread_rwlock_destroy`: as in the C library, there is nothing to do but for what was counted.
 pub(crate) unsafe fn destroy(lock: *mut pthread_rwlock_t) -> c_int {
-    // SAFETY: L1, L3.
+    // SAFETY: PRELOAD-1, PRELOAD-3.
     unsafe {
         let this = at(lock);
         if !this.is_served() {

@@ -4,11 +4,12 @@
 //! zeros. The first is the default, which costs a comparison that always goes the same way.
 //!
 //! # Invariants
-//! * **C1** The choice changes before the first lock operation of the process only: in the library's
+//! * **SERVED-1** The choice changes before the first lock operation of the process only: in the library's
 //!   constructor, which the dynamic linker runs before all others.
-//! * **C2** `LOCKED` is the whole word of the default mutex whose owner says nothing of where it is, or of a lock of
-//!   the queued family, that is held and that nobody waits for, and 0 that of a free one (`qspin_core::locks::mutex`, W1 of
-//!   `qspin_core::word`). With one thread, a plain load and a plain store are the step from one to the other.
+//! * **SERVED-2** `LOCKED` is the whole word of the default mutex whose owner says nothing of where it is, or of a lock
+//!   of the queued family, that is held and that nobody waits for, and 0 that of a free one
+//!   (`qspin_core::locks::mutex`, WORD-1 of `qspin_core::word`). With one thread, a plain load and a plain store are
+//!   the step from one to the other.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU8, AtomicU32};
@@ -21,7 +22,7 @@ use qspin_core::locks::{Family, Id, Lock};
 use crate::deadline::Deadline;
 use crate::{deadline, sleep, thread};
 
-/// The whole word of a held queued lock (C2).
+/// The whole word of a held queued lock (SERVED-2).
 const LOCKED: u32 = 1;
 
 /// Words of a lock, wherever they lie.
@@ -29,10 +30,10 @@ pub(crate) type Words = [AtomicU32; 2];
 
 /// How the words of a lock are read by others than the lock itself.
 enum Form {
-    /// The default mutex: C2 holds; what it says of waiters it says with the process's generation, and it can
+    /// The default mutex: SERVED-2 holds; what it says of waiters it says with the process's generation, and it can
     /// be waited for until a time.
     Marked,
-    /// A word of the queued family, with its tail in it: C2 holds, and waiters can be cleared away.
+    /// A word of the queued family, with its tail in it: SERVED-2 holds, and waiters can be cleared away.
     Queued,
     /// A word that says who waits in a way of its own.
     Opaque,
@@ -113,7 +114,7 @@ fn of<L>(words: &Words) -> &L {
     unsafe { &*words.as_ptr().cast::<L>() }
 }
 
-/// Which lock serves (C1).
+/// Which lock serves (SERVED-1).
 static CHOICE: AtomicU8 = AtomicU8::new(0);
 
 #[inline(always)]
@@ -122,7 +123,7 @@ fn chosen() -> Choice {
     if number == 0 { Choice::ALL[0] } else { Choice::ALL[number as usize] }
 }
 
-/// Lets the lock of this name serve, if there is one. For the constructor (C1).
+/// Lets the lock of this name serve, if there is one. For the constructor (SERVED-1).
 pub(crate) fn choose(name: &[u8]) -> bool {
     let wanted = core::str::from_utf8(name).ok().and_then(Id::named);
     let place = Choice::ALL.iter().position(|choice| Some(choice.lock().id) == wanted);
@@ -164,24 +165,24 @@ impl Mode {
     }
 }
 
-/// Another lock serves. For the constructor (C1).
+/// Another lock serves. For the constructor (SERVED-1).
 fn be_special() {
     MODE.store(SPECIAL, Relaxed);
 }
 
-/// Locks are counted. For the constructor, after the choice (C1).
+/// Locks are counted. For the constructor, after the choice (SERVED-1).
 pub(crate) fn be_counted() {
     if MODE.load(Relaxed) != SPECIAL {
         MODE.store(COUNTED, Relaxed);
     }
 }
 
-/// Whether the word of the lock is what C2 says.
+/// Whether the word of the lock is what SERVED-2 says.
 const fn is_plain(choice: Choice) -> bool {
     matches!(choice.form(), Form::Marked | Form::Queued)
 }
 
-/// Whether this process has one thread and the default lock serves, by plain loads and stores (C2).
+/// Whether this process has one thread and the default lock serves, by plain loads and stores (SERVED-2).
 #[inline(always)]
 fn is_alone() -> bool {
     is_plain(DEFAULT) && CHOICE.load(Relaxed) == 0 && thread::is_alone()
@@ -219,7 +220,7 @@ fn try_at_once(words: &Words) -> bool {
 fn try_alone(words: &Words) -> bool {
     let free = is_plain(DEFAULT) && thread::is_alone() && words[0].load(Relaxed) == 0;
     if free {
-        // C2.
+        // SERVED-2.
         words[0].store(LOCKED, Relaxed);
     }
     free
@@ -245,7 +246,7 @@ pub(crate) fn unlock_at_once(words: &Words) -> bool {
         Form::Marked | Form::Queued
             if mode & ORDINARY == 0 && thread::is_alone() && words[0].load(Relaxed) == LOCKED =>
         {
-            // C2.
+            // SERVED-2.
             words[0].store(0, Relaxed);
             true
         }
@@ -258,7 +259,7 @@ pub(crate) fn unlock_at_once(words: &Words) -> bool {
 pub(crate) fn try_fast(words: &Words) -> bool {
     // A word that is not 0 may be free with marks of a process before a fork: the lock knows.
     if is_alone() && words[0].load(Relaxed) == 0 {
-        // C2.
+        // SERVED-2.
         words[0].store(LOCKED, Relaxed);
         return true;
     }
@@ -282,7 +283,7 @@ pub(crate) fn name() -> &'static str {
     Choice::ALL[CHOICE.load(Relaxed) as usize].lock().name
 }
 
-/// Whether the lock orders its waiters by where they run: then the crate `qspin` reads that when it is loaded.
+/// Whether the lock orders its waiters by where they run: then the machine is looked at when the program is loaded.
 pub(crate) fn asks_where_cpus_are() -> bool {
     chosen().lock().near_first
 }
@@ -313,7 +314,7 @@ pub(crate) fn lock_notified(words: &Words) {
 pub(crate) fn unlock(words: &Words, before: impl FnOnce()) {
     let choice = chosen();
     if is_alone() && words[0].load(Relaxed) == LOCKED {
-        // C2.
+        // SERVED-2.
         words[0].store(0, Relaxed);
         return;
     }

@@ -1,10 +1,10 @@
-//! Sleeping on a word, and waking who sleeps there, without the C library's `errno` (L7).
+//! Sleeping on a word, and waking who sleeps there, without the C library's `errno` (PRELOAD-7).
 
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use libc::timespec;
-pub(crate) use qspin::platform::syscall::syscall as system_call;
+pub(crate) use qspin::inside::syscall as system_call;
 
 use crate::deadline::Deadline;
 
@@ -46,12 +46,12 @@ pub(crate) fn sleep_among(
     }
     let arguments = [word as u64, operation as u64, value.into(), until as u64, 0, u64::from(who)];
     // SAFETY: the kernel reads the word, which is an atomic, and the time, which is valid; an address that
-    // is gone by now (L4) is an error.
+    // is gone by now (PRELOAD-4) is an error.
     let result = unsafe { system_call(libc::SYS_futex, arguments) };
     if result == -i64::from(libc::ETIMEDOUT) { Woken::Late } else { Woken::Maybe }
 }
 
-/// Wakes up to `most` of those who sleep on `word`, of which the address alone is used (L4).
+/// Wakes up to `most` of those who sleep on `word`, of which the address alone is used (PRELOAD-4).
 pub(crate) fn wake(word: *const AtomicU32, most: u32) {
     wake_among(word, most, EVERYBODY);
 }

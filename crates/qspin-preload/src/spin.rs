@@ -13,6 +13,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use libc::{c_int, pthread_spinlock_t};
 
 use crate::sleep::Patience;
+use crate::statistics;
 
 const FREE: u32 = 1;
 const HELD: u32 = 0;
@@ -21,7 +22,7 @@ const HELD: u32 = 0;
 const LOOKS: u32 = 256;
 
 unsafe fn at<'a>(lock: *mut pthread_spinlock_t) -> &'a AtomicU32 {
-    // SAFETY: L1.
+    // SAFETY: PRELOAD-1.
     unsafe { AtomicU32::from_ptr(lock.cast::<u32>()) }
 }
 
@@ -35,7 +36,7 @@ fn try_take(word: &AtomicU32) -> bool {
 /// `pthread_spin_lock`.
 #[inline(always)]
 pub(crate) unsafe fn lock(lock: *mut pthread_spinlock_t) -> c_int {
-    // SAFETY: L1.
+    // SAFETY: PRELOAD-1.
     let word = unsafe { at(lock) };
     if !try_take(word) {
         wait(word);
@@ -60,15 +61,22 @@ fn wait(word: &AtomicU32) {
 
 /// `pthread_spin_trylock`.
 pub(crate) unsafe fn try_lock(lock: *mut pthread_spinlock_t) -> c_int {
-    // SAFETY: L1.
+    // SAFETY: PRELOAD-1.
     if try_take(unsafe { at(lock) }) { 0 } else { libc::EBUSY }
+}
+
+/// `pthread_spin_init`.
+pub(crate) unsafe fn init(lock: *mut pthread_spinlock_t) -> c_int {
+    statistics::spinlock_made();
+    // SAFETY: the caller's.
+    unsafe { unlock(lock) }
 }
 
 /// `pthread_spin_unlock`, and what makes a new one free.
 #[inline(always)]
 pub(crate) unsafe fn unlock(lock: *mut pthread_spinlock_t) -> c_int {
     // ORDERING: Release pairs with the Acquire of `try_take`.
-    // SAFETY: L1.
+    // SAFETY: PRELOAD-1.
     unsafe { at(lock) }.store(FREE, Release);
     0
 }

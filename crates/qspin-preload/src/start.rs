@@ -10,7 +10,8 @@ use core::sync::atomic::AtomicPtr;
 use core::sync::atomic::Ordering::Relaxed;
 
 use libc::c_int;
-use qspin::platform::value_of;
+use qspin::inside::{self, Environment, Errno};
+use qspin::platform::{ration, topology};
 use qspin::tuning::Tuning;
 
 use crate::{condvar, generation, libc_locks, served, statistics};
@@ -65,7 +66,17 @@ fn tune(text: &[u8]) {
     qspin::tuning::set(tuned);
 }
 
+/// PRELOAD-7: what it calls sets `errno`, and the program would find that in `main`.
 unsafe extern "C" fn at_load(_: c_int, _: *const *const c_char, environment: *const *const c_char) {
+    let errno = Errno::keep();
+    // SAFETY: the dynamic linker hands over the process's, which nobody changes meanwhile.
+    begin(&unsafe { Environment::new(environment) });
+    errno.restore();
+}
+
+fn begin(environment: &Environment) {
+    inside::be_silent();
+    inside::begin(environment);
     generation::begin();
     libc_locks::prepare();
     condvar::find_marks();
@@ -74,24 +85,16 @@ unsafe extern "C" fn at_load(_: c_int, _: *const *const c_char, environment: *co
     if !alone.is_null() {
         ALONE.store(alone.cast(), Relaxed);
     }
-    // SAFETY: the dynamic linker hands over the environment, whose texts stay.
-    let (lock, tunables, report, counts) = unsafe {
-        (
-            value_of(environment, LOCK),
-            value_of(environment, TUNE),
-            value_of(environment, REPORT),
-            value_of(environment, STATISTICS),
-        )
-    };
+    let [lock, tunables, report, counts] =
+        [LOCK, TUNE, REPORT, STATISTICS].map(|name| environment.value_of(name));
     if let Some(lock) = lock {
         served::choose(lock.to_bytes());
     }
-    // L7.
-    qspin::platform::be_silent();
-    if !served::asks_where_cpus_are() {
-        qspin::select::leave_undecided();
-        qspin::platform::ration::look();
+    if served::asks_where_cpus_are() {
+        // The first look.
+        let _ = topology::in_force();
     }
+    ration::look();
     tune(tunables.map_or(b"", CStr::to_bytes));
     let counts = counts.is_some_and(|value| value.to_bytes() == b"1");
     if counts {

@@ -16,10 +16,10 @@
 //! ```
 //!
 //! # Invariants
-//! * **T1** A row is written by who holds its lock; rows of reader-writer locks by several, with locked
+//! * **STATISTICS-1** A row is written by who holds its lock; rows of reader-writer locks by several, with locked
 //!   instructions. What two locks without a row of their own write to row 0 may lose counts.
-//! * **T2** A child of a `fork` writes nothing, since the slot is its parent's: `generation::reports` and `counts` are
-//!   false in it.
+//! * **STATISTICS-2** A child of a `fork` writes nothing, since the slot is its parent's: `generation::reports` and
+//!   `counts` are false in it.
 
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
@@ -34,6 +34,7 @@ pub(crate) use tally::{MEASURED, Tally};
 pub(crate) use wait::Wait;
 
 mod file;
+mod print;
 mod shared;
 mod tally;
 mod wait;
@@ -75,6 +76,8 @@ struct Row {
     holds: [AtomicU32; BUCKETS],
     /// How many holds that one stands for.
     weight: AtomicU64,
+    /// Acquisitions, contended ones and nanoseconds waited that do not count any more: written by `qspin stat --reset`.
+    before: [AtomicU64; 3],
 }
 
 /// What is said of a process.
@@ -90,6 +93,11 @@ struct Head {
     lock: [AtomicU8; 32],
     /// How long the map is with which the process began; it holds where no other was written.
     first_map: AtomicU64,
+    /// Spinlocks that were initialised: what is done with them is not counted.
+    spinlocks: AtomicU64,
+    /// Of `lost` and `left`, what does not count any more.
+    lost_before: AtomicU64,
+    left_before: [AtomicU64; REASONS],
 }
 
 #[repr(C)]
@@ -118,9 +126,17 @@ pub(crate) fn is_on() -> bool {
 
 /// Something was left to the C library.
 pub(crate) fn left_to_libc(why: LeftToLibc) {
-    // T2.
+    // STATISTICS-2.
     if generation::reports() {
         SLOT.head.left[why as usize].fetch_add(1, Relaxed);
+    }
+}
+
+/// A spinlock was initialised.
+pub(crate) fn spinlock_made() {
+    // STATISTICS-2.
+    if generation::reports() {
+        SLOT.head.spinlocks.fetch_add(1, Relaxed);
     }
 }
 
@@ -156,7 +172,7 @@ fn period_after(acquisitions: u64, longest: u64) -> u32 {
     (period - period / 4 + chance % (period / 2 + 1)) as u32
 }
 
-/// Adds without a locked instruction (T1).
+/// Adds without a locked instruction (STATISTICS-1).
 #[inline(always)]
 fn add(counter: &AtomicU64, amount: u64) -> u64 {
     let sum = counter.load(Relaxed).wrapping_add(amount);

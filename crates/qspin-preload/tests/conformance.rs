@@ -120,6 +120,35 @@ fn every_function_returns_what_the_c_library_returns() {
     compare("outcomes", &[], &all);
 }
 
+/// Behind the library there is another, which ends later and sees what the end has left.
+#[test]
+fn errno_is_the_program_s_before_main_at_the_end_and_after_every_call() {
+    let directory = tempfile::tempdir().unwrap();
+    for compiler in compilers() {
+        let end = compile(compiler, "end", &directory, &["-shared", "-fPIC"]);
+        let program = compile(compiler, "errno", &directory, &[]);
+        let bare = run(&program, &[], &[("LD_PRELOAD", end.to_str().unwrap())]);
+        let preload = format!("{}:{}", library().display(), end.display());
+        let report = directory.path().join("report");
+        File::create(&report).unwrap().set_len(4096 + 64 * SLOT).unwrap();
+        for counts in ["0", "1"] {
+            for lock in [locks(false), vec!["cna"]].concat() {
+                let environment = [
+                    ("LD_PRELOAD", preload.as_str()),
+                    ("QSPIN_PRELOAD_LOCK", lock),
+                    ("QSPIN_PRELOAD_STATS", counts),
+                    ("QSPIN_PRELOAD_REPORT", report.to_str().unwrap()),
+                ];
+                let interposed = run(&program, &[], &environment);
+                must_be_the_same(&bare, &interposed, &format!("errno, {compiler}, {lock}"));
+                let said = String::from_utf8_lossy(&interposed.stdout);
+                assert!(said.starts_with("at load 0, at main 0\n"), "{said}");
+                assert!(said.ends_with("changed by 0 calls\nat the end 12345\n"), "{said}");
+            }
+        }
+    }
+}
+
 #[test]
 fn nothing_is_lost_when_many_threads_lock_wait_and_give_up() {
     compare("storm", &[], &locks(false));
@@ -240,6 +269,40 @@ fn a_child_writes_nothing_and_an_executed_program_ends_the_one_before() {
     let of_first = 4096 + 4096 + 2048 * 1024;
     File::open(&report).unwrap().read_exact_at(&mut text, of_first).unwrap();
     assert!(String::from_utf8_lossy(&text).contains("executes-"), "the map of the first program");
+}
+
+#[test]
+fn by_hand_the_table_is_printed_at_the_end() {
+    let Some(compiler) = compilers().pop() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let program = compile(compiler, "counts", &directory, &[]);
+    let counted = |program: &Path| {
+        let output = Command::new(program)
+            .env("LD_PRELOAD", library())
+            .env("QSPIN_PRELOAD_STATS", "1")
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        output
+    };
+    let output = counted(&program);
+    let table = String::from_utf8_lossy(&output.stderr).into_owned();
+    let head = table.lines().next().unwrap();
+    assert!(head.contains(": mutexes are served by mutex; "), "{table}");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut shown = 0;
+    for line in said.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        let Some(row) = table.lines().find(|row| row.trim_start().starts_with(words[0])) else {
+            continue;
+        };
+        assert_eq!(row.split_whitespace().nth(1), Some(words[1]), "acquisitions: {table}");
+        assert!(row.contains("counts-"), "the program is where they are taken: {table}");
+        shown += 1;
+    }
+    assert_eq!(shown, said.lines().count().min(12), "{said}{table}");
+    let output = counted(Path::new("/bin/true"));
+    assert!(output.stderr.is_empty(), "a program that locks nothing: {output:?}");
 }
 
 #[test]

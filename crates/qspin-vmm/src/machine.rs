@@ -5,11 +5,11 @@
 //! out.
 //!
 //! # Invariants
-//! * **K1** No stop is lost: the signal's handler asks the kernel to leave the guest at once the next time,
-//!   too, so it does not matter whether the thread was in the guest already.
-//! * **K2** A thread looks whether it is stopped after it has taken back that request, and before it enters
-//!   the guest.
-//! * **K3** The guest's memory stays mapped as long as its machine is there: both are fields of one value.
+//! * **VMM-1** No stop is lost: the signal's handler asks the kernel to leave the guest at once the next
+//!   time, too, so it does not matter whether the thread was in the guest already.
+//! * **VMM-2** A thread looks whether it is stopped after it has taken back that request, and before it
+//!   enters the guest.
+//! * **VMM-3** The guest's memory stays mapped as long as its machine is there: both are fields of one value.
 
 use std::cell::Cell;
 use std::io;
@@ -103,7 +103,7 @@ fn signal() -> libc::c_int {
 extern "C" fn kicked(_: libc::c_int) {
     let at_once = AT_ONCE.get();
     if !at_once.is_null() {
-        // SAFETY: K1: a byte of this thread's own, mapped as long as the pointer is not null.
+        // SAFETY: VMM-1: a byte of this thread's own, mapped as long as the pointer is not null.
         unsafe { at_once.write_volatile(1) };
     }
 }
@@ -235,7 +235,7 @@ impl Shared {
                 }
                 Ok(other) => Some(format!("left the guest for what nobody handles: {other:?}")),
                 Err(why) if matches!(why.errno(), libc::EINTR | libc::EAGAIN) => {
-                    // K2
+                    // VMM-2
                     cpu.set_kvm_immediate_exit(0);
                     None
                 }
@@ -349,7 +349,7 @@ impl Machine {
             memory_size: memory.size() as u64,
             userspace_addr: memory.start() as u64,
         };
-        // SAFETY: K3.
+        // SAFETY: VMM-3.
         asked("map memory", unsafe { vm.set_user_memory_region(region) })?;
         let mut cpus = Vec::new();
         for number in 0..plan.vcpus {

@@ -2,9 +2,9 @@
 //! map it as well, and nothing is left behind.
 //!
 //! # Invariants
-//! * **M1** The mapping is there, `size` bytes long, as long as this value.
-//! * **M2** The guest writes whenever it wants. So nothing here makes a reference to plain bytes of it: they
-//!   are copied through pointers, and what both sides change is atomic.
+//! * **VMMEMORY-1** The mapping is there, `size` bytes long, as long as this value.
+//! * **VMMEMORY-2** The guest writes whenever it wants. So nothing here makes a reference to plain bytes of
+//!   it: they are copied through pointers, and what both sides change is atomic.
 
 use std::ffi::c_void;
 use std::io;
@@ -21,7 +21,7 @@ pub struct Memory {
     file: OwnedFd,
 }
 
-// SAFETY: M2: it is used as memory that others write at any moment.
+// SAFETY: VMMEMORY-2: it is used as memory that others write at any moment.
 unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
@@ -90,7 +90,7 @@ impl Memory {
     fn at(&self, address: u64, length: usize) -> Option<*mut u8> {
         let address = usize::try_from(address).ok()?;
         let end = address.checked_add(length)?;
-        // SAFETY: M1: within the mapping.
+        // SAFETY: VMMEMORY-1: within the mapping.
         (end <= self.size).then(|| unsafe { self.start().add(address) })
     }
 
@@ -98,7 +98,7 @@ impl Memory {
     #[must_use]
     pub fn write(&self, address: u64, bytes: &[u8]) -> Option<()> {
         let to = self.at(address, bytes.len())?;
-        // SAFETY: M1, M2; nobody has a reference to what is copied to.
+        // SAFETY: VMMEMORY-1, VMMEMORY-2; nobody has a reference to what is copied to.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
         Some(())
     }
@@ -108,7 +108,7 @@ impl Memory {
     pub fn read(&self, address: u64, length: usize) -> Option<Vec<u8>> {
         let from = self.at(address, length)?;
         let mut bytes = vec![0; length];
-        // SAFETY: M1, M2.
+        // SAFETY: VMMEMORY-1, VMMEMORY-2.
         unsafe { std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), length) };
         Some(bytes)
     }
@@ -120,7 +120,8 @@ impl Memory {
             return None;
         }
         let board = self.at(address, size_of::<Board>())?.cast::<Board>();
-        // SAFETY: M1, aligned as a page is; all of it is atomic words, for which any bits are right (M2).
+        // SAFETY: VMMEMORY-1, aligned as a page is; all of it is atomic words, for which any bits are right
+        // (VMMEMORY-2).
         let board = unsafe { &*board };
         (board.magic.load(std::sync::atomic::Ordering::Acquire) == MAGIC).then_some(board)
     }
@@ -128,7 +129,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: M1 ends.
+        // SAFETY: VMMEMORY-1 ends.
         unsafe { libc::munmap(self.start().cast::<c_void>(), self.size) };
     }
 }

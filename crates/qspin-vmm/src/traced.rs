@@ -6,8 +6,8 @@
 //! should this process die.
 //!
 //! # Invariants
-//! * **T1** A thread is let go on by the thread that has stopped it, as `ptrace` demands: a value of this
-//!   type stays on one thread once it is used.
+//! * **TRACED-1** A thread is let go on by the thread that has stopped it, as `ptrace` demands: a value of
+//!   this type stays on one thread once it is used.
 
 use std::fs;
 use std::io;

@@ -7,8 +7,9 @@
 //! patience has.
 //!
 //! # Invariants
-//! * **V1** A CPU that was stopped is let go on: when its time has passed, or when the warden ends.
-//! * **V2** Every request is answered, whether somebody could be stopped for it or not: the guest waits.
+//! * **WARDEN-1** A CPU that was stopped is let go on: when its time has passed, or when the warden ends.
+//! * **WARDEN-2** Every request is answered, whether somebody could be stopped for it or not: the guest
+//!   waits.
 
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -203,7 +204,7 @@ impl<H: Hands> Warden<H> {
         self.hands.go_on(stopped.apic_id);
     }
 
-    /// Everybody goes on (V1), and the guest waits for nothing (V2).
+    /// Everybody goes on (WARDEN-1), and the guest waits for nothing (WARDEN-2).
     pub fn end(&mut self, board: &Board, clock: &impl Fn() -> Instant) {
         while !self.stopped.is_empty() {
             self.free(0, board, clock);

@@ -116,6 +116,8 @@
 pub mod condvar;
 pub mod events;
 mod excerpt;
+#[doc(hidden)]
+pub mod inside;
 pub mod once;
 pub mod platform;
 pub mod select;

@@ -1,4 +1,4 @@
-//! Choosing the lock when the program starts: what Linux does when it boots, for a program.
+//! Choosing the lock at the start of `main`: what Linux does when it boots, for a program.
 //!
 //! [`Mutex`] and [`RawLock`] are one of several locks, all of one word; which one is decided once, for
 //! the whole process, by rules ([`RULES`]) over what the machine and the process are like
@@ -18,20 +18,18 @@
 //! ```
 //!
 //! # When it is decided
-//! * When the program, or the library that has this crate in it, is *loaded*: of what is known then.
-//!   The number of threads is not, unless `QSPIN_THREADS` says it.
-//! * Anew whenever the program calls [`decide`].
+//! * When the program asks: by [`decide`], any number of times, or by [`chosen`], if nobody has decided before.
 //! * The *first operation* on any lock of this kind fixes the choice: it cannot change later,
-//!   whatever happens to cpusets, quotas and threads. An operation that comes before even the
-//!   decision at load time (in a function that runs at load time, too) fixes [`FALLBACK`].
+//!   whatever happens to cpusets, quotas and threads. An operation that comes before any decision fixes
+//!   what `QSPIN_LOCK` said when the program was loaded, or else [`FALLBACK`].
 //!
-//! So no lock operation ever reads a file, allocates or waits for the decision; all of them may be
-//! used in signal handlers as other locks may. What it costs is a load of a byte that nobody writes
-//! and a branch that always goes the same way.
+//! So no lock operation ever reads a file, allocates or waits for the decision, and nothing is looked at in a program
+//! that has not asked; all operations may be used in signal handlers as other locks may. What it costs is a load of a
+//! byte that nobody writes and a branch that always goes the same way.
 //!
 //! # Who decides
 //! The environment (`QSPIN_LOCK`, `QSPIN_THREADS`, `QSPIN_DEDICATED`, `QSPIN_TOPOLOGY`) before the
-//! program's [`Hints`], since whoever runs a program knows the machine; both before what is found. A
+//! program's [`Hints`], since the person who runs a program knows the machine; both before what is found. A
 //! program with more rights than who started it (set-user-ID) does not heed the environment. A
 //! malformed value counts as none: the choice is made without it, and the first lock operation says
 //! so in one line on stderr (unless stderr is full; it does not wait).
@@ -48,12 +46,8 @@ mod hints;
 mod inputs;
 mod rules;
 
-use std::env::var_os;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::Relaxed;
-
-use crate::platform::ration;
-use crate::platform::topology::{self, Topology};
+use crate::platform::environment::{self, Environment};
+use crate::platform::{ration, sleep, topology};
 
 pub use crate::platform::process::allowed_cpus;
 #[doc(hidden)]
@@ -73,8 +67,8 @@ crate::typed::typed_mutex! {
 pub use typed::*;
 
 /// What the environment says, with what is malformed in it.
-fn environment(problems: &mut Vec<String>) -> Hints {
-    if hints::environment_counts() {
+fn hints_of_environment(problems: &mut Vec<String>) -> Hints {
+    if environment::counts() {
         Hints::of_environment(&mut |problem| problems.push(problem))
     } else {
         Hints::NONE
@@ -83,14 +77,22 @@ fn environment(problems: &mut Vec<String>) -> Hints {
 
 /// Decides anew, of what is known now and what the program says, and returns the verdict.
 ///
-/// It is in force if no lock operation has fixed the choice before: see [`chosen`]. Reads files and
-/// allocates; call it at the start of `main`.
+/// It is in force if no lock operation has fixed the choice before: see [`chosen`]. From then on the default locks know
+/// of a quota ([`ration`]), too, and the locks that prefer near waiters where the CPUs are ([`topology`]); and the
+/// process is registered for barriers, as by the first release of a default lock otherwise. Reads files and allocates; call it at the start of `main`.
 pub fn decide(hints: Hints) -> Verdict {
-    let hints = environment(&mut Vec::new()).or(hints);
+    let mut problems = Vec::new();
+    let hints = hints_of_environment(&mut problems).or(hints);
     let inputs = Inputs::of_this_process(hints, topology::in_force());
+    problems.extend(topology::problem().map(str::to_owned));
+    if !problems.is_empty() {
+        decided::complain(&format!("qspin: {}; it is ignored", problems.join("; ")));
+    }
     ration::set_rationed(inputs.is_limited());
+    // At the start of `main`, with one thread, it takes some microseconds; later it may be milliseconds.
+    sleep::prepare();
     let verdict = inputs.verdict();
-    // Who comes too late learns so by `chosen`.
+    // A program that comes too late learns so by `chosen`.
     let _ = decided::propose(verdict.choice);
     verdict
 }
@@ -103,9 +105,13 @@ pub fn force(choice: Choice) -> Result<(), Choice> {
     decided::propose(choice).or_else(|fixed| if fixed == choice { Ok(()) } else { Err(fixed) })
 }
 
-/// The lock that is chosen as of now: final if [`is_fixed`].
+/// The lock that is chosen as of now: final if [`is_fixed`]. If nobody has decided yet it is decided now, as by
+/// [`decide`] without hints: then it reads files and allocates.
 #[must_use]
 pub fn chosen() -> Choice {
+    if decided::is_undecided() {
+        decide(Hints::NONE);
+    }
     decided::current().0
 }
 
@@ -115,40 +121,12 @@ pub fn is_fixed() -> bool {
     decided::current().1
 }
 
-/// Whether nothing is to be decided when the program is loaded.
-static LEFT_UNDECIDED: AtomicBool = AtomicBool::new(false);
-
-/// Nothing is decided when the program is loaded, and neither the machine nor the environment looked at: a chosen
-/// lock is then [`FALLBACK`], and there is one node. For a library that uses this one and is loaded into programs
-/// that have not asked for it; to be called by a function in its `.init_array` with a number (`.init_array.00100`),
-/// which comes before this library's own.
-pub fn leave_undecided() {
-    LEFT_UNDECIDED.store(true, Relaxed);
-}
-
-/// Decides when the program is loaded.
-extern "C" fn at_load() {
-    if LEFT_UNDECIDED.load(Relaxed) {
-        return;
+/// Notes which lock the environment names, when the program is loaded: for an operation that comes before a decision.
+pub(crate) fn note(environment: &Environment) {
+    let named = environment.value_of(c"QSPIN_LOCK").filter(|name| !name.is_empty());
+    let Some(name) = named.filter(|_| environment::counts()) else { return };
+    match name.to_str().ok().and_then(Choice::named) {
+        Some(choice) => decided::note(choice),
+        None => decided::complain_of_name(),
     }
-    let mut problems = Vec::new();
-    let hints = environment(&mut problems);
-    let described = var_os(topology::VARIABLE).filter(|_| hints::environment_counts());
-    let topology = Topology::from_value(described.as_deref()).unwrap_or_else(|problem| {
-        problems.push(problem);
-        Some(Topology::ONE_NODE)
-    });
-    let topology: &Topology =
-        Box::leak(Box::new(topology.unwrap_or_else(Topology::of_this_machine)));
-    topology::set(topology);
-    if !problems.is_empty() {
-        decided::complain(&format!("qspin: {}; it is ignored", problems.join("; ")));
-    }
-    let inputs = Inputs::of_this_process(hints, topology);
-    ration::set_rationed(inputs.is_limited());
-    let _ = decided::propose(hints.lock.unwrap_or_else(|| inputs.verdict().choice));
 }
-
-#[used]
-#[unsafe(link_section = ".init_array")]
-static DECIDE_AT_LOAD: extern "C" fn() = at_load;

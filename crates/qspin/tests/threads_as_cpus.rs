@@ -337,10 +337,13 @@ fn threads_for_whose_nodes_there_is_no_memory_have_no_number_and_stay_exclusive(
     events::reset();
     let lock = qspin::native::CountedMutex::new(0u64);
     let sleeping = qspin::Mutex::new(0u64);
+    // The first release of a process is a slow one, for which this thread takes a number if no other has made it.
+    drop(sleeping.lock());
+    let before = cpu::in_use();
     let held = (lock.lock(), sleeping.lock());
     // Sleepers hold every number that memory is mapped for, so that for those who come after them more is needed.
     let keep = sleeper::END.write().unwrap();
-    let wanted = WITH_MEMORY - cpu::in_use();
+    let wanted = WITH_MEMORY - before;
     let sleepers: Vec<_> = (0..wanted).map_while(|_| sleeper::start()).collect();
     assert_eq!(sleepers.len(), wanted as usize, "so many threads there must be");
     until(|| sleeper::NUMBERED.load(Ordering::Relaxed) == wanted);
@@ -373,5 +376,5 @@ fn threads_for_whose_nodes_there_is_no_memory_have_no_number_and_stay_exclusive(
     }
     assert_eq!(*lock.lock(), (EXTRA * rounds) as u64);
     assert_eq!(*sleeping.lock(), (EXTRA * rounds) as u64);
-    until(|| cpu::in_use() == 0);
+    until(|| cpu::in_use() == before);
 }

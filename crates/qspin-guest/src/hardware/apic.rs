@@ -1,9 +1,9 @@
 //! The local APIC, by memory (xAPIC) or by registers (x2APIC).
 //!
 //! # Invariants
-//! * **A1** The mode is chosen once, before a second CPU runs, and is the same on all.
-//! * **A2** In xAPIC mode a command is two writes, the destination first. A handler that interrupts
-//!   between them and sends a command itself puts the destination back as it found it.
+//! * **APIC-1** The mode is chosen once, before a second CPU runs, and is the same on all.
+//! * **APIC-2** In xAPIC mode a command is two writes, the destination first. A handler that
+//!   interrupts between them and sends a command itself puts the destination back as it found it.
 
 use core::arch::asm;
 use core::arch::x86_64::__cpuid;
@@ -75,7 +75,7 @@ pub fn has_x2() -> bool {
     __cpuid(1).ecx & 1 << 21 != 0
 }
 
-/// Chooses the mode (A1).
+/// Chooses the mode (APIC-1).
 pub fn choose(x2: bool) {
     X2.store(x2, Relaxed);
 }
@@ -89,7 +89,7 @@ pub fn is_x2() -> bool {
 
 #[inline]
 fn read(register: u32) -> u32 {
-    // SAFETY: a register of the APIC, in the mode that it is in (A1); the memory is mapped.
+    // SAFETY: a register of the APIC, in the mode that it is in (APIC-1); the memory is mapped.
     unsafe {
         if is_x2() {
             read_msr(FIRST_MSR + register) as u32
@@ -167,7 +167,7 @@ fn command(apic_id: u32, command: u32) {
     while read(register::COMMAND) & BUSY != 0 {
         core::hint::spin_loop();
     }
-    // A2. (The memory is not cached, so that a write to it is ordered behind all before it.)
+    // APIC-2. (The memory is not cached, so that a write to it is ordered behind all before it.)
     let interrupted = read(register::DESTINATION);
     write(register::DESTINATION, apic_id << 24);
     write(register::COMMAND, command);

@@ -1,10 +1,10 @@
 //! One record a CPU, found by its segment register.
 //!
 //! # Invariants
-//! * **P1** The base of GS of every CPU that runs Rust is the address of its record in [`CPUS`], from
-//!   [`adopt`] on; and nobody changes it.
-//! * **P2** A number is used by one CPU at a time: the trampoline gives it out once, and a CPU that is
-//!   started again takes up its own.
+//! * **GUESTCPU-1** The base of GS of every CPU that runs Rust is the address of its record in
+//!   [`CPUS`], from [`adopt`] on; and nobody changes it.
+//! * **GUESTCPU-2** A number is used by one CPU at a time: the trampoline gives it out once, and a CPU
+//!   that is started again takes up its own.
 
 use core::arch::asm;
 use core::sync::atomic::Ordering::Relaxed;
@@ -83,14 +83,14 @@ pub static CPUS: [Cpu; MOST] = [const { Cpu::NEW }; MOST];
 /// Makes `number` the number of this CPU.
 ///
 /// # Safety
-/// P2: no other CPU has it.
+/// GUESTCPU-2: no other CPU has it.
 pub unsafe fn adopt(number: u32) {
     let cpu = &CPUS[number as usize];
     cpu.this.store(core::ptr::from_ref(cpu) as usize, Relaxed);
     cpu.number.store(number, Relaxed);
     cpu.depth.store(0, Relaxed);
     cpu.nmi.store(0, Relaxed);
-    // SAFETY: P1 begins.
+    // SAFETY: GUESTCPU-1 begins.
     unsafe { write_msr(GS_BASE, core::ptr::from_ref(cpu) as u64) };
 }
 
@@ -99,7 +99,7 @@ pub unsafe fn adopt(number: u32) {
 #[must_use]
 pub fn this() -> &'static Cpu {
     let address: usize;
-    // SAFETY: P1: the record begins with its own address, which does not change.
+    // SAFETY: GUESTCPU-1: the record begins with its own address, which does not change.
     unsafe {
         asm!("mov {}, gs:[0]", out(reg) address, options(pure, readonly, nostack, preserves_flags));
         &*(address as *const Cpu)

@@ -1,18 +1,18 @@
 //! Where interrupts, NMIs and faults enter.
 //!
 //! # Invariants
-//! * **E1** Code below may use the 128 bytes under its stack pointer (precompiled `core` does). So the
-//!   processor changes to a stack of its own at each entry (IST), and the entry of an interrupt goes
-//!   on 128 bytes below the interrupted stack pointer: the entry stack is free again before the
+//! * **ENTRY-1** Code below may use the 128 bytes under its stack pointer (precompiled `core` does). So
+//!   the processor changes to a stack of its own at each entry (IST), and the entry of an interrupt
+//!   goes on 128 bytes below the interrupted stack pointer: the entry stack is free again before the
 //!   handler begins, which may switch interrupts on.
-//! * **E2** An NMI has an entry stack of its own, and stays there: it is not interrupted, and no other
-//!   NMI comes before its `iretq`.
-//! * **E3** Everything is left as it was found: all registers that a handler may change, those of
+//! * **ENTRY-2** An NMI has an entry stack of its own, and stays there: it is not interrupted, and no
+//!   other NMI comes before its `iretq`.
+//! * **ENTRY-3** Everything is left as it was found: all registers that a handler may change, those of
 //!   the FPU and SSE among them.
-//! * **E4** Whoever was interrupted within the window of
+//! * **ENTRY-4** Code that was interrupted within the window of
 //!   [`halt_while`](super::instruction::halt_while) goes on at its end.
-//! * **E5** An interrupt of the classes below the kick is acknowledged when its handler has ended, with
-//!   interrupts off: acknowledged before they are switched on, it would nest without bound.
+//! * **ENTRY-5** An interrupt of the classes below the kick is acknowledged when its handler has ended,
+//!   with interrupts off: acknowledged before they are switched on, it would nest without bound.
 
 use core::arch::naked_asm;
 use core::fmt::Write;
@@ -132,7 +132,7 @@ pub(super) unsafe extern "C" fn interrupt_entry<const VECTOR: u8>() {
         "push {vector}",
         "push rax",
         "push rcx",
-        // E1: rcx, rax, vector, rip, cs, flags, rsp, ss, to where the handler will run.
+        // ENTRY-1: rcx, rax, vector, rip, cs, flags, rsp, ss, to where the handler will run.
         "mov rax, [rsp + 48]",
         "sub rax, 128",
         "and rax, -16",
@@ -151,7 +151,7 @@ pub(super) unsafe extern "C" fn interrupt_entry<const VECTOR: u8>() {
     )
 }
 
-/// The entry of an NMI (E2).
+/// The entry of an NMI (ENTRY-2).
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn nmi_entry() {
     naked_asm!("push {vector}", "push rax", "push rcx", "jmp {handle}",
@@ -171,7 +171,7 @@ unsafe extern "C" fn handle() {
         "push r11",
         "push rbp",
         "mov rbp, rsp",
-        // E4
+        // ENTRY-4
         "mov rax, [rbp + 88]",
         "lea rcx, [rip + qspin_halt_begin]",
         "lea rdx, [rip + qspin_halt_end]",

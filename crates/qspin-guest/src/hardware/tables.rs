@@ -1,8 +1,8 @@
 //! The tables of the processor: segments, the entry stacks, and the entries.
 //!
 //! # Invariants
-//! * **T1** The tables of a CPU are written by itself, before it loads them; those of the entries by
-//!   the first one, before it loads them and before others run.
+//! * **TABLES-1** The tables of a CPU are written by itself, before it loads them; those of the
+//!   entries by the first one, before it loads them and before others run.
 
 use core::arch::asm;
 use core::cell::UnsafeCell;
@@ -21,11 +21,11 @@ const NMI_STACK: u8 = 1;
 const INTERRUPT_STACK: u8 = 2;
 const FAULT_STACK: u8 = 3;
 
-/// Memory that one CPU writes before others look at it, or that nobody else looks at (T1).
+/// Memory that one CPU writes before others look at it, or that nobody else looks at (TABLES-1).
 #[repr(transparent)]
 struct Own<T>(UnsafeCell<T>);
 
-// SAFETY: T1.
+// SAFETY: TABLES-1.
 unsafe impl<T> Sync for Own<T> {}
 
 /// The task state: for 64-bit code nothing but stacks.
@@ -88,9 +88,9 @@ fn gate(entry: usize, stack: u8) -> [u64; 2] {
 /// Writes the entries, once.
 ///
 /// # Safety
-/// T1: on the first CPU, while it is alone.
+/// TABLES-1: on the first CPU, while it is alone.
 pub unsafe fn write_entries() {
-    // SAFETY: T1.
+    // SAFETY: TABLES-1.
     let entries = unsafe { &mut *ENTRIES.0.get() };
     macro_rules! faults {
         ($entry:ident: $($vector:literal)*) => {$(
@@ -116,10 +116,10 @@ pub unsafe fn write_entries() {
 /// Writes the tables of this CPU and loads them.
 ///
 /// # Safety
-/// T1, after [`write_entries`]; `number` is this CPU's.
+/// TABLES-1, after [`write_entries`]; `number` is this CPU's.
 pub unsafe fn load(number: u32) {
     let mine = TABLES[number as usize].0.get();
-    // SAFETY: T1. Stacks grow down: each begins where the next lies.
+    // SAFETY: TABLES-1. Stacks grow down: each begins where the next lies.
     unsafe {
         let stacks = &raw const (*mine).stacks;
         for (index, top) in (1..=3).enumerate() {

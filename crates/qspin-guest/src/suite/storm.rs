@@ -19,7 +19,7 @@ pub(super) fn test(suite: &mut Suite, lock: u32) {
 }
 
 fn run(number: u32, ms: u32) -> Outcome {
-    // C4: a kick that comes first is kept. A halt that slept in spite of it would hang.
+    // PLATFORM-4: a kick that comes first is kept. A halt that slept in spite of it would hang.
     let platform = Guest::<Counted>::NEW;
     if let Some(me) = CpuId::new(0).and_then(|cpu| NodeId::new(cpu, 0)) {
         platform.kick(me);

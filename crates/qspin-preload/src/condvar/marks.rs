@@ -5,8 +5,8 @@
 //! what is not zero in them.
 //!
 //! # Invariants
-//! * **K1** The place and the marks are found before the first condition variable is looked at: by the constructor,
-//!   or by whoever comes before that. Who finds them finds the same as all others.
+//! * **MARKS-1** The place and the marks are found before the first condition variable is looked at: by the
+//!   constructor, or by the first that comes before that. All find the same.
 
 use core::mem::MaybeUninit;
 use core::sync::atomic::AtomicU32;
@@ -66,7 +66,7 @@ fn marked(set: impl FnOnce(*mut pthread_condattr_t)) -> Option<(usize, u32)> {
     words.enumerate().find(|(_, value)| *value != 0)
 }
 
-/// Finds out (K1).
+/// Finds out (MARKS-1).
 #[cold]
 pub(crate) fn find() {
     let shared = marked(|attributes| {

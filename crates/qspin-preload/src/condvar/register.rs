@@ -6,14 +6,14 @@
 //! and the program may have freed it. Only while somebody waits for it is it sure to be there.
 //!
 //! So who waits stands in a second list, which is found by the address as a number. Whoever finds a waiter
-//! of the same address there, and keeps it there, may touch the condition variable. If in the meantime another one has come
-//! to lie at that address, one of its waiters is woken for nothing, as may happen at any time.
+//! of the same address there, and keeps it there, may touch the condition variable. If in the meantime another one has
+//! come to lie at that address, one of its waiters is woken for nothing, as may happen at any time.
 //!
 //! # Invariants
-//! * **N1** Whoever is in the list of a condition variable is in that of its place, and both change under the
+//! * **REGISTER-1** A waiter in the list of a condition variable is in that of its place, and both change under the
 //!   place's latch. So a node that is found here under the latch is in place, and so is the condition
 //!   variable that it names.
-//! * **N2** The kernel empties the register in a child of `fork`, whose waiters are none.
+//! * **REGISTER-2** The kernel empties the register in a child of `fork`, whose waiters are none.
 
 use core::ptr::null_mut;
 use core::sync::atomic::AtomicPtr;
@@ -54,7 +54,7 @@ impl Place {
     /// Under the latch.
     pub(super) unsafe fn insert(&self, waiter: *mut Waiter) {
         let behind = self.first.load(Relaxed);
-        // SAFETY: the caller's node, and one that is here (N1).
+        // SAFETY: the caller's node, and one that is here (REGISTER-1).
         unsafe {
             (*waiter).behind.store(behind, Relaxed);
             (*waiter).before.store(null_mut(), Relaxed);
@@ -67,7 +67,7 @@ impl Place {
 
     /// Under the latch.
     pub(super) unsafe fn remove(&self, waiter: *mut Waiter) {
-        // SAFETY: all of them are here (N1).
+        // SAFETY: all of them are here (REGISTER-1).
         unsafe {
             let (before, behind) = ((*waiter).before.load(Relaxed), (*waiter).behind.load(Relaxed));
             if before.is_null() {
@@ -84,7 +84,7 @@ impl Place {
     /// Whether somebody waits for `condvar` who was not signalled. Under the latch.
     fn knows(&self, condvar: *mut pthread_cond_t) -> bool {
         let mut waiter = self.first.load(Relaxed);
-        // SAFETY: all of them are here (N1).
+        // SAFETY: all of them are here (REGISTER-1).
         unsafe {
             while !waiter.is_null() {
                 if (*waiter).condvar == condvar && (*waiter).state.load(Relaxed) == LISTED {
@@ -102,24 +102,24 @@ pub(super) fn pass_on(condvar: *mut pthread_cond_t) {
     let place = of(condvar.addr());
     place.latch.lock();
     let waiter = if place.knows(condvar) {
-        // SAFETY: it is there (N1).
+        // SAFETY: it is there (REGISTER-1).
         unsafe { at(condvar) }.choose()
     } else {
         null_mut()
     };
     place.latch.unlock();
     if !waiter.is_null() {
-        // SAFETY: it waits for the post (V2).
+        // SAFETY: it waits for the post (PTHREADCOND-2).
         unsafe { wait::post(waiter) };
     }
 }
 
-/// From here on the register is empty in a child (N2). Returns whether the kernel sees to it.
+/// From here on the register is empty in a child (REGISTER-2). Returns whether the kernel sees to it.
 pub(crate) fn begin() -> bool {
     generation::empty_in_a_child(&REGISTER)
 }
 
-/// N2, where the kernel does not see to it.
+/// REGISTER-2, where the kernel does not see to it.
 pub(crate) fn forget() {
     for place in &REGISTER.0 {
         place.latch.forget();

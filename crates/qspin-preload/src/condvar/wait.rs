@@ -7,6 +7,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicPtr, AtomicU32};
 
 use libc::{c_int, clockid_t, pthread_cond_t, pthread_mutex_t, sem_t, timespec};
+use qspin::inside::Errno;
 use qspin::platform::urgency;
 
 use super::{Condvar, LISTED, Waiter, at, mixed, register};
@@ -43,40 +44,22 @@ pub(super) struct Cleanup {
 /// Posts the semaphore of a waiter that is signalled.
 pub(super) unsafe fn post(waiter: *mut Waiter) {
     let errno = Errno::keep();
-    // SAFETY: V2. The C library's semaphores may be gone as soon as they are posted.
+    // SAFETY: PTHREADCOND-2. The C library's semaphores may be gone as soon as they are posted.
     unsafe { libc::sem_post(&raw mut (*waiter).semaphore) };
     errno.restore();
-}
-
-/// `errno` as it was (L7). Restored by hand: there is to be nothing to drop (L5).
-#[derive(Clone, Copy)]
-struct Errno(c_int);
-
-impl Errno {
-    fn now() -> c_int {
-        // SAFETY: the place of this thread's `errno`.
-        unsafe { *libc::__errno_location() }
-    }
-
-    fn keep() -> Self {
-        Self(Self::now())
-    }
-
-    fn restore(self) {
-        // SAFETY: as above.
-        unsafe { *libc::__errno_location() = self.0 };
-    }
 }
 
 /// A wait that was cancelled: no signal is lost, and the mutex is this thread's again.
 unsafe extern "C" fn cancelled(waiter: *mut c_void) {
     let waiter = waiter.cast::<Waiter>();
+    let errno = Errno::keep();
     // SAFETY: the node is on this thread's stack, which is unwound after this only; the mutex is there while somebody
     // is to have it back.
     unsafe {
         give_up(waiter);
         let _ = mutex::take_back((*waiter).mutex, (*waiter).site);
     }
+    errno.restore();
 }
 
 /// Ends a wait without a result: a signal that came for it goes to another waiter.
@@ -84,14 +67,14 @@ unsafe fn give_up(waiter: *mut Waiter) {
     // SAFETY: the caller's own node.
     unsafe {
         if !leave_or_wait(waiter) && (*waiter).others.load(Relaxed) != 0 {
-            // By the address alone: it was signalled (V3).
+            // By the address alone: it was signalled (PTHREADCOND-3).
             register::pass_on((*waiter).condvar);
         }
     }
 }
 
 /// Takes the waiter out of the list, and returns true; where it was signalled, waits for the post, which must find
-/// it in place (V2).
+/// it in place (PTHREADCOND-2).
 unsafe fn leave_or_wait(waiter: *mut Waiter) -> bool {
     // SAFETY: the caller's own node. The condition variable is there unless the waiter was signalled, and then
     // nothing of it is touched.
@@ -111,7 +94,7 @@ unsafe fn leave_or_wait(waiter: *mut Waiter) -> bool {
 /// The longest sleep by the real-time clock in place of the monotonic one: it may have been set.
 const LONGEST_BY_ANOTHER_CLOCK_NS: u64 = 20_000_000;
 
-/// Waits for the post, or for the deadline: 0, or an error number. Nothing here is dropped (L5).
+/// Waits for the post, or for the deadline: 0, or an error number. Nothing here is dropped (PRELOAD-5).
 unsafe fn await_post(waiter: *mut Waiter, deadline: *const Deadline) -> c_int {
     // SAFETY: the caller's own node, whose semaphore is initialised.
     let semaphore = unsafe { &raw mut (*waiter).semaphore };
@@ -166,7 +149,7 @@ unsafe fn wait_served(
     let mut cleanup = MaybeUninit::<Cleanup>::uninit();
     let errno = Errno::keep();
     // SAFETY: the node lives in this frame until it is out of the list and posted, if it was signalled
-    // (V2); an unwinding calls `cancelled` first, which sees to the same.
+    // (PTHREADCOND-2); an unwinding calls `cancelled` first, which sees to the same.
     unsafe {
         waiter.write(Waiter {
             sooner: AtomicPtr::new(null_mut()),

@@ -22,14 +22,17 @@
 //! and the call to those who wait are one step, on eight bytes, and waking them takes the address alone.
 //!
 //! # Invariants
-//! * **R1** READERS_WAIT is set before a reader sleeps on the calls, WRITERS_WAIT before a writer does, and the number of
-//!   calls until which they sleep is that which stood beside the mark. Who makes the lock free and sees one of
-//!   them counts a call in that very step, and wakes; so nobody sleeps on at a lock that was released.
-//! * **R2** `writer` is written by who holds the lock for writing, as the owner of a mutex is.
-//! * **R3** After the step that makes the lock free nothing of it is touched on behalf of the release (L4).
-//! * **R4** A writer that is woken takes the mark WRITERS_WAIT with it, so that nobody else is woken before it has looked:
-//!   it sets the mark again if it sleeps again, or if it has the lock and others wait; or wakes another if it gives up.
-//!   Where writers that wait come first the mark stays until the last of them has been, since it keeps readers out.
+//! * **PTHREADRW-1** READERS_WAIT is set before a reader sleeps on the calls, WRITERS_WAIT before a writer does, and
+//!   the number of calls until which they sleep is that which stood beside the mark. The thread that makes the lock
+//!   free and sees one of them counts a call in that very step, and wakes; so nobody sleeps on at a lock that was
+//!   released.
+//! * **PTHREADRW-2** `writer` is written by who holds the lock for writing, as the owner of a mutex is.
+//! * **PTHREADRW-3** After the step that makes the lock free nothing of it is touched on behalf of the release
+//!   (PRELOAD-4).
+//! * **PTHREADRW-4** A writer that is woken takes the mark WRITERS_WAIT with it, so that nobody else is woken before it
+//!   has looked: it sets the mark again if it sleeps again, or if it has the lock and others wait; or wakes another if
+//!   it gives up. Where writers that wait come first the mark stays until the last of them has been, since it keeps
+//!   readers out.
 
 use core::mem::offset_of;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
@@ -97,7 +100,7 @@ pub(crate) fn counts_in(words: &[u32]) -> ([u32; 2], u8) {
 
 #[inline(always)]
 pub(super) unsafe fn at<'a>(lock: *mut pthread_rwlock_t) -> &'a RwLock {
-    // SAFETY: L1.
+    // SAFETY: PRELOAD-1.
     unsafe { &*lock.cast::<RwLock>() }
 }
 
@@ -110,7 +113,7 @@ impl RwLock {
         self.flags.load(Relaxed) == WRITERS_FIRST
     }
 
-    /// Who waited in another process is forgotten (L6).
+    /// Waiters of another process are forgotten (PRELOAD-6).
     pub(super) fn renew(&self) {
         generation::renew(&self.generation, || {
             self.waiting_writers.store(0, Relaxed);
@@ -158,7 +161,7 @@ impl RwLock {
         Err(libc::EBUSY)
     }
 
-    /// Whether this thread writes (R2).
+    /// Whether this thread writes (PTHREADRW-2).
     fn is_mine(&self) -> bool {
         self.state.load(Relaxed) & COUNT == WRITER && self.writer.load(Relaxed) == thread::number()
     }
@@ -190,7 +193,7 @@ impl RwLock {
             if self.admits_reader(state) || state & COUNT == MOST_READERS {
                 continue;
             }
-            // R1.
+            // PTHREADRW-1.
             if state & READERS_WAIT == 0
                 && self
                     .state
@@ -224,8 +227,8 @@ impl RwLock {
             if state & COUNT == 0 {
                 continue;
             }
-            // R1. Also where the mark is there: the last of those who waited may have taken it away since it was seen,
-            // before this one was counted.
+            // PTHREADRW-1. Also where the mark is there: the last of those who waited may have taken it away since it
+            // was seen, before this one was counted.
             let marked = state | WRITERS_WAIT;
             if self.state.compare_exchange(state, marked, SeqCst, Relaxed).is_err() {
                 continue;
@@ -247,7 +250,7 @@ impl RwLock {
                 // A wake-up may have been this one's.
                 self.wake_writer();
             } else if !self.writers_first() {
-                // R4. Before the release, so that it sees the mark.
+                // PTHREADRW-4. Before the release, so that it sees the mark.
                 self.state.fetch_or(WRITERS_WAIT, Relaxed);
             }
             return;
@@ -317,7 +320,7 @@ impl RwLock {
     /// Makes the lock free, and wakes those who wait: readers, unless the program wants writers first; or a writer.
     #[cold]
     fn release_to_waiters(&self, held: u64) {
-        // Before the release (R3): who waited in another process, and where to wake.
+        // Before the release (PTHREADRW-3): the waiters of another process, and where to wake.
         self.renew();
         let calls = self.calls();
         let writers_first = self.writers_first();
@@ -333,7 +336,7 @@ impl RwLock {
                     after &= !READERS_WAIT;
                 }
                 if !writers_first {
-                    // R4.
+                    // PTHREADRW-4.
                     after &= !WRITERS_WAIT;
                 }
             }
@@ -342,15 +345,15 @@ impl RwLock {
                 seen = now;
                 continue;
             }
-            // R3. If the lock is taken meanwhile, it is up to who has it.
+            // PTHREADRW-3. If the lock is taken meanwhile, it is up to who has it.
             if after & COUNT != 0 {
                 return;
             }
             if readers {
                 wake_among(calls, u32::MAX, READERS);
             }
-            // A writer that finds the lock free is as welcome as readers, and where it comes first, readers are woken by
-            // who leaves next.
+            // A writer that finds the lock free is as welcome as readers, and where it comes first, readers are woken
+            // by who leaves next.
             if seen & WRITERS_WAIT != 0 {
                 wake_among(calls, 1, WRITERS);
             }

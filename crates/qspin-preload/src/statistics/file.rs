@@ -5,7 +5,7 @@ use core::mem::offset_of;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
 
-use super::{Head, MAGIC, MAP, PAGE, SLOT, SLOTS, Slot, is_on, shared, tally};
+use super::{Head, MAGIC, MAP, PAGE, SLOT, SLOTS, Slot, is_on, print, shared, tally};
 use crate::sleep::system_call;
 use crate::{generation, served};
 
@@ -103,6 +103,9 @@ pub(crate) fn begin(report: Option<&CStr>, counts: bool) {
             // SAFETY: numbers only.
             unsafe { system_call(libc::SYS_fcntl, high) };
             generation::begin_to_count();
+            if report.is_none() {
+                print::at_the_end();
+            }
         }
     }
     // SAFETY: this function's own file descriptor.
@@ -141,7 +144,10 @@ pub(crate) fn end() {
     if is_on() && SLOT.head.process.load(Relaxed) == process() {
         generation::end_to_count();
         fetch_the_rest();
-        SLOT.head.map_length.store(write_map() as u64, Relaxed);
+        let length = write_map();
+        SLOT.head.map_length.store(length as u64, Relaxed);
+        // SAFETY: written above, by this thread alone.
+        print::table(unsafe { (*SLOT.map.get()).get(..length).unwrap_or_default() });
     }
 }
 

@@ -10,10 +10,11 @@
 //! by chance it is longer or shorter, so that the call sites that are noted then stand for all.
 //!
 //! # Invariants
-//! * **Z1** An acquisition has a number, one more than the one before it, modulo 256. The row has heard of all up to
-//!   `told`: who moves that from one number to a later one adds what lies between, and nobody else does.
-//! * **Z2** Who finds that its number was told already adds nothing. So an acquisition is lost, or counted 256 times
-//!   over, only if telling takes longer than `LATE` less a period.
+//! * **SHARED-1** An acquisition has a number, one more than the one before it, modulo 256. The row has heard of all
+//!   up to `told`: the one that moves that from one number to a later one adds what lies between, and nobody else
+//!   does.
+//! * **SHARED-2** Who finds that its number was told already adds nothing. So an acquisition is lost, or counted 256
+//!   times over, only if telling takes longer than `LATE` less a period.
 
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
@@ -73,7 +74,7 @@ impl SharedTally {
         let period = period_after(row.acquisitions.load(Relaxed), LONGEST);
         let after = SEATED | (place as u32) << PLACE | period << PERIOD | u32::from(number);
         loop {
-            // Z1.
+            // SHARED-1.
             let passed = number.wrapping_sub(told(seat));
             if passed >= LATE {
                 return;

@@ -7,13 +7,13 @@
 //! So an acquisition counts down a word that lies beside the lock, in the line that its holder has at hand. When
 //! that is used up it looks at the clock, measures how long it holds the mutex, and adds the whole period to the row.
 //! A period is a 32nd of the acquisitions so far, up to about 1024: the first 32 are looked at each, and the row is
-//! never more than 3 % behind. Of waits all are counted, and some are measured ([`Wait`]). A measured time counts for all
-//! that it stands for.
+//! never more than 3 % behind. Of waits all are counted, and some are measured ([`Wait`]). A measured time counts for
+//! all that it stands for.
 //!
 //! # Invariants
-//! * **Y1** A tally is written by who holds the lock, and so is the mark of a measured hold, the highest bit of the
-//!   mutex's kind, which means nothing to the C library. All zeros are a new tally.
-//! * **Y2** With SEATED in `seat`, `period - 1 - left` acquisitions are not in the row yet.
+//! * **TALLY-1** A tally is written by who holds the lock, and so is the mark of a measured hold, the highest bit of
+//!   the mutex's kind, which means nothing to the C library. All zeros are a new tally.
+//! * **TALLY-2** With SEATED in `seat`, `period - 1 - left` acquisitions are not in the row yet.
 
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
@@ -25,8 +25,8 @@ use crate::deadline::now_ns;
 /// Counts of a mutex that its row does not have yet.
 #[repr(C)]
 pub(crate) struct Tally {
-    /// Acquisitions of this period that are still to come; below 0 it is over. Every acquisition writes it: it is in the
-    /// first 32 bytes, and so in the line of the lock's word also where a line ends within the mutex.
+    /// Acquisitions of this period that are still to come; below 0 it is over. Every acquisition writes it: it is in
+    /// the first 32 bytes, and so in the line of the lock's word also where a line ends within the mutex.
     left: AtomicU32,
     /// The row, and the period.
     seat: AtomicU32,
@@ -50,7 +50,7 @@ const LONGEST: u64 = 1024;
 /// In `waited`: the first waits are over.
 const MANY: u32 = 1 << 31;
 
-/// In a mutex's kind: this hold is measured (Y1).
+/// In a mutex's kind: this hold is measured (TALLY-1).
 pub(crate) const MEASURED: u32 = 1 << 31;
 
 impl Tally {
@@ -77,7 +77,7 @@ impl Tally {
     /// measured.
     pub(crate) fn note(&self, kind: &AtomicU32, address: usize, site: usize) {
         if !is_on() {
-            // A child (T2), or the end of the process.
+            // A child (STATISTICS-2), or the end of the process.
             self.left.store(i32::MAX.cast_unsigned(), Relaxed);
             return;
         }
@@ -172,7 +172,7 @@ const fn period_of(seat: u32) -> u32 {
     if seat & SEATED == 0 { 1 } else { (seat & !SEATED) >> PERIOD }
 }
 
-/// Y2; 0 where that cannot be.
+/// TALLY-2; 0 where that cannot be.
 fn rest_of(period: u32, left: u32) -> u64 {
     if left < period { u64::from(period - 1 - left) } else { 0 }
 }

@@ -16,16 +16,16 @@
 //! ```
 //!
 //! # Invariants
-//! * **G1** Pages are touched in READY only: what READY was stored after (their replacement, by
+//! * **GROUP-1** Pages are touched in READY only: what READY was stored after (their replacement, by
 //!   a system call) is never undone but by the child of a fork, which has one thread then.
-//! * **G2** A record in `owned` is written by the thread with its number, and by signal handlers
+//! * **GROUP-2** A record in `owned` is written by the thread with its number, and by signal handlers
 //!   on that thread. An addition is one instruction, which no signal splits; so none is lost
-//!   without a locked one. Who had the number before has finished (P1 of
+//!   without a locked one. The thread that had the number before has finished (CPU-1 of
 //!   [`cpu`](crate::platform::cpu)).
-//! * **G3** A record in `shared` is written by read-modify-writes only.
-//! * **G4** Counters only grow. A reset, by this process or another, writes down in `mark` what
+//! * **GROUP-3** A record in `shared` is written by read-modify-writes only.
+//! * **GROUP-4** Counters only grow. A reset, by this process or another, writes down in `mark` what
 //!   was counted until then; readers subtract it. So a reset never meets an addition.
-//! * **G5** What was added to `early` while another thread published comes into the pages:
+//! * **GROUP-5** What was added to `early` while another thread published comes into the pages:
 //!   either the publisher finds it after it has stored READY, or who added finds READY after.
 
 use core::arch::asm;
@@ -109,7 +109,7 @@ impl Pages {
     }
 }
 
-/// Adds to a counter that no other thread adds to (G2).
+/// Adds to a counter that no other thread adds to (GROUP-2).
 ///
 /// A load and a store would lose what a signal handler adds between them, and a locked addition
 /// costs as much as the acquisition that it counts.
@@ -148,7 +148,7 @@ pub struct Group {
     state: AtomicU32,
     early: Record,
     pub(super) file: File,
-    /// Whether it is in the list of groups (U3 of [`publish`](super::publish)).
+    /// Whether it is in the list of groups (PUBLISH-3 of [`publish`](super::publish)).
     pub(super) listed: AtomicU32,
     pub(super) next: AtomicPtr<Group>,
     /// The pages may hold another process's counts: of the parent of a fork.
@@ -215,7 +215,7 @@ impl Group {
     #[inline]
     pub fn add(&'static self, event: Event, amount: u64) {
         // ORDERING: Relaxed suffices: READY is stored after the kernel has replaced the pages for
-        // every thread (G1).
+        // every thread (GROUP-1).
         if self.state.load(Relaxed) == READY {
             self.pages.add(event, amount);
         } else {
@@ -235,7 +235,7 @@ impl Group {
     }
 
     fn add_aside(&self, event: Event, amount: u64) {
-        // G5. ORDERING: SeqCst pairs with `become_ready`: of the addition and its look at
+        // GROUP-5. ORDERING: SeqCst pairs with `become_ready`: of the addition and its look at
         // `early`, and of its READY and the look at it here, one is seen.
         self.early.0[event as usize].fetch_add(amount, SeqCst);
         if self.state.load(SeqCst) == READY {
@@ -256,7 +256,7 @@ impl Group {
     /// The pages are zero, and this process's own, from here on.
     pub(super) fn become_ready(&self) {
         self.used.store(true, Relaxed);
-        // G5. ORDERING: SeqCst pairs with `add_early`.
+        // GROUP-5. ORDERING: SeqCst pairs with `add_early`.
         self.state.store(READY, SeqCst);
         self.fold();
     }
@@ -312,7 +312,7 @@ impl Group {
             if !ready {
                 return early;
             }
-            // The mark first: counters only grow (G4), so a sum is never less than an older mark.
+            // The mark first: counters only grow (GROUP-4), so a sum is never less than an older mark.
             let mark = self.pages.mark.0[event as usize].load(Relaxed);
             early.wrapping_add(self.pages.sum(event)).wrapping_sub(mark)
         })

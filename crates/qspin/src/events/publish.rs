@@ -1,19 +1,19 @@
 //! Making a group's counters a file that other processes find, and what `fork` does to it.
 //!
 //! # Invariants
-//! * **U1** A group is published by the thread that holds the turn, with every signal blocked, so
+//! * **PUBLISH-1** A group is published by the thread that holds the turn, with every signal blocked, so
 //!   that neither another thread nor a handler comes in between. Nobody waits for the turn but
 //!   `fork`: who does not get it counts in `early`.
-//! * **U2** `fork` holds the turn, so no child begins with a group half published. A fork in a
+//! * **PUBLISH-2** `fork` holds the turn, so no child begins with a group half published. A fork in a
 //!   signal handler that interrupted a fork of the same thread shares its turn: `TURN` names the
 //!   thread, `NESTED` counts the forks inside the first. Only the thread that holds the turn changes
 //!   `NESTED`, and a handler leaves it as it found it; the last to end frees the turn.
-//! * **U3** A group is published only once it is in the list (`listed` is `LISTED`). What the child
+//! * **PUBLISH-3** A group is published only once it is in the list (`listed` is `LISTED`). What the child
 //!   of a fork finds outside the list has at most counted in `early`: either nobody ever claimed to
 //!   list it, or a thread of the parent that is not here did, and its claim bears an older
 //!   generation. Then who first counts claims it anew, and takes away what the parent had counted.
-//! * **U4** A call here leaves `errno` as it was, as counting must.
-//! * **U5** The kernel's answer is the only judge: after a replacement of the pages that failed,
+//! * **PUBLISH-4** A call here leaves `errno` as it was, as counting must.
+//! * **PUBLISH-5** The kernel's answer is the only judge: after a replacement of the pages that failed,
 //!   nobody knows what is there, and nobody touches them again.
 
 use core::ptr;
@@ -24,15 +24,16 @@ use qspin_core::events::Event;
 
 use super::group::{Group, PAGE, Pages};
 use super::system::{SignalsBlocked, since_boot_ns};
+use crate::platform::load;
 use crate::platform::syscall::syscall;
 
 /// The thread that publishes a group, or forks; 0 if there is none.
 static TURN: AtomicUsize = AtomicUsize::new(0);
 
-/// Forks of the thread that holds the turn, inside its first one (U2).
+/// Forks of the thread that holds the turn, inside its first one (PUBLISH-2).
 static NESTED: AtomicU32 = AtomicU32::new(0);
 
-/// Every group that was published, and others that have counted (U3).
+/// Every group that was published, and others that have counted (PUBLISH-3).
 static GROUPS: AtomicPtr<Group> = AtomicPtr::new(ptr::null_mut());
 
 /// Differs between a process and those that it descends from by `fork`. Neither of the next two.
@@ -54,7 +55,7 @@ fn this_thread() -> usize {
 /// Publishes the group, unless another thread is at it.
 pub(super) fn try_publish(group: &'static Group) {
     let _signals = SignalsBlocked::new();
-    // U1, U3.
+    // PUBLISH-1, PUBLISH-3.
     if !list(group) || !try_turn() {
         return;
     }
@@ -65,7 +66,7 @@ pub(super) fn try_publish(group: &'static Group) {
 }
 
 fn try_turn() -> bool {
-    // U1. ORDERING: Acquire pairs with the Release of `end_turn`.
+    // PUBLISH-1. ORDERING: Acquire pairs with the Release of `end_turn`.
     TURN.compare_exchange(0, this_thread(), Acquire, Relaxed).is_ok()
 }
 
@@ -75,14 +76,14 @@ fn end_turn() {
 
 /// Puts the group into the list; whether it is there now. It is not if another thread is at it.
 fn list(group: &'static Group) -> bool {
-    register();
+    load::register();
     let generation = GENERATION.load(Relaxed);
     // ORDERING: Acquire pairs with the Release below: what the parent counted is taken away.
     let seen = group.listed.load(Acquire);
     if seen == LISTED || seen == generation {
         return seen == LISTED;
     }
-    // U3: until somebody claims the group nobody in this process adds to it, so whoever succeeds
+    // PUBLISH-3: until somebody claims the group nobody in this process adds to it, so the one that succeeds
     // has seen what the parent had counted, and all of it.
     let inherited = group.early();
     if group.listed.compare_exchange(seen, generation, Relaxed, Relaxed).is_err() {
@@ -105,28 +106,19 @@ fn list(group: &'static Group) -> bool {
     true
 }
 
-/// Whether all that the group has counted is its parent's (U3).
+/// Whether all that the group has counted is its parent's (PUBLISH-3).
 pub(super) fn is_inherited(group: &Group) -> bool {
     let seen = group.listed.load(Relaxed);
     seen != UNLISTED && seen != LISTED && seen != GENERATION.load(Relaxed)
 }
 
-static REGISTERED: AtomicU32 = AtomicU32::new(0);
-
-/// Tells the C library what to call around `fork`: when the program is loaded, since that may allocate, or when the
-/// first group is listed if that comes even earlier.
-extern "C" fn register() {
-    if REGISTERED.load(Relaxed) == 0 && REGISTERED.swap(1, Relaxed) == 0 {
-        // SAFETY: valid handlers, which stay loaded as long as this code does.
-        unsafe { libc::pthread_atfork(Some(fork_begins), Some(fork_ends), Some(forked)) };
-    }
+/// Tells the C library what to call around `fork`. For [`load`].
+pub(crate) fn register() {
+    // SAFETY: valid handlers, which stay loaded as long as this code does.
+    unsafe { libc::pthread_atfork(Some(fork_begins), Some(fork_ends), Some(forked)) };
 }
 
-#[used]
-#[unsafe(link_section = ".init_array")]
-static REGISTER_AT_LOAD: extern "C" fn() = register;
-
-/// Before `fork`: keeps groups from being published until it is over (U2).
+/// Before `fork`: keeps groups from being published until it is over (PUBLISH-2).
 extern "C" fn fork_begins() {
     // Nobody but this thread stores its name, so there is nothing to order.
     if TURN.load(Relaxed) == this_thread() {
@@ -156,7 +148,7 @@ extern "C" fn forked() {
     GENERATION.store(generation % (LISTED - 1) + 1, Relaxed);
     // ORDERING: Acquire pairs with the Release of `list`.
     let mut next = GROUPS.load(Acquire);
-    // SAFETY: U3: the list holds references to statics.
+    // SAFETY: PUBLISH-3: the list holds references to statics.
     while let Some(group) = unsafe { next.as_ref() } {
         group.begin_anew();
         // Who put it here may not have come to say so.
@@ -257,7 +249,7 @@ fn replace(pages: &'static Pages, descriptor: Option<u64>) -> bool {
         0,
     ];
     // SAFETY: `Pages` is whole pages, which hold nothing but atomics that nobody touches now
-    // (G1, U1) and that are zero before and after; in the child of a fork its one thread has left
+    // (GROUP-1, PUBLISH-1) and that are zero before and after; in the child of a fork its one thread has left
     // the parent's counts behind.
     unsafe { syscall(libc::SYS_mmap, arguments) == place as i64 }
 }

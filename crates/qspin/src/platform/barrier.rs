@@ -6,32 +6,41 @@
 //! threads of this process run.
 //!
 //! # How
-//! The process registers when it is loaded. If that is refused (an old kernel, a filter of system calls),
-//! or `QSPIN_MEMBARRIER=off` forbids it, there is no such barrier, and every release is a read-modify-write.
-//! The environment is that which the loader hands to functions that it calls first: in a preloaded library those come
-//! before the C library has one, and `getenv` knows none. Other loaders hand nothing over.
+//! The process registers for it when a release first asks whether it may be a plain store: one system call. If that is refused
+//! (an old kernel, a filter of system calls), or `QSPIN_MEMBARRIER=off` forbade it when the program was loaded, there is no such barrier, and
+//! every release is a read-modify-write.
+//!
+//! ```text
+//!  UNKNOWN ──first question──► ASKING ──refused, or forbidden──► NONE
+//!                                 └────► AVAILABLE ──refused later──► LOST
+//! ```
 //!
 //! # Invariants
-//! * **B1** [`available`] promises a barrier to whoever has seen it. If the call is refused later, by a
+//! * **BARRIER-1** [`available`] promises a barrier to a thread that has seen it. If the call is refused later, by a
 //!   filter that came after the registration, nobody is promised one any more; and the barrier is a wait of
 //!   a millisecond, in which every processor has long written down what it had stored.
 
-use core::ffi::{CStr, c_char};
+use core::ffi::CStr;
+use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use core::sync::atomic::fence;
-use core::sync::atomic::{AtomicBool, AtomicU32};
 
+use super::environment::Environment;
 use super::syscall::{say_unless_blocked, syscall};
 
+/// Nobody has asked yet.
+const UNKNOWN: u32 = 0;
+/// One thread is asking.
+const ASKING: u32 = 1;
 /// There is none, and has never been.
-const NONE: u32 = 0;
-const AVAILABLE: u32 = 1;
+const NONE: u32 = 2;
+const AVAILABLE: u32 = 3;
 /// There was one.
-const LOST: u32 = 2;
+const LOST: u32 = 4;
 
-static STATE: AtomicU32 = AtomicU32::new(NONE);
+static STATE: AtomicU32 = AtomicU32::new(UNKNOWN);
 
-/// A wait that stands in for a barrier (B1).
+/// A wait that stands in for a barrier (BARRIER-1).
 const STAND_IN_NS: i64 = 1_000_000;
 
 /// Whether there is a heavy barrier, and will be one for whoever relies on it now.
@@ -40,26 +49,46 @@ pub(super) fn available() -> bool {
     STATE.load(Relaxed) == AVAILABLE
 }
 
-/// Whether the environment forbids it.
-static FORBIDDEN: AtomicBool = AtomicBool::new(false);
-
-/// The environment as the loader hands it over; null if it does not.
-pub(super) type Environment = *const *const c_char;
-
-/// Registers the process when it starts.
-///
-/// # Safety
-/// `environment` is null or the process's.
-pub(super) unsafe fn register(environment: Environment) {
-    // SAFETY: the caller's.
-    FORBIDDEN.store(!unsafe { allowed(environment) }, Relaxed);
-    register_again();
+/// Whether nobody has asked yet whether there is one.
+#[inline]
+pub(super) fn is_unknown() -> bool {
+    STATE.load(Relaxed) == UNKNOWN
 }
 
-/// Registers a child. The environment is not asked again: another thread of the parent may have been about to
-/// change it.
-pub(super) fn register_again() {
-    let available = !FORBIDDEN.load(Relaxed) && membarrier(REGISTER);
+const ALLOWED: u32 = 0;
+const FORBIDDEN: u32 = 1;
+/// Allowed by a word that is none.
+const MALFORMED: u32 = 2;
+
+/// What the environment says.
+static SAID: AtomicU32 = AtomicU32::new(ALLOWED);
+
+/// Notes what the environment says, when the program is loaded.
+pub(super) fn note(environment: &Environment) {
+    let said = match environment.value_of(c"QSPIN_MEMBARRIER").map(CStr::to_bytes) {
+        Some(b"off") => FORBIDDEN,
+        None | Some(b"on" | b"") => ALLOWED,
+        Some(_) => MALFORMED,
+    };
+    SAID.store(said, Relaxed);
+}
+
+/// Registers the process, if nobody has asked before; whether that has brought a barrier. Async-signal-safe.
+#[cold]
+pub(super) fn ask() -> bool {
+    if STATE.compare_exchange(UNKNOWN, ASKING, Relaxed, Relaxed).is_err() {
+        return false;
+    }
+    if SAID.load(Relaxed) == MALFORMED {
+        say_unless_blocked(b"qspin: QSPIN_MEMBARRIER is neither on nor off: it counts as on\n");
+    }
+    register();
+    available()
+}
+
+/// Registers the process: a child of one that waited, too.
+pub(super) fn register() {
+    let available = SAID.load(Relaxed) != FORBIDDEN && membarrier(REGISTER);
     STATE.store(if available { AVAILABLE } else { NONE }, Relaxed);
 }
 
@@ -69,12 +98,13 @@ const EXPEDITED: i32 = libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED;
 /// Every thread passes a full fence between the call and the return.
 #[cold]
 pub(super) fn pass() {
-    // Where there was never a barrier nobody relies on one: each side passes its own fence.
+    // Where there was never a barrier nobody relies on one: each side passes its own fence. Nor does anybody while it
+    // is being asked for: a bucket becomes quiet, under its lock, after that.
     fence(SeqCst);
-    if STATE.load(Relaxed) == NONE || membarrier(EXPEDITED) {
+    if matches!(STATE.load(Relaxed), UNKNOWN | ASKING | NONE) || membarrier(EXPEDITED) {
         return;
     }
-    // B1.
+    // BARRIER-1.
     STATE.store(LOST, Relaxed);
     let time = libc::timespec { tv_sec: 0, tv_nsec: STAND_IN_NS };
     // SAFETY: a valid place, and none for the rest of the time.
@@ -87,67 +117,23 @@ fn membarrier(command: i32) -> bool {
     unsafe { syscall(libc::SYS_membarrier, [command as u64, 0, 0]) == 0 }
 }
 
-/// What the environment says.
-///
-/// # Safety
-/// That of [`register`].
-unsafe fn allowed(environment: Environment) -> bool {
-    // SAFETY: the caller's.
-    match unsafe { value_of(environment, c"QSPIN_MEMBARRIER") }.map(CStr::to_bytes) {
-        Some(b"off") => false,
-        None | Some(b"on" | b"") => true,
-        Some(_) => {
-            say_unless_blocked(b"qspin: QSPIN_MEMBARRIER is neither on nor off: it counts as on\n");
-            true
-        }
-    }
-}
-
-/// The value of a variable of `environment`, or of the C library's if that is null.
-///
-/// # Safety
-/// `environment` is null or ends with null, and its texts end with a zero and stay as they are meanwhile.
-pub unsafe fn value_of<'a>(environment: *const *const c_char, name: &CStr) -> Option<&'a CStr> {
-    if environment.is_null() {
-        // SAFETY: a name that ends in a zero. Nobody changes the environment while the program is loaded. What
-        // `getenv` returns ends in a zero.
-        return unsafe {
-            let value = libc::getenv(name.as_ptr());
-            (!value.is_null()).then(|| CStr::from_ptr(value))
-        };
-    }
-    let mut place = environment;
-    // SAFETY: the caller's.
-    unsafe {
-        while !(*place).is_null() {
-            let text = CStr::from_ptr(*place);
-            if let Some([b'=', ..]) = text.to_bytes().strip_prefix(name.to_bytes()) {
-                return Some(CStr::from_ptr((*place).add(name.count_bytes() + 1)));
-            }
-            place = place.add(1);
-        }
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_variable_is_found_by_its_whole_name_in_the_environment_that_is_given() {
-        let texts = [c"QSPIN_MEMBARRIERS=on", c"A=QSPIN_MEMBARRIER=on", c"QSPIN_MEMBARRIER=off"];
-        let given = |many: usize| {
-            let mut places: Vec<_> = texts[..many].iter().map(|text| text.as_ptr()).collect();
-            places.push(core::ptr::null());
-            places
-        };
-        // SAFETY: ended by null, and of texts.
-        unsafe {
-            assert_eq!(value_of(given(3).as_ptr(), c"QSPIN_MEMBARRIER"), Some(c"off"));
-            assert_eq!(value_of(given(2).as_ptr(), c"QSPIN_MEMBARRIER"), None);
-            assert!(!allowed(given(3).as_ptr()));
-            assert!(allowed(given(2).as_ptr()));
+    fn the_environment_allows_and_forbids_it() {
+        for (text, said) in [
+            (c"QSPIN_MEMBARRIER=off", FORBIDDEN),
+            (c"QSPIN_MEMBARRIER=of", MALFORMED),
+            (c"QSPIN_MEMBARRIERS=off", ALLOWED),
+            (c"QSPIN_MEMBARRIER=", ALLOWED),
+            (c"QSPIN_MEMBARRIER=on", ALLOWED),
+        ] {
+            let texts = [text.as_ptr(), core::ptr::null()];
+            // SAFETY: ended by null, and of a text that stays.
+            note(&unsafe { Environment::new(texts.as_ptr()) });
+            assert_eq!(SAID.load(Relaxed), said, "{text:?}");
         }
     }
 }

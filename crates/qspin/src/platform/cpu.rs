@@ -5,17 +5,17 @@
 //! demand, smallest first, and taken back when a thread ends.
 //!
 //! # Invariants
-//! * **P1** A bit of `Numbers` is set while some thread has that number, so no two threads
+//! * **CPU-1** A bit of `Numbers` is set while some thread has that number, so no two threads
 //!   have the same. What a thread did before it gave a number back happens before whatever the
 //!   next one does with it (the bit is cleared with release, set with acquire).
-//! * **P2** `NUMBER` of a thread is 0 (none yet), its number plus 1, or `ENDING`; it leaves 0
+//! * **CPU-2** `NUMBER` of a thread is 0 (none yet), its number plus 1, or `ENDING`; it leaves 0
 //!   by compare-exchange only, since a signal handler may number the thread in any moment.
-//! * **P3** A number begins with `nesting` 0 at its node: a thread that was killed in a queue,
+//! * **CPU-3** A number begins with `nesting` 0 at its node: a thread that was killed in a queue,
 //!   may have left another value.
-//! * **P4** In the child of `fork` the number of a thread that was in a queue is never given out
+//! * **CPU-4** In the child of `fork` the number of a thread that was in a queue is never given out
 //!   again: the tail of that queue's lock still names its node, and a newcomer to that lock
 //!   would write into what had become another thread's node.
-//! * **P5** In the child of `fork` the table of halted waiters is empty. A lock that is made anew
+//! * **CPU-5** In the child of `fork` the table of halted waiters is empty. A lock that is made anew
 //!   where another was that somebody halted for would find the wrong one there. Only a `fork`
 //!   in a signal handler that interrupted a wait leaves the table alone.
 //!
@@ -24,8 +24,8 @@
 //! A thread whose key destructor has run (it is about to vanish) has no number any more, and
 //! locks without a node. A program that has used up the C library's first 32 thread-specific keys
 //! before this library is loaded pays one allocation by that library when a thread gets its number,
-//! which is not async-signal-safe if it happens in a handler. A child made by a raw `fork` system call, behind the C library's
-//! back, inherits all numbers as taken; it still works, with fewer numbers.
+//! which is not async-signal-safe if it happens in a handler. A child made by a raw `fork` system call, behind the C
+//! library's back, inherits all numbers as taken; it still works, with fewer numbers.
 
 use core::ffi::c_void;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -34,8 +34,9 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 use qspin_core::node::NodeId;
 use qspin_core::platform::CpuId;
 
+use super::errno::Errno;
 use super::nodes;
-use super::{rseq, run_status};
+use super::{load, run_status};
 
 /// A set of numbers below [`CpuId::LIMIT`], given out smallest first.
 struct Numbers<const WORDS: usize> {
@@ -62,7 +63,7 @@ impl<const WORDS: usize> Numbers<WORDS> {
                 if number >= self.limit {
                     return None;
                 }
-                // P1. ORDERING: Acquire pairs with the Release of `give_back`.
+                // CPU-1. ORDERING: Acquire pairs with the Release of `give_back`.
                 match word.compare_exchange_weak(seen, seen | 1 << bit, Acquire, Relaxed) {
                     Ok(_) => return Some(number),
                     Err(now) => seen = now,
@@ -73,7 +74,7 @@ impl<const WORDS: usize> Numbers<WORDS> {
     }
 
     fn give_back(&self, number: u32) {
-        // P1. ORDERING: Release pairs with the Acquire of `take`.
+        // CPU-1. ORDERING: Release pairs with the Acquire of `take`.
         self.taken[number as usize / 64].fetch_and(!(1 << (number % 64)), Release);
     }
 
@@ -104,7 +105,7 @@ static NUMBERS: Numbers<{ CpuId::LIMIT.div_ceil(64) as usize }> = Numbers::new(C
 const ENDING: u32 = u32::MAX;
 
 thread_local! {
-    // An atomic although no other thread sees it: a signal handler of this thread does (P2).
+    // An atomic although no other thread sees it: a signal handler of this thread does (CPU-2).
     // Without a destructor, so that an access is one load relative to the thread pointer.
     static NUMBER: AtomicU32 = const { AtomicU32::new(0) };
 }
@@ -128,7 +129,8 @@ pub(super) fn numbered() -> Option<CpuId> {
     }
 }
 
-/// How many numbers are in use: threads of this process that have waited and live.
+/// How many numbers are in use: threads of this process that live, and have waited or released a lock that others
+/// waited for. (The first release of a default lock in a process takes one, too.)
 #[must_use]
 pub fn in_use() -> u32 {
     NUMBERS.in_use()
@@ -136,7 +138,7 @@ pub fn in_use() -> u32 {
 
 #[cold]
 fn assign() -> Option<CpuId> {
-    register();
+    load::register();
     let taken = NUMBERS.take()?;
     if !CpuId::new(taken).is_some_and(nodes::prepare) {
         NUMBERS.give_back(taken);
@@ -148,7 +150,7 @@ fn assign() -> Option<CpuId> {
         Ok(number) => {
             let cpu = CpuId::new(taken)?;
             if let Some(nesting) = nesting_of(taken) {
-                // P3: nobody else has this number (P1), and this thread is not in a queue yet.
+                // CPU-3: nobody else has this number (CPU-1), and this thread is not in a queue yet.
                 nesting.store(0, Relaxed);
             }
             if give_back_at_end(number) {
@@ -166,19 +168,8 @@ fn assign() -> Option<CpuId> {
 
 // The key whose destructor gives a number back, plus 1; 0 before there is one.
 static KEY: AtomicU32 = AtomicU32::new(0);
-static REGISTERED: AtomicU32 = AtomicU32::new(0);
-
-/// Tells the C library what to call when a thread ends and after `fork`.
-///
-/// Runs when the program is loaded (below), or at the first wait if that comes even earlier.
-pub(super) extern "C" fn register() {
-    // Whoever finds it begun by another thread goes on, perhaps before there is a key: then its
-    // number is not given back. That takes two threads that wait before this library's own
-    // load-time call.
-    if REGISTERED.load(Relaxed) != 0 || REGISTERED.swap(1, Relaxed) != 0 {
-        return;
-    }
-    rseq::find();
+/// Tells the C library what to call when a thread ends and after `fork`. For [`load`].
+pub(super) fn register() {
     let mut key: libc::pthread_key_t = 0;
     // SAFETY: `key` is a valid place; `thread_ends` has the signature of a key destructor.
     // Without a key (all taken) numbers are simply not given back.
@@ -188,12 +179,6 @@ pub(super) extern "C" fn register() {
     // SAFETY: a valid handler, which stays loaded as long as this code does.
     unsafe { libc::pthread_atfork(None, None, Some(child_begins)) };
 }
-
-/// Registers at load time: `pthread_atfork` may allocate, which a signal handler that is the
-/// first of the process to wait must not.
-#[used]
-#[unsafe(link_section = ".init_array")]
-static REGISTER_AT_LOAD: extern "C" fn() = register;
 
 /// Times that the key destructor comes back before it gives the number back: other
 /// destructors of the thread may still lock. The C library makes at least four rounds.
@@ -208,8 +193,13 @@ fn give_back_at_end(value: u32) -> bool {
 
 fn set_key(value: usize) -> bool {
     let key = KEY.load(Acquire);
+    // It may take memory.
+    let errno = Errno::keep();
     // SAFETY: the key was created and is never deleted.
-    key != 0 && unsafe { libc::pthread_setspecific(key - 1, value as *const c_void) } == 0
+    let set =
+        key != 0 && unsafe { libc::pthread_setspecific(key - 1, value as *const c_void) } == 0;
+    errno.restore();
+    set
 }
 
 extern "C" fn thread_ends(value: *mut c_void) {
@@ -225,13 +215,13 @@ extern "C" fn thread_ends(value: *mut c_void) {
 }
 
 /// The child of `fork` has one thread: this one. The numbers of the others are free again, but
-/// for those that were in a queue (P4).
+/// for those that were in a queue (CPU-4).
 extern "C" fn child_begins() {
     let own = NUMBER.with(|number| number.load(Relaxed));
     NUMBERS.keep_only(|number| number + 1 == own || nesting_of(number).is_none_or(queues));
     let own_nesting = nesting_of(own.wrapping_sub(1));
     if NUMBERS.in_use() > u32::from(own_nesting.is_some()) && !own_nesting.is_some_and(queues) {
-        // P5.
+        // CPU-5.
         nodes::forget_halted();
     }
     run_status::child_begins(own.wrapping_sub(1));

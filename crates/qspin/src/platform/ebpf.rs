@@ -18,9 +18,9 @@
 //! instructions are under the MIT licence or the GPL, as whoever uses them likes.
 //!
 //! # Invariants
-//! * **D1** `TABLE` is null, or maps for the rest of the program's life `LENGTH` bytes that the
+//! * **EBPF-1** `TABLE` is null, or maps for the rest of the program's life `LENGTH` bytes that the
 //!   kernel writes and nobody else.
-//! * **D2** `tid` of a number's slot is the kernel's number of the thread that has it, or 0.
+//! * **EBPF-2** `tid` of a number's slot is the kernel's number of the thread that has it, or 0.
 //!
 //! # Limits
 //! Needs CAP_BPF and CAP_PERFMON (or root), the kernel's type information, and the initial PID
@@ -51,11 +51,11 @@ pub(super) fn known_not_to_run(cpu: CpuId) -> Option<bool> {
     // ORDERING: Acquire pairs with the Release of `load`.
     let table = TABLE.load(Acquire);
     let tid = slot(cpu.number())?.tid.load(Relaxed);
-    // D2: nobody has this number; what the table has at 0 is of the kernel's idle threads.
+    // EBPF-2: nobody has this number; what the table has at 0 is of the kernel's idle threads.
     if table.is_null() || tid == 0 || tid >= LENGTH.load(Relaxed) {
         return None;
     }
-    // SAFETY: D1, and the number is within the length.
+    // SAFETY: EBPF-1, and the number is within the length.
     match unsafe { (*table.add(tid as usize)).load(Relaxed) } {
         ON => Some(false),
         OFF => Some(true),
@@ -190,7 +190,7 @@ pub fn load() -> Result<(), NotPublished> {
         unsafe { libc::munmap(table, length as usize) };
         return Err(why);
     }
-    // `attached` stays open as long as the process lives, and keeps the program; D1.
+    // `attached` stays open as long as the process lives, and keeps the program; EBPF-1.
     LENGTH.store(length, Relaxed);
     // ORDERING: Release pairs with the Acquire of `known_not_to_run`.
     TABLE.store(table.cast(), Release);

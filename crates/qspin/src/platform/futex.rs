@@ -1,7 +1,7 @@
 //! Halting a thread: a futex on a word of its node.
 //!
-//! The word holds a kick that stays until it is consumed (contract C4 of the platform): a kick
-//! that comes before the halt makes the halt return at once.
+//! The word holds a kick that stays until it is consumed (contract PLATFORM-4 of the platform): a
+//! kick that comes before the halt makes the halt return at once.
 //!
 //! ```text
 //!           halt                        kick
@@ -11,7 +11,7 @@
 //! ```
 //!
 //! # Invariants
-//! * **F1** The word lies in a table that lives as long as the program. A process-private futex
+//! * **FUTEX-1** The word lies in a table that lives as long as the program. A process-private futex
 //!   on it is always valid, however late a wake comes.
 
 use core::sync::atomic::AtomicU32;
@@ -49,7 +49,7 @@ pub(super) fn halt_until(word: &'static AtomicU32, deadline_ns: u64) {
         let any = libc::FUTEX_BITSET_MATCH_ANY as u32;
         let place = &raw const deadline as u64;
         let arguments = [word.as_ptr() as u64, operation, HALTED.into(), place, 0, any.into()];
-        // SAFETY: F1; the kernel reads the word and the deadline, which is a valid place.
+        // SAFETY: FUTEX-1; the kernel reads the word and the deadline, which is a valid place.
         unsafe { syscall(libc::SYS_futex, arguments) };
     }
     // ORDERING: as in `halt`.
@@ -70,7 +70,7 @@ pub(super) fn kick(word: &'static AtomicU32) {
 fn futex(word: &'static AtomicU32, operation: i32, value: u32) {
     let operation = (operation | libc::FUTEX_PRIVATE_FLAG) as u64;
     let arguments = [word.as_ptr() as u64, operation, value.into(), 0, 0];
-    // SAFETY: F1. The kernel reads the word, which is an atomic, and writes nothing; without a
+    // SAFETY: FUTEX-1. The kernel reads the word, which is an atomic, and writes nothing; without a
     // timeout the fourth argument is null.
     unsafe { syscall(libc::SYS_futex, arguments) };
 }

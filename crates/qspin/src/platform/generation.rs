@@ -9,17 +9,20 @@
 //! A page that the kernel empties in the child says which generation this is. So it is noticed at the first look,
 //! whoever made the child. Where the kernel does not do that (before Linux 4.14) handlers alone tell.
 //!
+//! The kernel is asked for that at the first look of the process: before, nobody has waited in it.
+//!
 //! # Invariants
-//! * **G1** `PAGE.number` is `LAST + 1` from `register` on in the process that wrote it, and 0 in its child, until that
-//!   writes the next number. Before `register` both are 0, and this is generation 0.
-//! * **G2** What the parent's sleepers have left is forgotten (by the `forget` that `register` was given) once in a
-//!   child: by the thread that has made itself the `beginner`, before it writes the number. Others wait for that, but
-//!   for a handler that has interrupted it.
+//! * **GENERATION-1** `PAGE.number` is `LAST + 1` from `register` on in the process that wrote it, and 0 in its child,
+//!   until that writes the next number. Before `register` both are 0, and this is generation 0. It is written before
+//!   `KERNEL` says that the page is emptied: so a zero that is seen after that is seen in a child.
+//! * **GENERATION-2** What the parent's sleepers have left is forgotten once in a child: by the thread that has made
+//!   itself the `beginner`, before it writes the number. Others wait for that, but for a handler that has interrupted
+//!   it.
 
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::OnceLock;
 
+use super::sleep;
 use super::syscall::syscall;
 
 #[repr(C, align(4096))]
@@ -33,8 +36,12 @@ struct Page {
 static PAGE: Page = Page { number: AtomicU32::new(0), beginner: AtomicU32::new(0) };
 /// The generation that was last begun, in this process or the one that it was copied from.
 static LAST: AtomicU32 = AtomicU32::new(0);
-/// Whether the kernel empties the page.
-static EMPTIED: AtomicU32 = AtomicU32::new(0);
+/// What the kernel does with the page.
+static KERNEL: AtomicU32 = AtomicU32::new(NOT_ASKED);
+const NOT_ASKED: u32 = 0;
+const BEING_ASKED: u32 = 1;
+const LEAVES_IT: u32 = 2;
+const EMPTIES_IT: u32 = 3;
 
 /// The generation of this process.
 #[inline]
@@ -59,33 +66,44 @@ pub fn empty_in_a_child<T: Sync>(pages: &'static T) -> bool {
     unsafe { syscall(libc::SYS_madvise, arguments) == 0 }
 }
 
-/// What a child calls that begins. Set before there is a generation that could begin.
-static FORGET: OnceLock<fn()> = OnceLock::new();
-
-/// When the program is loaded. `forget` is called in a child, once: it forgets those who slept in its parent.
-pub(super) fn register(forget: fn()) {
-    let _ = FORGET.set(forget);
-    EMPTIED.store(u32::from(empty_in_a_child(&PAGE)), Relaxed);
-    PAGE.number.store(LAST.load(Relaxed) + 1, Relaxed);
+/// Asks the kernel, before anybody waits. Several threads may do so at the same time. Async-signal-safe.
+pub(super) fn register() {
+    KERNEL.fetch_max(BEING_ASKED, Relaxed);
+    let emptied = empty_in_a_child(&PAGE);
+    // Fails where another thread came before, or where a handler's child has interrupted this and begun.
+    let _ = PAGE.number.compare_exchange(0, LAST.load(Relaxed) + 1, Relaxed, Relaxed);
+    // GENERATION-1. ORDERING: Release pairs with the Acquire of `look`.
+    KERNEL.fetch_max(if emptied { EMPTIES_IT } else { LEAVES_IT }, Release);
 }
 
 /// In the handler that the C library calls in a child.
 pub(super) extern "C" fn child_begins() {
-    if EMPTIED.load(Relaxed) == 0 {
-        begin();
-    } else {
+    match KERNEL.load(Relaxed) {
+        // Nobody has waited in the parent.
+        NOT_ASKED => {}
         // Perhaps another handler has locked something before.
-        let _ = current();
+        EMPTIES_IT => {
+            let _ = current();
+        }
+        BEING_ASKED => {
+            begin();
+            register();
+        }
+        _ => begin(),
     }
 }
 
-/// Not registered yet; or the first look in a child.
+/// The first look of the process, or of a child.
 #[cold]
 fn look() -> u32 {
-    if EMPTIED.load(Relaxed) != 0 {
+    // ORDERING: Acquire pairs with the Release of `register`.
+    if KERNEL.load(Acquire) != EMPTIES_IT {
+        register();
+    } else if PAGE.number.load(Relaxed) == 0 {
+        // GENERATION-1.
         // SAFETY: asks for a number.
         let me = unsafe { syscall::<0>(libc::SYS_gettid, []) } as u32;
-        // G2.
+        // GENERATION-2.
         match PAGE.beginner.compare_exchange(0, me, Relaxed, Relaxed) {
             Ok(_) => begin(),
             Err(other) if other == me => {}
@@ -105,9 +123,7 @@ fn look() -> u32 {
 fn begin() {
     let generation = LAST.load(Relaxed) + 1;
     LAST.store(generation, Relaxed);
-    if let Some(forget) = FORGET.get() {
-        forget();
-    }
+    sleep::forget();
     // ORDERING: Release pairs with the Acquire of `current`.
     PAGE.number.store(generation + 1, Release);
 }

@@ -21,13 +21,14 @@
 //! first critical section, which goes without the hint.
 //!
 //! # Invariants
-//! * **O1** In WILLING + n the thread holds n locks, but for those taken before. The step from 0
-//!   to 1 requests, the step back to 0 takes the request back and gives back what was granted.
-//! * **O2** A signal handler may come between any two steps, and leaves the state as it found it.
-//!   The count is stepped before the request is: a handler that finds 1 or more leaves the request
-//!   alone; one that finds 0 has requested and taken back before the interrupted step goes on.
-//! * **O3** The request is taken back only after the release: to give the CPU back before would be
-//!   the very preemption that was to be avoided.
+//! * **HOLDER-1** In WILLING + n the thread holds n locks, but for those taken before. The step from
+//!   0 to 1 requests, the step back to 0 takes the request back and gives back what was granted.
+//! * **HOLDER-2** A signal handler may come between any two steps, and leaves the state as it found
+//!   it. The count is stepped before the request is: a handler that finds 1 or more leaves the
+//!   request alone; one that finds 0 has requested and taken back before the interrupted step goes
+//!   on.
+//! * **HOLDER-3** The request is taken back only after the release: to give the CPU back before
+//!   would be the very preemption that was to be avoided.
 //!
 //! # Limits
 //! A guard that another thread drops, or that is forgotten, counts as held for ever: its thread has
@@ -83,7 +84,8 @@ const UNABLE: u32 = 1;
 const WILLING: u32 = 2;
 
 thread_local! {
-    // An atomic since signal handlers of this thread access it, too (O2). Without a destructor.
+    // An atomic since signal handlers of this thread access it, too (HOLDER-2). Without a
+    // destructor.
     static STATE: AtomicU32 = const { AtomicU32::new(UNKNOWN) };
 }
 
@@ -105,7 +107,7 @@ impl Kernel for Mine {
 
     #[inline]
     fn slice(&self) -> &Slice {
-        // SAFETY: asked for only after `enable` has found the area of this thread (A1), and used
+        // SAFETY: asked for only after `enable` has found the area of this thread (RSEQ-1), and used
         // before the end of the call that asks.
         unsafe { &(*rseq::mine()).slice }
     }
@@ -123,7 +125,7 @@ fn enter(state: &AtomicU32, kernel: &impl Kernel) {
     if seen < WILLING {
         return;
     }
-    // O1, O2.
+    // HOLDER-1, HOLDER-2.
     state.store(seen + 1, Relaxed);
     compiler_fence(SeqCst);
     if seen == WILLING {
@@ -148,7 +150,7 @@ fn leave(state: &AtomicU32, seen: u32, kernel: &impl Kernel) {
     state.store(seen - 1, Relaxed);
     compiler_fence(SeqCst);
     if seen - 1 == WILLING {
-        // O1, O3.
+        // HOLDER-1, HOLDER-3.
         kernel.slice().request.store(0, Relaxed);
         compiler_fence(SeqCst);
         if kernel.slice().granted.load(Relaxed) != 0 {
@@ -160,7 +162,7 @@ fn leave(state: &AtomicU32, seen: u32, kernel: &impl Kernel) {
 #[cold]
 fn decide(state: &AtomicU32, kernel: &impl Kernel) {
     let decided = if kernel.enable() { WILLING } else { UNABLE };
-    // O2: a handler that came in between may have decided, but holds nothing any more.
+    // HOLDER-2: a handler that came in between may have decided, but holds nothing any more.
     let _ = state.compare_exchange(UNKNOWN, decided, Relaxed, Relaxed);
 }
 
@@ -217,7 +219,7 @@ pub fn available() -> Result<(), Unavailable> {
         // does not know the first number answers EINVAL.
         unsafe { syscall(libc::SYS_prctl, [PR_RSEQ_SLICE_EXTENSION, command, value, 0, 0]) }
     };
-    // SAFETY: this thread's own area, if it has one (A1).
+    // SAFETY: this thread's own area, if it has one (RSEQ-1).
     let area = unsafe { rseq::mine().as_ref() }.ok_or(Unavailable::NoArea)?;
     if !area.offers_slices() {
         // To enable what is not offered would be punished.

@@ -12,20 +12,22 @@ pub mod clock;
 pub mod cpu;
 #[cfg(feature = "ebpf")]
 pub mod ebpf;
+pub(crate) mod environment;
+pub(crate) mod errno;
 mod futex;
-#[doc(hidden)]
-pub mod generation;
+pub(crate) mod generation;
 pub mod holder;
 pub mod interrupt;
+pub(crate) mod load;
 mod nodes;
+mod pause;
 pub(crate) mod process;
 pub(crate) mod quota;
 pub mod ration;
 mod rseq;
 pub mod run_status;
-mod sleep;
-#[doc(hidden)]
-pub mod syscall;
+pub(crate) mod sleep;
+pub(crate) mod syscall;
 pub mod topology;
 pub mod urgency;
 
@@ -38,11 +40,8 @@ use qspin_core::platform::{CpuId, Platform, StaticPlatform};
 use qspin_core::tuning::Tuning;
 use qspin_core::waiting::Bucket;
 
-#[doc(hidden)]
-pub use self::barrier::value_of;
 use self::clock::{Clock, Monotonic};
 use self::holder::{Hint, Unhinted};
-pub use self::syscall::be_silent;
 pub(crate) use self::syscall::say_unless_blocked;
 
 /// The threads of this process, counting events in `E`; whether holders ask not to be preempted
@@ -92,6 +91,11 @@ impl<E: StaticEvents, H: Hint, C: Clock> Platform for Threads<E, H, C> {
     #[inline]
     fn is_rationed(&self) -> bool {
         ration::is_rationed()
+    }
+
+    #[inline]
+    fn pause_ns(&self) -> u32 {
+        pause::ns()
     }
 
     #[inline]
@@ -151,7 +155,7 @@ impl<E: StaticEvents, H: Hint, C: Clock> Platform for Threads<E, H, C> {
 
     #[inline]
     fn distance(&self, from: u32, to: u32) -> u32 {
-        topology::in_force().distance(from, to)
+        topology::distance(from, to)
     }
 
     #[inline]

@@ -10,9 +10,9 @@
 //! system call, since that may happen in a signal handler. Where there is no memory it gets none.
 //!
 //! # Invariants
-//! * **M1** A part is published once, and never goes away. It was before any thread of it got its number, which
+//! * **NODES-1** A part is published once, and never goes away. It was before any thread of it got its number, which
 //!   others learn later: who knows a number finds its part.
-//! * **M2** Memory of zeros is a part that nobody has used.
+//! * **NODES-2** Memory of zeros is a part that nobody has used.
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize};
@@ -51,7 +51,7 @@ static PARTS: [AtomicPtr<Part>; NodeId::END as usize / PART_NODES] =
 pub(super) fn part(node: usize) -> Option<&'static Part> {
     // ORDERING: Acquire pairs with the AcqRel of `make`.
     let part = PARTS.get(node / PART_NODES)?.load(Acquire);
-    // SAFETY: M1, M2.
+    // SAFETY: NODES-1, NODES-2.
     unsafe { part.as_ref() }
 }
 
@@ -68,7 +68,7 @@ pub(super) fn node(id: NodeId) -> &'static Node<AtomicU32> {
     if let Some(node) = NODES.get(number) {
         return node;
     }
-    // M1: there is one. The first node of the table is nobody's.
+    // NODES-1: there is one. The first node of the table is nobody's.
     part(number).map_or(&NODES[0], |part| &part.nodes[within(number)])
 }
 
@@ -102,7 +102,7 @@ fn publish<T>(place: &AtomicPtr<T>) -> Option<&'static T> {
             other
         }
     };
-    // SAFETY: M1, M2; and a page is aligned for everything here.
+    // SAFETY: NODES-1, NODES-2; and a page is aligned for everything here.
     unsafe { before.as_ref() }
 }
 
@@ -125,7 +125,7 @@ static HALTED: AtomicPtr<Heads> = AtomicPtr::new(core::ptr::null_mut());
 /// That table; nothing where there is no memory, and nobody halts.
 #[inline]
 pub(super) fn halted() -> &'static [Bucket<AtomicU32, AtomicUsize>] {
-    // SAFETY: M1, M2. ORDERING: Acquire pairs with the AcqRel of `publish`.
+    // SAFETY: NODES-1, NODES-2. ORDERING: Acquire pairs with the AcqRel of `publish`.
     match unsafe { HALTED.load(Acquire).as_ref() } {
         Some(heads) => heads,
         None => first_halted(),
@@ -144,9 +144,9 @@ pub(super) fn forget_halted() {
         return;
     }
     let arguments = [heads.addr() as u64, size_of::<Heads>() as u64, libc::MADV_DONTNEED as u64];
-    // SAFETY: whole pages of this process alone, mapped as zeros, which they are again then (M2).
+    // SAFETY: whole pages of this process alone, mapped as zeros, which they are again then (NODES-2).
     if unsafe { syscall(libc::SYS_madvise, arguments) } != 0 {
-        // SAFETY: M1, M2.
+        // SAFETY: NODES-1, NODES-2.
         unsafe { heads.as_ref() }.into_iter().flatten().for_each(Bucket::forget);
     }
 }

@@ -5,9 +5,10 @@
 //! without doing anything, and so does a lock that is handed from thread to thread for the sake of fairness.
 //!
 //! # How
-//! The quota is read when the program, or the library that has this crate in it, is loaded, and by
-//! [`decide`](crate::select::decide) and [`look`]: that needs files and memory, for which the path of a lock is no
-//! place. Who knows of a quota otherwise says so ([`set_rationed`]).
+//! The quota is read when the program says so, by [`look`] or by [`decide`](crate::select::decide): that needs files
+//! and memory, for which neither the path of a lock nor the time before `main` is a place. Or the program knows of a
+//! quota otherwise, and says so ([`set_rationed`]). Until then none is known, and locks wait as where there is none:
+//! they exclude and wake as ever, and waiters stay awake for longer than a quota is worth (docs/mutex.md).
 //!
 //! # Limits
 //! A quota that comes or goes while the program runs is not noticed by itself; nor one above what a container can

@@ -8,15 +8,15 @@
 //! "Restartable Sequences".
 //!
 //! # Invariants
-//! * **A1** The area of a thread lies in its thread control block: it is there as long as the
+//! * **RSEQ-1** The area of a thread lies in its thread control block: it is there as long as the
 //!   thread, and no longer. In the block of a thread that runs it may be used by that thread.
-//! * **A2** Kernel and threads access its words whole; here they are atomics.
+//! * **RSEQ-2** Kernel and threads access its words whole; here they are atomics.
 
 use core::arch::asm;
 use core::ffi::CStr;
 use core::mem::offset_of;
 use core::sync::atomic::Ordering::Relaxed;
-use core::sync::atomic::{AtomicIsize, AtomicU8, AtomicU16, AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicBool, AtomicIsize, AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 
 /// `struct rseq` of the kernel.
 #[repr(C)]
@@ -99,9 +99,25 @@ pub(super) fn find() {
             OFFSET.store(*offset, Relaxed);
         }
     }
+    // SAFETY: asks for a number. Before Linux 6.3 it is 0.
+    let written = unsafe { libc::getauxval(AT_RSEQ_FEATURE_SIZE) } as usize;
+    TELLS_NODE.store(written >= offset_of!(Area, mm_cid), Relaxed);
 }
 
-/// The area of this thread; null if there is none. It goes with the thread (A1).
+/// How much of the area the kernel writes: of `<linux/auxvec.h>`.
+const AT_RSEQ_FEATURE_SIZE: libc::c_ulong = 27;
+
+/// Whether the kernel writes the node into the area.
+static TELLS_NODE: AtomicBool = AtomicBool::new(false);
+
+/// The node on which this thread runs; `None` where the area does not tell.
+pub(super) fn node() -> Option<u32> {
+    // SAFETY: this thread's own area, if it has one.
+    let area = unsafe { mine().as_ref() }.filter(|_| TELLS_NODE.load(Relaxed))?;
+    area.cpu().map(|_| area.node_id.load(Relaxed))
+}
+
+/// The area of this thread; null if there is none. It goes with the thread (RSEQ-1).
 #[inline]
 pub(super) fn mine() -> *const Area {
     let offset = OFFSET.load(Relaxed);
@@ -125,7 +141,7 @@ pub(super) fn cpu() -> Option<u32> {
         return None;
     }
     let cpu: u32;
-    // SAFETY: A1. Others than this thread's kernel do not write it.
+    // SAFETY: RSEQ-1. Others than this thread's kernel do not write it.
     unsafe {
         asm!(
             "mov {:e}, fs:[{} + {}]",
@@ -150,7 +166,7 @@ mod tests {
             println!("skipped: the C library has registered no rseq area");
             return;
         }
-        // SAFETY: plain calls on a valid place; A1.
+        // SAFETY: plain calls on a valid place; RSEQ-1.
         let (one, area) = unsafe {
             let mut all: libc::cpu_set_t = core::mem::zeroed();
             let size = size_of::<libc::cpu_set_t>();

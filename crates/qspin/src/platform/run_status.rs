@@ -15,14 +15,14 @@
 //! harms most. The others need the publisher of feature `ebpf`: `platform/ebpf.rs`.
 //!
 //! # Invariants
-//! * **I1** `area` of a slot is null or the area of the thread that has the slot's number. It is
-//!   set by that thread, and cleared by it before the number is given back.
-//! * **I2** Whoever follows `area` has first raised `readers`, and lowers it afterwards; a thread
-//!   that ends clears `area`, then waits until `readers` is 0. Both do so sequentially consistent:
-//!   the reader finds null, or the thread that ends finds the reader. So an area that is read is
-//!   still there.
-//! * **I3** In the child of `fork` nobody reads but, perhaps, its one thread, if it forked in a
-//!   signal handler. The slots in which somebody read begin a new *era* with no readers; who
+//! * **RUNSTATUS-1** `area` of a slot is null or the area of the thread that has the slot's number.
+//!   It is set by that thread, and cleared by it before the number is given back.
+//! * **RUNSTATUS-2** A thread that follows `area` has first raised `readers`, and lowers it
+//!   afterwards; a thread that ends clears `area`, then waits until `readers` is 0. Both do so
+//!   sequentially consistent: the reader finds null, or the thread that ends finds the reader. So
+//!   an area that is read is still there.
+//! * **RUNSTATUS-3** In the child of `fork` nobody reads but, perhaps, its one thread, if it forked
+//!   in a signal handler. The slots in which somebody read begin a new *era* with no readers; who
 //!   began to read in an older one does not lower it again.
 //!
 //! # Limits
@@ -42,7 +42,7 @@ use super::rseq::{self, Area};
 /// What is known of one thread.
 pub(super) struct Slot {
     area: AtomicPtr<Area>,
-    /// The number of readers, and the era above it (I3).
+    /// The number of readers, and the era above it (RUNSTATUS-3).
     readers: AtomicU64,
     /// The kernel's number of the thread, for `ebpf.rs`; 0 for none.
     #[cfg(feature = "ebpf")]
@@ -65,12 +65,13 @@ impl Slot {
     /// What `look` makes of the area, if there is one.
     #[inline]
     fn read<R>(&self, look: impl FnOnce(&Area) -> R) -> Option<R> {
-        // I2. ORDERING: SeqCst pairs with the SeqCst of `clear`.
+        // RUNSTATUS-2. ORDERING: SeqCst pairs with the SeqCst of `clear`.
         let era = self.readers.fetch_add(1, SeqCst) / ERA;
-        // SAFETY: I1; and by I2 the thread is still there, as is what `as_ref` borrows.
+        // SAFETY: RUNSTATUS-1; and by RUNSTATUS-2 the thread is still there, as is what `as_ref`
+        // borrows.
         let found = unsafe { self.area.load(SeqCst).as_ref() }.map(look);
         let mut seen = self.readers.load(Relaxed);
-        // I3. ORDERING: Release pairs with the look of `clear` that sees nobody.
+        // RUNSTATUS-3. ORDERING: Release pairs with the look of `clear` that sees nobody.
         while seen / ERA == era
             && let Err(now) = self.readers.compare_exchange_weak(seen, seen - 1, Release, Relaxed)
         {
@@ -81,7 +82,8 @@ impl Slot {
 
     /// Takes the area away from readers; returns when nobody reads it any more.
     fn clear(&self) {
-        // I2. ORDERING: SeqCst pairs with the SeqCst of `read`, whose Release the loads acquire.
+        // RUNSTATUS-2. ORDERING: SeqCst pairs with the SeqCst of `read`, whose Release the loads
+        // acquire.
         self.area.swap(core::ptr::null_mut(), SeqCst);
         while self.readers.load(SeqCst) & COUNT != 0 {
             // SAFETY: a system call without arguments that touches no memory of ours.
@@ -89,7 +91,8 @@ impl Slot {
         }
     }
 
-    /// In the child of `fork`: nobody reads (I3), and only a kept area is still of a thread.
+    /// In the child of `fork`: nobody reads (RUNSTATUS-3), and only a kept area is still of a
+    /// thread.
     fn inherit(&self, keep: bool) {
         if !keep {
             self.area.store(core::ptr::null_mut(), Relaxed);

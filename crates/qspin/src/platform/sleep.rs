@@ -3,7 +3,6 @@
 //! In a child nobody sleeps any more but, perhaps, its own thread, if it forked in a signal handler. The child is
 //! another [generation](super::generation): marks that its parent's waiters have left in locks do not count.
 
-use core::ffi::{c_char, c_int};
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering, compiler_fence};
 use std::time::{Duration, Instant};
@@ -17,7 +16,7 @@ use super::clock::Clock;
 use super::holder::Hint;
 use super::nodes::{self, FIRST_NODES};
 use super::syscall::syscall;
-use super::{StaticEvents, Threads, barrier, cpu, futex, generation, urgency};
+use super::{StaticEvents, Threads, barrier, cpu, futex, generation, load, urgency};
 
 /// Addresses that share a bucket wait for each other for some instructions, and keep each other's releases
 /// from being plain stores. The hints of all are 2 KiB.
@@ -42,52 +41,35 @@ const MOST_DOZING: u32 = 4000;
 /// How many sleep so.
 static DOZING: AtomicU32 = AtomicU32::new(0);
 
-/// The token of whoever loads the program: no thread's. It has no number, and is to get none by that.
-const LOADER: u32 = u32::MAX;
+/// The token of a thread that makes all buckets quiet: no thread's. It may have no number, and is to get none by that.
+const SETTLER: u32 = u32::MAX;
 
-static REGISTERED: AtomicU32 = AtomicU32::new(0);
-
-/// Runs when the program is loaded, or when first somebody is about to sleep if that comes even earlier, and then
-/// without the environment.
-///
-/// # Safety
-/// `environment` is null or the process's.
-#[cold]
-unsafe fn register(environment: barrier::Environment) {
-    if REGISTERED.swap(1, Relaxed) != 0 {
-        return;
-    }
-    // Its handler in a child runs before the one here.
-    cpu::register();
-    // SAFETY: the caller's.
-    unsafe { barrier::register(environment) };
-    generation::register(forget);
-    if barrier::available() {
-        sleepers::settle_all(&Threads::<NoEvents>::NEW, LOADER);
-    }
+/// Registers the handler of a child. Those of `cpu` were registered before: they run before it.
+pub(super) fn register() {
     // SAFETY: a valid handler, which stays loaded as long as this code does.
     unsafe { libc::pthread_atfork(None, None, Some(generation::child_begins)) };
 }
 
-/// `pthread_atfork` may allocate, which a signal handler that is the first of the process to wait must not.
-#[used]
-#[unsafe(link_section = ".init_array")]
-static REGISTER_AT_LOAD: unsafe extern "C" fn(c_int, Texts, Texts) = at_load;
+/// Asks for the barrier and for the generation, as otherwise the first release and the first wait do.
+pub(crate) fn prepare() {
+    let _ = generation::current();
+    let _ = settled();
+}
 
-/// The arguments or the environment of the program.
-type Texts = *const *const c_char;
-
-unsafe extern "C" fn at_load(_: c_int, _: Texts, environment: Texts) {
-    // Only this C library hands over something.
-    let environment = if cfg!(target_env = "gnu") { environment } else { core::ptr::null() };
-    // SAFETY: the C library hands over the process's.
-    unsafe { register(environment) };
+/// Asks whether there is a barrier; if so, every bucket in which nobody sleeps is quiet from now on.
+#[cold]
+fn settled() -> bool {
+    let available = barrier::ask();
+    if available {
+        sleepers::settle_all(&Threads::<NoEvents>::NEW, SETTLER);
+    }
+    available
 }
 
 /// In a child, of whose threads one is the parent's, too.
-fn forget() {
+pub(super) fn forget() {
     DOZING.store(0, Relaxed);
-    barrier::register_again();
+    barrier::register();
     sleepers::forget(&Threads::<NoEvents>::NEW, cpu::numbered());
 }
 
@@ -108,15 +90,12 @@ impl<E: StaticEvents, H: Hint, C: Clock> SleepPlatform for Threads<E, H, C> {
         if let Some(sleeper) = SLEEPERS.get(number) {
             return sleeper;
         }
-        // M1 of `nodes`: there is one. The first record of the table is nobody's.
+        // NODES-1 of `nodes`: there is one. The first record of the table is nobody's.
         nodes::part(number).map_or(&SLEEPERS[0], |part| &part.sleepers[nodes::within(number)])
     }
 
     fn token(&self) -> u32 {
-        if REGISTERED.load(Relaxed) == 0 {
-            // SAFETY: null.
-            unsafe { register(core::ptr::null()) };
-        }
+        load::register();
         // Whoever comes to a bucket in a child that no handler knows of does not meet the parent's sleepers.
         let _ = generation::current();
         match cpu::current() {
@@ -128,7 +107,7 @@ impl<E: StaticEvents, H: Hint, C: Clock> SleepPlatform for Threads<E, H, C> {
 
     #[inline]
     fn asymmetric(&self) -> bool {
-        barrier::available()
+        barrier::available() || barrier::is_unknown() && settled()
     }
 
     #[inline]

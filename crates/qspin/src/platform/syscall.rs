@@ -1,7 +1,7 @@
 //! A system call without the C library's `errno`: for this crate, and for the one that interposes locks.
 //!
 //! # Invariants
-//! * **E1** `errno` stays as it was: a lock may be taken between a failing call of the program and
+//! * **SYSCALL-1** `errno` stays as it was: a lock may be taken between a failing call of the program and
 //!   its look at `errno`, in a signal handler for instance.
 
 use core::arch::asm;
@@ -9,7 +9,7 @@ use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::Relaxed;
 
 /// Makes a system call with up to six arguments; what it returns is a result, or an error number
-/// negated (E1).
+/// negated (SYSCALL-1).
 ///
 /// # Safety
 /// As that system call with those arguments.

@@ -2,8 +2,11 @@
 //!
 //! # Problem
 //! A lock that prefers waiters near its holder asks two questions on its slow path: where does this
-//! thread run, and how far is it from there to there? The answers are made once, when the program is
-//! loaded, and only looked up later: no file is read and nothing is allocated on the path of a lock.
+//! thread run, and how far is it from there to there? No file is read and nothing is allocated on the path
+//! of a lock, nor when the program is loaded. So the machine is looked at when the program first asks
+//! ([`in_force`], or [`select::decide`](crate::select::decide)), and locks only look up what was found.
+//! Before, they go by what the kernel tells each thread without a file: the number of its node. Nodes are
+//! then the places, and all at distance 1 from each other.
 //!
 //! # Source
 //! sysfs ([`sysfs`](Topology::read)): `node*/cpulist`, `node*/distance`, `cpu*/cache`. Or what
@@ -20,7 +23,7 @@
 //!
 //! # What is defined where the world is not as it should be
 //! * No sysfs, no nodes in it, or nonsense: one node, at distance 0 from itself.
-//! * A CPU that no node lists, one that was offline when the program was loaded, and one past the
+//! * A CPU that no node lists, one that was offline when the machine was looked at, and one past the
 //!   end: as a CPU of the first place, of the lowest node. A cpuset that changes while the program
 //!   runs needs no answer of its own: every CPU of the machine has its place, allowed or not.
 //! * Node numbers with holes are kept as names; nodes without CPUs are no places.
@@ -29,14 +32,18 @@ mod grid;
 mod sysfs;
 
 use core::sync::atomic::AtomicPtr;
-use core::sync::atomic::Ordering::{Acquire, Release};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Release};
+use std::env::var_os;
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use qspin_core::platform::CpuId;
 
+use super::environment;
 use super::rseq::{self, Area};
+use super::syscall::syscall;
 use crate::excerpt::excerpt;
 
 #[doc(hidden)]
@@ -233,18 +240,57 @@ fn count_different(numbers: impl Iterator<Item = u32>) -> usize {
     numbers.len()
 }
 
-static ONE_NODE: Topology = Topology::ONE_NODE;
-
-/// Null until the program is loaded: then [`ONE_NODE`] is in force.
+/// Null until the program has asked for a topology, or has put one in force.
 static IN_FORCE: AtomicPtr<Topology> = AtomicPtr::new(core::ptr::null_mut());
 
-/// The topology in force. Async-signal-safe.
+/// What was found when the program asked.
+struct Found {
+    topology: Topology,
+    /// What is wrong with what the environment says, in one line.
+    problem: Option<String>,
+}
+
+static FOUND: OnceLock<Found> = OnceLock::new();
+
+/// Looks at the environment and at the machine.
+fn look() -> Found {
+    let described = var_os(VARIABLE).filter(|_| environment::counts());
+    match Topology::from_value(described.as_deref()) {
+        Ok(fake) => {
+            Found { topology: fake.unwrap_or_else(Topology::of_this_machine), problem: None }
+        }
+        Err(problem) => Found { topology: Topology::ONE_NODE, problem: Some(problem) },
+    }
+}
+
+/// The topology in force, if there is one yet. Async-signal-safe.
 #[inline]
-#[must_use]
-pub fn in_force() -> &'static Topology {
+fn known() -> Option<&'static Topology> {
     // SAFETY: null, or made by `set` of a reference for the whole program and only read through.
     // ORDERING: Acquire pairs with the Release of `set`. (A load on the processors of today.)
-    unsafe { IN_FORCE.load(Acquire).as_ref() }.unwrap_or(&ONE_NODE)
+    unsafe { IN_FORCE.load(Acquire).as_ref() }
+}
+
+/// The topology in force: what `QSPIN_TOPOLOGY` describes, or this machine's, unless the program has put another in
+/// force. The first call looks at the machine: it reads files and allocates, and is not async-signal-safe. Locks go by
+/// it from then on.
+#[must_use]
+pub fn in_force() -> &'static Topology {
+    known().unwrap_or_else(|| {
+        let found = core::ptr::from_ref(&FOUND.get_or_init(look).topology).cast_mut();
+        // What the program has put in force meanwhile stays. ORDERING: as in `set` and `known`.
+        match IN_FORCE.compare_exchange(core::ptr::null_mut(), found, AcqRel, Acquire) {
+            // SAFETY: as in `known`.
+            Ok(_) => unsafe { &*found },
+            // SAFETY: as in `known`.
+            Err(other) => unsafe { &*other },
+        }
+    })
+}
+
+/// What was wrong with what the environment says of the topology, when that was looked at.
+pub(crate) fn problem() -> Option<&'static str> {
+    FOUND.get()?.problem.as_deref()
 }
 
 /// Puts another topology in force, at any moment. A waiter that is under way keeps the place that
@@ -254,11 +300,11 @@ pub fn set(topology: &'static Topology) {
 }
 
 /// The place of this thread, whose number is `thread`: where it runs at this moment, or where a
-/// fake topology lays it. Async-signal-safe.
+/// fake topology lays it; its node where no topology is in force yet. Async-signal-safe.
 #[inline]
 #[must_use]
 pub fn place(thread: Option<CpuId>) -> u32 {
-    let topology = in_force();
+    let Some(topology) = known() else { return current_node() };
     if topology.places.len() <= 1 {
         0
     } else if topology.is_fake() {
@@ -268,6 +314,22 @@ pub fn place(thread: Option<CpuId>) -> u32 {
     } else {
         topology.place_of(current_cpu())
     }
+}
+
+/// The distance between two places, for a lock: see [`place`].
+#[inline]
+pub(super) fn distance(from: u32, to: u32) -> u32 {
+    known().map_or_else(|| u32::from(from != to), |topology| topology.distance(from, to))
+}
+
+/// The node on which this thread runs, as the kernel tells it.
+fn current_node() -> u32 {
+    rseq::node().unwrap_or_else(|| {
+        let mut node = 0_u32;
+        // SAFETY: a valid place, and none for the CPU. Where it is refused all are on one node.
+        unsafe { syscall(libc::SYS_getcpu, [0, &raw mut node as u64, 0]) };
+        node
+    })
 }
 
 /// The CPU on which this thread runs.
@@ -323,13 +385,17 @@ mod tests {
 
     #[test]
     fn this_thread_has_a_place_in_any_topology() {
-        // The only test of this process that sets one.
+        // The only test of this process that puts one in force.
+        let node = place(None);
+        assert!(known().is_some() || node == current_node());
+        assert_eq!((distance(0, 0), distance(0, 1)), (0, 1));
         let real = place(Some(thread(1)));
         assert!(real == 0 || (real as usize) < in_force().places.len());
         set(Box::leak(Box::new(Topology::fake(OsStr::new("3x2x1")).unwrap())));
         let places: Vec<_> = (0..4).map(|number| place(Some(thread(number)))).collect();
         assert_eq!(places, [0, 1, 2, 0]);
         assert_eq!(place(None), 0, "without a number");
+        static ONE_NODE: Topology = Topology::ONE_NODE;
         set(&ONE_NODE);
         assert_eq!(place(Some(thread(2))), 0);
     }

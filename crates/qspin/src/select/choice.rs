@@ -5,17 +5,17 @@
 //! It can be, since all candidates are one word that is 0 while nobody holds it.
 //!
 //! # Invariants
-//! * **K1** Every candidate is a `repr(transparent)` lock over one word, free exactly when the word
-//!   is 0. So the fields of [`SelectedLock`] are views of one word, each valid whatever its value,
+//! * **CHOICE-1** Every candidate is a `repr(transparent)` lock over one word, free exactly when the
+//!   word is 0. So the fields of [`SelectedLock`] are views of one word, each valid whatever its value,
 //!   and a lock that nobody has touched is a free lock of every candidate.
-//! * **K2** All operations on all words of the process go to the same candidate: [`decided`] says
+//! * **CHOICE-2** All operations on all words of the process go to the same candidate: [`decided`] says
 //!   which, and never changes what it has once said. (Whether a lock is held says the same bit in
 //!   each; that look fixes no choice.)
-//! * **K3** A free lock is taken by 0 → LOCKED in each, and one for which nobody waits is released by
-//!   LOCKED → 0. So these two steps are the same for all, and only what they do not settle is the
+//! * **CHOICE-3** A free lock is taken by 0 → LOCKED in each, and one for which nobody waits is released
+//!   by LOCKED → 0. So these two steps are the same for all, and only what they do not settle is the
 //!   chosen lock's business. But native is released by a subtraction, waiters or not: that is one
 //!   compare-exchange less, where there are some.
-//! * **K4** A guard of any candidate may be sent to another thread: `Guard` is `GuardSend`.
+//! * **CHOICE-4** A guard of any candidate may be sent to another thread: `Guard` is `GuardSend`.
 //!
 //! # Limits
 //! The choice is one for the process: words that processes share need a lock of their own kind.
@@ -72,7 +72,7 @@ macro_rules! choices {
             $($field: ManuallyDrop<$lock<W>>,)*
         }
 
-        // K1.
+        // CHOICE-1.
         $(const _: () = assert!(Id::$choice.lock().words == 1 && !Id::$choice.lock().shared);)*
 
         /// What a look at the word does not settle, by the lock that is chosen; whatever comes first
@@ -81,7 +81,7 @@ macro_rules! choices {
             #[inline(never)]
             fn acquire_chosen<P: Platform<Word = W>>(&self, p: &P) {
                 match decided() {
-                    // SAFETY: K1; by K2 it is the view that all others use, too.
+                    // SAFETY: CHOICE-1; by CHOICE-2 it is the view that all others use, too.
                     $(Choice::$choice => unsafe { RawLock::<P>::acquire(&*self.$field, p) },)*
                 }
             }
@@ -153,11 +153,11 @@ impl<W> fmt::Debug for SelectedLock<W> {
 impl<W: AtomicWord> SelectedLock<W> {
     #[inline]
     fn word(&self) -> &W {
-        // SAFETY: K1.
+        // SAFETY: CHOICE-1.
         unsafe { &self.word }
     }
 
-    /// Takes the lock if it is free (K3).
+    /// Takes the lock if it is free (CHOICE-3).
     #[inline]
     fn take<P: Platform<Word = W>>(&self, p: &P) -> bool {
         // ORDERING: Acquire pairs with the owner's Release, in each of the candidates.
@@ -166,7 +166,7 @@ impl<W: AtomicWord> SelectedLock<W> {
     }
 }
 
-// SAFETY: by K2 it is one lock of the candidates, all the time; each of them excludes.
+// SAFETY: by CHOICE-2 it is one lock of the candidates, all the time; each of them excludes.
 unsafe impl<P: Platform> RawLock<P> for SelectedLock<P::Word> {
     #[inline]
     fn new() -> Self {
@@ -183,7 +183,7 @@ unsafe impl<P: Platform> RawLock<P> for SelectedLock<P::Word> {
     #[inline]
     fn try_acquire(&self, p: &P) -> bool {
         if is_open() {
-            // K2: what is held must not be released by another lock than took it.
+            // CHOICE-2: what is held must not be released by another lock than took it.
             let _ = decided();
         }
         // A look first: a failing compare-exchange would still take the line away from the owner.
@@ -193,7 +193,7 @@ unsafe impl<P: Platform> RawLock<P> for SelectedLock<P::Word> {
     #[inline]
     unsafe fn release(&self, p: &P) {
         if glance() == Choice::Native as u8 {
-            // SAFETY: K1, K2; the caller holds the lock.
+            // SAFETY: CHOICE-1, CHOICE-2; the caller holds the lock.
             unsafe { RawLock::<P>::release(&*self.native, p) };
         // ORDERING: Release pairs with the Acquire of whoever takes the lock next.
         } else if self
@@ -208,7 +208,7 @@ unsafe impl<P: Platform> RawLock<P> for SelectedLock<P::Word> {
 
     #[inline]
     fn is_locked(&self, p: &P) -> bool {
-        // SAFETY: K1, K2.
+        // SAFETY: CHOICE-1, CHOICE-2.
         unsafe { RawLock::<P>::is_locked(&*self.native, p) }
     }
 }
@@ -216,7 +216,7 @@ unsafe impl<P: Platform> RawLock<P> for SelectedLock<P::Word> {
 impl<W: ConstWord> ConstLock for SelectedLock<W> {
     #[allow(clippy::declare_interior_mutable_const)]
     const UNLOCKED: Self = Self { native: ManuallyDrop::new(NativeLock::UNLOCKED) };
-    // K4.
+    // CHOICE-4.
     type Guard = lock_api::GuardSend;
 }
 
@@ -226,15 +226,15 @@ mod tests {
 
     macro_rules! with_each_view {
         ($check:ident) => {
-            // SAFETY: K1.
+            // SAFETY: CHOICE-1.
             $check(|lock| unsafe { &*lock.native });
-            // SAFETY: K1.
+            // SAFETY: CHOICE-1.
             $check(|lock| unsafe { &*lock.paravirt });
-            // SAFETY: K1.
+            // SAFETY: CHOICE-1.
             $check(|lock| unsafe { &*lock.backoff });
-            // SAFETY: K1.
+            // SAFETY: CHOICE-1.
             $check(|lock| unsafe { &*lock.cna });
-            // SAFETY: K1.
+            // SAFETY: CHOICE-1.
             $check(|lock| unsafe { &*lock.cna_paravirt });
         };
     }

@@ -2,20 +2,21 @@
 //!
 //! # Problem
 //! To decide takes files, memory and time; a lock operation may have none of these, and may run in a
-//! signal handler, or before `main`. So the decision is *made* when the program is loaded, or when
-//! the program asks for it, and only *looked up* by locks. The first lock operation of the process
+//! signal handler, or before `main`. So the decision is *made* when the program asks for it, and only
+//! *looked up* by locks. The first lock operation of the process
 //! fixes what it finds, since a word that one algorithm has touched must not be read by another.
 //!
 //! # States
 //! ```text
-//!  FALLBACK ──at load──► proposal ──by the program, any number of times──► proposal
-//!      │                     │                                                │
-//!      └──── first lock operation ───────────────────────────────────────────┴──► fixed
+//!  FALLBACK ──at load, QSPIN_LOCK──► noted ──by the program, any number of times──► proposal
+//!      │                               │                                              │
+//!      └──── first lock operation ─────┴──────────────────────────────────────────────┴──► fixed
 //! ```
 //!
 //! # Invariants
-//! * **F1** But for OPEN, the byte is a [`Choice`] whose lock exists, at any time.
-//! * **F2** OPEN is cleared once and never set again, and the choice never changes after that.
+//! * **DECIDED-1** But for OPEN, the byte is a [`Choice`] whose lock exists, at any time.
+//! * **DECIDED-2** OPEN is cleared once and never set again, and the choice never changes after
+//!   that.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicPtr, AtomicU8};
@@ -26,8 +27,10 @@ use crate::platform::say_unless_blocked;
 /// The choice may still change. A byte with it is no choice's number: locks look once.
 const OPEN: u8 = 1 << 7;
 
-/// What the first lock operation finds if it comes before the decision, in a function that runs at
-/// load time, too. Paravirt is never the worst choice by much, whatever the machine.
+/// Nobody has decided. Beside what the first lock operation fixes then.
+const UNDECIDED: u8 = 1 << 6;
+
+/// What the first lock operation finds if it comes before any decision. Paravirt is never the worst choice by much, whatever the machine.
 pub const FALLBACK: Choice = Choice::Paravirt;
 
 static STATE: State = State::new();
@@ -38,13 +41,22 @@ struct State(AtomicU8);
 
 impl State {
     const fn new() -> Self {
-        Self(AtomicU8::new(FALLBACK as u8 | OPEN))
+        Self(AtomicU8::new(FALLBACK as u8 | OPEN | UNDECIDED))
     }
 
-    /// F2. Returns whether it still could be changed.
+    /// DECIDED-2. Returns whether it still could be changed.
     fn propose(&self, choice: Choice) -> bool {
-        let new = choice as u8 | OPEN;
-        let propose = |seen| (seen & OPEN != 0).then_some(new);
+        self.change(OPEN, choice as u8 | OPEN)
+    }
+
+    /// What is to be fixed if nobody decides.
+    fn note(&self, choice: Choice) {
+        self.change(UNDECIDED, choice as u8 | OPEN | UNDECIDED);
+    }
+
+    /// Whether the byte was changed, because it still had `bit`.
+    fn change(&self, bit: u8, new: u8) -> bool {
+        let propose = |seen| (seen & bit != 0).then_some(new);
         // ORDERING: Release pairs with the Acquire of `fix`, which says what was complained about.
         self.0.fetch_update(Release, Relaxed, propose).is_ok()
     }
@@ -52,20 +64,20 @@ impl State {
     /// Fixes the choice; the second value is whether that was done just now.
     fn fix(&self) -> (Choice, bool) {
         // ORDERING: Acquire pairs with the Release of `propose`.
-        let before = self.0.fetch_and(!OPEN, Acquire);
+        let before = self.0.fetch_and(!(OPEN | UNDECIDED), Acquire);
         (of(before), before & OPEN != 0)
     }
 }
 
-/// F1.
+/// DECIDED-1.
 fn of(state: u8) -> Choice {
-    Choice::numbered(state & !OPEN).unwrap_or(FALLBACK)
+    Choice::numbered(state & !(OPEN | UNDECIDED)).unwrap_or(FALLBACK)
 }
 
 /// What all locks are: the number of a [`Choice`], or of none before that is fixed.
 #[inline]
 pub(super) fn glance() -> u8 {
-    // Relaxed: what is fixed is final (F2), and nothing is read by way of it.
+    // Relaxed: what is fixed is final (DECIDED-2), and nothing is read by way of it.
     STATE.0.load(Relaxed)
 }
 
@@ -86,10 +98,10 @@ pub(super) fn decided() -> Choice {
 fn fix() -> Choice {
     let (choice, just_now) = STATE.fix();
     if just_now {
-        // SAFETY: null, or made by `complain` of a text for the whole program.
+        // SAFETY: null, or a text for the whole program.
         // ORDERING: Acquire pairs with the Release of `complain`.
         if let Some(text) = unsafe { COMPLAINT.load(Acquire).as_ref() } {
-            say_unless_blocked(text.as_bytes());
+            say_unless_blocked(text);
         }
     }
     choice
@@ -97,12 +109,36 @@ fn fix() -> Choice {
 
 /// What is wrong with the environment: one line. Said by the first lock operation, because before
 /// it nobody knows whether the program heeds the environment at all.
-static COMPLAINT: AtomicPtr<String> = AtomicPtr::new(core::ptr::null_mut());
+static COMPLAINT: AtomicPtr<&'static [u8]> = AtomicPtr::new(core::ptr::null_mut());
+
+/// What is said of `QSPIN_LOCK` where nobody decides: no memory is there to say more.
+static OF_NAME: &[u8] =
+    b"qspin: QSPIN_LOCK is not native, paravirt, backoff, cna or cna-paravirt; it is ignored\n";
+
+/// Has that said.
+pub(super) fn complain_of_name() {
+    COMPLAINT.store((&raw const OF_NAME).cast_mut(), Release);
+}
 
 /// Has `text` said on stderr, on one line and once, if a lock is chosen in this process.
 pub(super) fn complain(text: &str) {
-    let line = format!("{}\n", text.replace(char::is_control, " "));
-    COMPLAINT.store(Box::leak(Box::new(line)), Release);
+    let line = format!("{}\n", text.replace(char::is_control, " ")).into_bytes();
+    // SAFETY: as in `fix`. ORDERING: as there.
+    let before = unsafe { COMPLAINT.load(Acquire).as_ref() };
+    // What stays for ever is made once, however often the program decides.
+    if before.is_none_or(|before| **before != *line) {
+        COMPLAINT.store(Box::leak(Box::new(&*line.leak())), Release);
+    }
+}
+
+/// What is to be fixed if nobody decides is `choice`.
+pub(super) fn note(choice: Choice) {
+    STATE.note(choice);
+}
+
+/// Whether the choice may change, and nobody has decided.
+pub(super) fn is_undecided() -> bool {
+    STATE.0.load(Relaxed) & UNDECIDED != 0
 }
 
 /// The choice is `choice` from now on, unless it was fixed before: then that one is returned.
@@ -134,6 +170,26 @@ mod tests {
         let state = State::new();
         assert_eq!(state.fix(), (FALLBACK, true));
         assert!(!state.propose(Choice::Native));
+    }
+
+    #[test]
+    fn what_was_noted_counts_where_nobody_decides() {
+        let state = State::new();
+        state.note(Choice::Backoff);
+        assert!(state.propose(Choice::Native));
+        state.note(Choice::Cna);
+        assert_eq!(of(state.0.load(Relaxed)), Choice::Native, "it was decided");
+        let state = State::new();
+        state.note(Choice::Backoff);
+        assert_eq!(state.fix(), (Choice::Backoff, true));
+        state.note(Choice::Cna);
+        assert_eq!(state.fix(), (Choice::Backoff, false));
+    }
+
+    #[test]
+    fn the_complaint_names_all_choices() {
+        let names = format!("is not {};", Choice::names());
+        assert!(String::from_utf8_lossy(OF_NAME).contains(&names), "{names}");
     }
 
     #[test]

@@ -75,13 +75,6 @@ impl Hints {
     }
 }
 
-/// Whether the environment counts. Not in a program that has more rights than who started it: they
-/// must not have it read files of their choice.
-pub(super) fn environment_counts() -> bool {
-    // SAFETY: asks for a number, nothing else.
-    unsafe { libc::getauxval(libc::AT_SECURE) == 0 }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,7 @@
 //! The NUMA-aware order on real threads, on machines that this one is not: the order of every
 //! acquisition, every counter, and how long anybody waits.
 //!
-//! A topology is read when a program is loaded, so each play has a process of its own: this program
+//! A topology is read once, when a program asks for it, so each play has a process of its own: this program
 //! again, for one of the functions that are ignored otherwise.
 
 #[path = "../halting/mod.rs"]

@@ -334,6 +334,8 @@ pub(crate) fn real_time_is_allowed() -> std::io::Result<()> {
 
 /// Plays it. The tunables of the process must be such that waiters of a lock that halts do so at once.
 pub(crate) fn play<L: RawLock<OnStage> + Sync>(play: Play) -> Outcome {
+    // From now on locks go by it.
+    let _ = topology::in_force();
     let threads = play.comes.len();
     let setting = Setting {
         places: vec![0; threads],
