@@ -23,7 +23,7 @@ use self::sleep::Sleepers;
 
 /// The state of a node's `kick` while nobody has kicked it since its last halt.
 const NOT_KICKED: u32 = 0;
-/// Kicked: the next halt returns (C4).
+/// Kicked: the next halt returns (PLATFORM-4).
 const KICKED: u32 = 1;
 
 /// Locks on this platform are checked by loom.
@@ -87,6 +87,8 @@ impl<M: Machine> Domain<M> {
         let buckets = entries.div_ceil(Bucket::<Word<M>, Address<M>>::ENTRIES);
         let buckets = if entries > 0 { buckets.next_power_of_two() } else { 0 };
         let looks = tuning.queue_looks.max(tuning.head_looks).max(tuning.awake_looks);
+        // A waiter that sleeps beside the lock polls anew each time it was woken, and for a bounded time.
+        let looks = if traits.sleeps { u32::MAX } else { looks };
         let table = (0..buckets).map(|_| Bucket::new()).collect();
         let sleepers = Sleepers::new(traits, count);
         Self { tuning, halts, looks, levels, places: scenario.places, nodes, table, sleepers }
@@ -111,7 +113,14 @@ impl<M: Machine> Domain<M> {
 
 /// A node of a CPU, whose words the record knows.
 fn make_node<M: Machine>(cpu: u32, level: u32) -> Node<Word<M>> {
-    let node: Node<Word<M>> = ledger::making(Role::Node, Node::new);
+    let node: Node<Word<M>> = ledger::making(Role::Node, || {
+        // The first throw of such dice is 0: the first wait of this CPU is a probe.
+        let dice = u32::from(cpu.is_multiple_of(2));
+        Node { dice: Word::new(dice), ..Node::new() }
+    });
+    for word in [&node.nesting, &node.turns, &node.since, &node.history, &node.dice] {
+        ledger::is_private(word.id());
+    }
     if let Some(id) = CpuId::new(cpu).and_then(|cpu| NodeId::new(cpu, level)) {
         ledger::know_node(NodeWords {
             id,
@@ -219,6 +228,12 @@ impl<M: Machine> Platform for Context<M> {
 
     fn node(&self, id: NodeId) -> &Node<Word<M>> {
         self.domain.node(id)
+    }
+
+    fn pause_ns(&self) -> u32 {
+        // What waiters learn of how to poll is explored at random only: the state is too large for more. There a slice
+        // is one look.
+        if M::EXHAUSTIVE { 0 } else { u32::MAX }
     }
 
     fn runs_on(&self) -> Option<u32> {

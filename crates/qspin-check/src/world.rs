@@ -53,9 +53,9 @@ pub(crate) fn execute<M: Machine, L: Contend<Context<M>>>(
     ledger::end();
 }
 
-/// How often a waiter may be passed by others that came later, by invariant Q3 of the order: in each
-/// flush but the last by the heads until the threshold, of which each counts on the clock once it
-/// has the lock, and by the one that then finds the flush due.
+/// How often a waiter may be passed by others that came later, by invariant NUMA-3 of the order: in
+/// each flush but the last by the heads until the threshold, of which each counts on the clock once
+/// it has the lock, and by the one that then finds the flush due.
 fn bypass(model: &Model, scenario: &Scenario) -> Option<u32> {
     let heads = model.tuning.numa_threshold_ns.div_ceil(TICK as u32) + 1;
     model.rules.near_first.then(|| (scenario.places - 1).saturating_mul(heads))

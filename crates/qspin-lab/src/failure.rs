@@ -9,6 +9,8 @@ pub enum Failure {
     Usage(String),
     /// Something else went wrong. Exit code 1.
     Broken(anyhow::Error),
+    /// A program could not be run: the exit code that a shell has for that, and one line that says why.
+    NotRun(u8, String),
 }
 
 impl Failure {
@@ -23,6 +25,7 @@ impl Failure {
         match self {
             Self::Usage(_) => 2,
             Self::Broken(_) => 1,
+            Self::NotRun(code, _) => *code,
         }
     }
 
@@ -30,7 +33,7 @@ impl Failure {
     #[must_use]
     pub fn line(&self) -> String {
         let text = match self {
-            Self::Usage(line) => line.clone(),
+            Self::Usage(line) | Self::NotRun(_, line) => line.clone(),
             Self::Broken(error) => format!("{error:#}"),
         };
         text.split_whitespace().collect::<Vec<_>>().join(" ")

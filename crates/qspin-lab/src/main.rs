@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use clap::error::ErrorKind;
+use qspin::select::{self, Hints};
 use qspin_lab::command::{self, Command};
 use qspin_lab::failure::Failure;
 
@@ -20,6 +21,8 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };
+    // Locks that are measured go by a quota, and by where the CPUs are, as in a program that has asked for it.
+    select::decide(Hints::NONE);
     match command::run(&cli.command) {
         Ok(code) => code,
         Err(failure) => complain(&failure),

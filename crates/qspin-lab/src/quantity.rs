@@ -5,6 +5,8 @@ use std::time::Duration;
 use fundu::{CustomDurationParser, CustomTimeUnit, ParseError, TimeUnit};
 use qspin::tuning::KICK_AHEAD_MOST;
 
+use crate::bench::load::{Holder, Lasting};
+
 /// The units in which times are given.
 const UNITS: [CustomTimeUnit<'_>; 4] = [
     CustomTimeUnit::with_default(TimeUnit::NanoSecond, &["ns"]),
@@ -85,6 +87,36 @@ pub fn parse_overcommit(text: &str) -> Result<u32, String> {
     match text.strip_suffix('x').map(str::parse::<u32>) {
         Some(Ok(times @ 1..=4)) => Ok(times),
         _ => Err(format!("`{text}` is no overcommitment: write 1x, 2x, 3x or 4x")),
+    }
+}
+
+/// Holders that leave their CPU in one section of so many, as `sleeps/64`.
+pub fn parse_holder(text: &str) -> Result<(Holder, u32), String> {
+    let wrong = || {
+        format!(
+            "`{text}` does not say what holders do: write sleeps/64 or yields/64, in one section of 1 \
+             to 1000000"
+        )
+    };
+    let (does, one_in) = text.trim().split_once('/').ok_or_else(wrong)?;
+    let holder = Holder::ALL.into_iter().find(|holder| holder.name() == does).ok_or_else(wrong)?;
+    let one_in = one_in.parse().ok().filter(|one_in| (1..=1_000_000).contains(one_in));
+    Ok((holder, one_in.ok_or_else(wrong)?))
+}
+
+/// Lengths inside and outside, as `1us/20us`.
+pub fn parse_phases(text: &str) -> Result<Lasting, String> {
+    let (critical, outside) = text.split_once('/').ok_or_else(|| {
+        format!("`{text}` is no pair of lengths: write those inside and outside as 1us/20us")
+    })?;
+    Ok((parse_duration(critical)?, parse_duration(outside)?))
+}
+
+/// A quota of CPU time, as `0.5`: so many CPUs.
+pub fn parse_quota(text: &str) -> Result<f64, String> {
+    match text.trim().parse::<f64>() {
+        Ok(cpus) if (0.05..=1024.0).contains(&cpus) => Ok(cpus),
+        _ => Err(format!("`{text}` is no quota: give CPUs as 0.5 or 2, from 0.05 to 1024")),
     }
 }
 
@@ -198,6 +230,24 @@ mod tests {
         assert_eq!(parse_threads("8"), Ok(8));
         for wrong in ["0", "-1", "4097", "x", "", "1.5"] {
             assert!(parse_threads(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_stands_in_the_way_of_a_load_is_said_in_pairs_and_numbers() {
+        assert_eq!(parse_holder("sleeps/64"), Ok((Holder::Sleeps, 64)));
+        assert_eq!(parse_holder("yields/1"), Ok((Holder::Yields, 1)));
+        for wrong in ["sleeps", "sleeps/0", "naps/3", "yields/-1", "yields/2000000", ""] {
+            assert!(parse_holder(wrong).unwrap_err().contains("sleeps/64"), "{wrong}");
+        }
+        let us = Duration::from_micros;
+        assert_eq!(parse_phases("1us/20us"), Ok((us(1), us(20))));
+        for wrong in ["1us", "1us/", "1/2", ""] {
+            assert!(parse_phases(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(parse_quota("0.5"), Ok(0.5));
+        for wrong in ["0", "-1", "nan", "x", "2000"] {
+            assert!(parse_quota(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -280,7 +280,15 @@ fn kernel_lock_bench_prints_the_published_grid() {
 #[test]
 fn readers_and_writers_have_locks_and_waits_of_their_own() {
     let rows = rows(&["--workload", "rw", "--ratio", "3:1", "--threads", "2"]);
-    let all = ["rwlock", "queued-rw", "std-rw", "parking_lot-rw", "pthread-rw"];
+    let all = [
+        "rwlock",
+        "queued-rw",
+        "std-rw",
+        "parking_lot-rw",
+        "pthread-rw",
+        "pthread-writers-rw",
+        "parking_lot-0.12-rw",
+    ];
     assert_eq!(locks_at(&rows, 2), all);
     for row in &rows[1..] {
         assert_eq!((&row["params"]["readers"], &row["params"]["writers"]), (&3.into(), &1.into()));
@@ -289,6 +297,28 @@ fn readers_and_writers_have_locks_and_waits_of_their_own() {
         let all = row["wait_ns"]["samples"].as_u64().unwrap_or(0);
         assert_eq!(samples("read") + samples("write"), all, "{row}");
     }
+}
+
+#[test]
+fn a_load_that_is_not_plain_is_measured_and_named_in_its_rows() {
+    let load =
+        ["--lengths", "tailed", "--lock-count", "3", "--holder", "yields/5", "--phases", "1us/0"];
+    let check = |rows: &[Value]| {
+        for row in &rows[1..] {
+            let params = &row["params"];
+            assert_eq!((&params["lengths"], &params["locks"]), (&"tailed".into(), &3.into()));
+            assert_eq!((&params["holder"], &params["one_in"]), (&"yields".into(), &5.into()));
+            assert_eq!(params["then_critical_ns"], 1000);
+            assert_eq!(params["then_outside_ns"], 0);
+            assert_eq!(params["hogs_inside"], 1);
+            assert!(row["ops_per_s"]["median"].as_f64().unwrap() > 0.0, "{row}");
+        }
+    };
+    let beside = ["--hogs-inside", "1", "--threads", "2"];
+    let plain = ["--locks", "mutex,parking_lot-0.12"];
+    check(&rows(&[&load[..], &beside, &plain].concat()));
+    let shared = ["--workload", "rw", "--ratio", "1:1", "--locks", "rwlock,pthread-writers-rw"];
+    check(&rows(&[&load[..], &beside, &shared].concat()));
 }
 
 /// A bench that has said what it is about to do, and goes on for long.

@@ -85,20 +85,28 @@ fn what_cannot_be_interposed_is_refused_with_the_reason() {
 
 #[test]
 fn bad_input_is_answered_in_one_line_with_what_would_be_right() {
-    let wrong: [(&[&str], &str); 9] = [
-        (&["--", "/no/such/program"], "No such file"),
-        (&["--", "no-such-program-anywhere"], "PATH"),
-        (&["--", "/etc/passwd"], "not executable"),
-        (&["--", "/"], "name a program"),
-        (&["--lock", "moon", "--", "true"], "choose from mutex"),
-        (&["--tune", "moon=1", "--", "true"], "no tunable is called"),
-        (&["--compare", "0", "--", "true"], "1 to 1000"),
-        (&["--figure", "x", "--", "true"], "--compare"),
-        (&["--compare", "1", "--figure", "nothing", "--", "true"], "no number"),
+    let directory = tempfile::tempdir().unwrap();
+    let nonsense = directory.path().join("nonsense");
+    // What the kernel does not execute, though it may be.
+    std::fs::write(&nonsense, "#!/no/such/interpreter\n").unwrap();
+    let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&nonsense, everybody).unwrap();
+    let wrong: [(&[&str], i32, &str); 11] = [
+        (&["--", "/no/such/program"], 127, "No such file"),
+        (&["--", "./nonexist"], 127, "No such file"),
+        (&["--", "no-such-program-anywhere"], 127, "PATH"),
+        (&["--", "/etc/passwd"], 126, "not executable"),
+        (&["--", "/"], 126, "name a program"),
+        (&["--", nonsense.to_str().unwrap()], 126, "cannot run"),
+        (&["--stats", "--compare", "2", "--", "true"], 2, "--compare"),
+        (&["--lock", "moon", "--", "true"], 2, "choose from mutex"),
+        (&["--tune", "moon=1", "--", "true"], 2, "no tunable is called"),
+        (&["--compare", "0", "--", "true"], 2, "1 to 1000"),
+        (&["--figure", "x", "--", "true"], 2, "--compare"),
     ];
-    for (arguments, right) in wrong {
+    for (arguments, code, right) in wrong {
         let output = run(arguments);
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", said(&output));
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", said(&output));
         assert!(said(&output).contains(right), "{arguments:?}: {}", said(&output));
         assert_eq!(said(&output).lines().count(), 1, "{arguments:?}: {}", said(&output));
     }
@@ -123,6 +131,67 @@ fn every_lock_is_known_to_the_library() {
         // A name that the library did not know would be said to be unknown.
         let output = run(&["--lock", name, "--tune", "queue_looks=7", "--", "true"]);
         assert_eq!((output.status.code(), said(&output)), (Some(0), String::new()), "{name}");
+    }
+}
+
+/// Takes a lock, and says whether the library is there, and what it is told.
+const LOCKING: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+int main(int argc, char **argv) {
+    char line[4096];
+    int found = 0;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    pthread_mutex_lock(&lock);
+    while (fgets(line, sizeof line, maps)) found |= strstr(line, "libqspin_preload") != 0;
+    pthread_mutex_unlock(&lock);
+    printf("n: %d\n%s\n", 1 + found, argc > 1 ? argv[1] : "");
+    return 0;
+}
+"#;
+
+#[test]
+fn a_program_that_locks_nothing_is_told_of_in_the_place_of_figures() {
+    for arguments in [&["--compare", "2"][..], &["--stats"]] {
+        let output = run(&[arguments, &["--", "sh", "-c", "true; true"]].concat());
+        assert_eq!(output.status.code(), Some(4), "{}", said(&output));
+        assert!(output.stdout.is_empty(), "no ratio");
+        assert_eq!(said(&output).lines().count(), 1, "{}", said(&output));
+        let begin = "qspin: this program locks nothing through the C library: ";
+        assert!(said(&output).starts_with(begin), "{}", said(&output));
+    }
+    let output = run(&["--stats", "--", "sh", "-c", "exit 6"]);
+    assert_eq!(output.status.code(), Some(6), "a failure is the program's own");
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("spins");
+    let source = "#include <pthread.h>\n\
+        int main(void) {\n\
+            pthread_spinlock_t lock;\n\
+            pthread_spin_init(&lock, 0);\n\
+            return pthread_spin_lock(&lock);\n\
+        }\n";
+    if compile(source, &[], &program) {
+        let output = run(&["--compare", "1", "--", program.to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(0), "spinlocks are served: {}", said(&output));
+    }
+}
+
+#[test]
+fn a_function_of_c_is_shown_by_its_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("short");
+    // What a type of C++ is called in a mangled name.
+    let source = "#include <pthread.h>\n\
+        static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;\n\
+        __attribute__((noinline)) int f(void) {\n\
+            pthread_mutex_lock(&lock); pthread_mutex_unlock(&lock); return 0;\n\
+        }\n\
+        int main(void) { for (int i = 0; i < 99; i++) f(); return 0; }\n";
+    if compile(source, &[], &program) {
+        let output = run(&["--stats", "--", program.to_str().unwrap()]);
+        assert!(said(&output).contains(" f in short"), "{}", said(&output));
     }
 }
 
@@ -182,15 +251,17 @@ fn the_table_says_what_was_waited_for_where_and_what_was_left() {
 #[test]
 fn inside_another_run_the_inner_one_counts_and_the_stock_locks_are_stock() {
     let qspin = qspin().to_str().unwrap();
-    let mapped = "grep -q libqspin_preload /proc/self/maps";
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("locking");
+    if !compile(LOCKING, &[], &program) {
+        return;
+    }
     let output =
         run(&["--lock", "native", "--", qspin, "run", "--lock", "cna", "--", "sh", "-c", "exit 6"]);
     assert_eq!((output.status.code(), said(&output)), (Some(6), String::new()));
-    // Half of these runs are with the library: it says that the two differ in what they have in their memory.
-    let script = format!(
-        "{mapped} && echo with >&2 || echo without >&2; {mapped} && echo n: 2 || echo n: 1"
-    );
-    let inner = [qspin, "run", "--compare", "2", "--figure", "n:", "--", "sh", "-c", &script];
+    // Half of these runs are with the library: the program says whether it has that in its memory.
+    let program = program.to_str().unwrap();
+    let inner = [qspin, "run", "--compare", "2", "--figure", "n:", "--", program];
     let output = run(&[&["--"], &inner[..]].concat());
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(text.contains("2.000 [2.000, 2.000]"), "{text}{}", said(&output));
@@ -260,6 +331,38 @@ fn more_processes_than_there_is_room_for_are_told_of() {
     );
 }
 
+/// Of a program that has taken one lock 99 times, and waits.
+fn locks_are_json_and_begin_anew(stat: impl Fn(&[&str]) -> Output) {
+    let lines = |options: &[&str]| -> Vec<serde_json::Value> {
+        let output = stat(options);
+        assert_eq!(output.status.code(), Some(0), "{options:?}: {}", said(&output));
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let of = |line: &serde_json::Value| {
+        assert!(line["pid"].is_number() && line["name"] == "closing", "{line}");
+        assert_eq!(line["served_by"], "mutex");
+        let locks = line["locks"].as_array().unwrap();
+        locks.iter().map(|lock| lock["acquisitions"].as_u64().unwrap()).sum::<u64>()
+    };
+    let once = lines(&["--json"]);
+    // The last ones stand in the lock's own memory still.
+    let seen = of(&once[0]);
+    assert!(once.len() == 1 && (90..=99).contains(&seen), "{once:?}");
+    assert!(once[0]["locks"][0]["where"].as_str().unwrap().contains("main in closing"));
+    let watched = lines(&["--json", "--interval", "0.1", "--count", "2"]);
+    assert_eq!(watched.len(), 2);
+    for line in &watched {
+        assert_eq!(of(line), seen);
+        assert_eq!(line["locks"][0]["acquisitions_per_s"], 0.0);
+        assert!(line["interval_s"].as_f64().unwrap() >= 0.1);
+    }
+    let output = stat(&["--interval", "0.1", "--count", "1"]);
+    assert!(String::from_utf8_lossy(&output.stdout).contains("per second"), "{output:?}");
+    assert_eq!(lines(&["--json", "--reset"]).iter().map(of).collect::<Vec<_>>(), [seen]);
+    assert_eq!(lines(&["--json"]).iter().map(of).collect::<Vec<_>>(), [0], "they began anew");
+}
+
 #[test]
 fn locks_of_a_running_program_are_shown_also_if_it_has_closed_its_files() {
     let directory = tempfile::tempdir().unwrap();
@@ -285,7 +388,13 @@ fn locks_of_a_running_program_are_shown_also_if_it_has_closed_its_files() {
             ran.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut lines = BufReader::new(ran.stdout.take().unwrap()).lines();
         let process = lines.next().unwrap().unwrap();
-        let output = Command::new(qspin()).args(["stat", &process]).output().unwrap();
+        let stat = |options: &[&str]| {
+            Command::new(qspin()).args(["stat", &process]).args(options).output().unwrap()
+        };
+        let output = stat(&[]);
+        if shown {
+            locks_are_json_and_begin_anew(stat);
+        }
         drop(ran.stdin.take());
         assert_eq!(ran.wait().unwrap().code(), Some(0));
         if shown {
@@ -328,16 +437,25 @@ fn an_interpreter_at_the_end_of_a_large_file_is_found() {
 
 #[test]
 fn a_comparison_shows_a_ratio_with_its_interval_or_how_a_run_failed() {
-    let output = run(&["--compare", "2", "--", "true"]);
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("locking");
+    if !compile(LOCKING, &[], &program) {
+        return;
+    }
+    let program = program.to_str().unwrap();
+    let output = run(&["--compare", "2", "--", program]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{}", said(&output));
     assert!(
         text.contains("2 pairs") && text.contains('[') && text.contains("too few pairs"),
         "{text}"
     );
-    let output = run(&["--compare", "2", "--figure", "rate:", "--", "echo", "rate: 12.5"]);
+    let output = run(&["--compare", "2", "--figure", "rate:", "--", program, "rate: 12.5"]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(text.contains("1.000 [1.000, 1.000]"), "{text}");
+    let output = run(&["--compare", "1", "--figure", "nothing", "--", program]);
+    assert_eq!((output.status.code(), said(&output).lines().count()), (Some(2), 1));
+    assert!(said(&output).contains("no number"), "{}", said(&output));
     let output = run(&["--compare", "2", "--", "sh", "-c", "echo why; exit 9"]);
     assert_eq!(output.status.code(), Some(9));
     assert!(said(&output).contains("why"), "{}", said(&output));

@@ -46,7 +46,7 @@ pub fn merge<P: AsRef<Path>>(files: &[P], is_partial: IsPartial) -> Result<Strin
         let part = read(file.as_ref(), is_partial)?;
         if let Some(first) = whole.values().next() {
             let same = |it: &Part| (it.shard.of, it.shard.cells, it.shard.plan.clone());
-            // P2: equal but for the number.
+            // SHARD-2: equal but for the number.
             if same(first) != same(&part) || first.of != part.of {
                 return Err(format!(
                     "{} and {} are parts of different sweeps: same scenario or tables, options, number of parts \

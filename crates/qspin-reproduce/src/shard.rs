@@ -1,10 +1,10 @@
 //! Parts of a plan, for several computers, and how they become one again.
 //!
 //! # Invariants
-//! * **P1** The cells of a plan have an order, and cell *k* (from 0) is in part *k mod n* + 1. So the parts
-//!   are of almost one size, though cells of one kind lie side by side.
-//! * **P2** The machine row of a part is that of the whole, but for the field `shard`. So the parts of one
-//!   plan, and nothing else, have equal machine rows.
+//! * **SHARD-1** The cells of a plan have an order, and cell *k* (from 0) is in part *k mod n* + 1. So the
+//!   parts are of almost one size, though cells of one kind lie side by side.
+//! * **SHARD-2** The machine row of a part is that of the whole, but for the field `shard`. So the parts of
+//!   one plan, and nothing else, have equal machine rows.
 
 use std::fmt::{Display, Write};
 
@@ -59,7 +59,7 @@ impl Part {
         Ok(Self { number, of })
     }
 
-    /// Its cells (P1).
+    /// Its cells (SHARD-1).
     #[must_use]
     pub fn of<T>(self, cells: Vec<T>) -> Vec<T> {
         cells.into_iter().skip(self.number as usize - 1).step_by(self.of as usize).collect()
@@ -91,7 +91,7 @@ impl Shard {
         Ok(Self { number: part.number, of: part.of, cells: count, plan })
     }
 
-    /// The numbers of its cells (P1).
+    /// The numbers of its cells (SHARD-1).
     pub fn numbers(&self) -> impl ExactSizeIterator<Item = usize> + use<> {
         (self.number as usize - 1..self.cells).step_by(self.of as usize)
     }

@@ -5,10 +5,10 @@
 //! of its operations is one of the machine's. The platform itself is the simulated CPU. The
 //! simulator contains no lock: what runs here is the code that runs everywhere.
 //!
-//! The contract of the platform is kept so: words are coherent, seen in total store order (C1); a
-//! strand is a CPU's one context, there are no interrupts (C2); watching a word puts the strand to
-//! sleep until it changes (C3); a kick is remembered by node until a halt takes it, and both empty
-//! the store buffer, as a hypercall does (C4).
+//! The contract of the platform is kept so: words are coherent, seen in total store order (PLATFORM-1); a
+//! strand is a CPU's one context, there are no interrupts (PLATFORM-2); watching a word puts the strand to
+//! sleep until it changes (PLATFORM-3); a kick is remembered by node until a halt takes it, and both empty
+//! the store buffer, as a hypercall does (PLATFORM-4).
 //!
 //! # Limits
 //! Simulated CPUs have one nesting level. Orderings weaker than total store order do not exist.
@@ -256,6 +256,10 @@ impl Platform for SimPlatform {
 
     fn relax(&self, pauses: u32) {
         self.world.relax(pauses);
+    }
+
+    fn pause_ns(&self) -> u32 {
+        self.world.pause_ns()
     }
 
     fn fence(&self, order: Ordering) {

@@ -95,6 +95,8 @@ struct Word {
     value: u32,
     /// How often it was written.
     version: u64,
+    /// Whether its context alone reads it: what it writes there is no change that others could wait for.
+    private: bool,
     part: Option<(usize, secondary::Part)>,
 }
 
@@ -268,9 +270,14 @@ pub fn register(value: u32) -> WordId {
         MAKING.set(Role::Lock { lock, index: index + 1 });
     }
     with(|ledger| {
-        ledger.words.push(Word { role, value, version: 0, part: None });
+        ledger.words.push(Word { role, value, version: 0, private: false, part: None });
         ledger.words.len() - 1
     })
+}
+
+/// States that no other context reads this word.
+pub fn is_private(id: WordId) {
+    with(|ledger| ledger.words[id].private = true);
 }
 
 /// The ordering at a site in this execution.
@@ -364,7 +371,8 @@ pub fn latest(id: WordId) -> u32 {
 pub fn stepped(id: WordId, from: u32, to: u32, begins: bool) -> Result<bool, Failure> {
     let slot = current();
     with(|ledger| {
-        ledger.clock += 1;
+        let shared = u64::from(!ledger.words[id].private);
+        ledger.clock += shared;
         let clock = ledger.clock;
         let word = &mut ledger.words[id];
         word.value = to;
@@ -372,7 +380,7 @@ pub fn stepped(id: WordId, from: u32, to: u32, begins: bool) -> Result<bool, Fai
         let (role, part) = (word.role, word.part);
         ledger.slots[slot].saw_latest = true;
         ledger.slots[slot].clock = clock;
-        ledger.slots[slot].own_changes += 1;
+        ledger.slots[slot].own_changes += shared;
         outcomes::did(&mut ledger.slots[slot], id, to);
         let known = paths::went_on(ledger, id, to);
         let Some(rules) = ledger.rules else { return Ok(known) };

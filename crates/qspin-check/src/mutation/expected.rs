@@ -42,7 +42,7 @@ const UNLOCK_FENCES: &str = "not visible here: who joins the sleepers unlocks th
     threads it is what orders the others: there the lock hangs without it (qspin's test of the mutex). \
     The light side, and the fence of a release, die.";
 /// What is read before a store, and written by others after it.
-const LOADS_STAY: &str = "the kick releases and acquires as well (C4); what is left is that the waker has \
+const LOADS_STAY: &str = "the kick releases and acquires as well (PLATFORM-4); what is left is that the waker has \
     read the next of the list before: visible under load buffering only, which loom does not have.";
 /// Marks that are left to the owner of a bucket.
 const RESCAN: &str = "found to matter in no execution within the bounds: the full fences of both sides, \

@@ -3,7 +3,7 @@
 //! The heavy barrier orders all threads as if each had passed a full fence in the middle of it. Here both
 //! sides of the asymmetric fence are full fences, as C++ proposal P1202 defines them with respect to each
 //! other. That makes light barriers order more than they do: two of them would order each other, and a full
-//! fence on one side. Neither is relied on: see P2 of `qspin_core::sleepers`.
+//! fence on one side. Neither is relied on: see SLEEP-2 of `qspin_core::sleepers`.
 
 use std::sync::atomic::Ordering;
 

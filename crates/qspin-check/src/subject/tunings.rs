@@ -70,13 +70,9 @@ pub(crate) const RESIGNED: Tuning = Tuning { rotate_turns: 1, ..ONE_LOOK };
 /// The default mutex, with one look before a waiter sleeps, a bucket that is quiet again at once, an heir
 /// that has slept once, and a rotation after two turns.
 pub(crate) const MUTEX: Tuning = Tuning {
-    mutex_looks: 1,
-    mutex_yields: 0,
-    mutex_here_yields: 0,
-    mutex_heir_yields: 1,
+    mutex_spin_ns: 3,
+    mutex_awake_us: 0,
     mutex_heir_us: 0,
-    rwlock_looks: 1,
-    rwlock_yields: 0,
     sleep_idle: 1,
     rotate_turns: 2,
     mutex_short_ns: 0,
@@ -88,7 +84,7 @@ pub(crate) const MUTEX_SHORT: Tuning = Tuning { mutex_short_ns: 1 << 30, ..MUTEX
 
 /// The same where nobody looks before it sleeps, or is ever the heir.
 pub(crate) const MUTEX_SLEEPY: Tuning =
-    Tuning { mutex_looks: 0, rwlock_looks: 0, mutex_heir_us: 1 << 24, rotate_turns: 1, ..MUTEX };
+    Tuning { mutex_spin_ns: 0, mutex_heir_us: 1 << 24, rotate_turns: 1, ..MUTEX };
 
 /// Without any step of the series: no pending waiter, a conditional kick by whoever hands over or
 /// releases.

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use qspin::tuning::{Tunable, Tuning};
+use qspin::tuning::{Group, Tunable, Tuning};
 use qspin_table::{Columns, Table};
 
 use crate::contender::catalog::{self, Lock, Origin};
@@ -25,7 +25,9 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let locks = catalog::locks();
     if args.tunables {
-        super::say(&format!("{}\n", tunables(&locks)))?;
+        for group in Group::ALL {
+            super::say(&format!("{}\n{}\n", group.title(), tunables(&locks, group)))?;
+        }
         return Ok(ExitCode::SUCCESS);
     }
     let sections = [
@@ -57,7 +59,7 @@ fn table(locks: &[&Lock]) -> Table {
         .table(locks.iter().copied())
 }
 
-fn tunables(locks: &[Lock]) -> Table {
+fn tunables(locks: &[Lock], group: Group) -> Table {
     let heeding = |tunable: &Tunable| {
         let heeding = locks.iter().filter(|lock| lock.heeds(tunable)).map(|lock| lock.name);
         heeding.collect::<Vec<_>>().join(", ")
@@ -69,5 +71,5 @@ fn tunables(locks: &[Lock]) -> Table {
         .text("of", heeding)
         .text("what it does", |tunable| tunable.about.trim())
         .prose()
-        .table(Tuning::ALL)
+        .table(Tuning::ALL.iter().filter(|tunable| tunable.group == group))
 }

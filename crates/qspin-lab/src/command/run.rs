@@ -7,6 +7,7 @@
 mod compare;
 mod launch;
 mod library;
+mod live;
 mod program;
 mod report;
 mod symbols;
@@ -22,16 +23,19 @@ use crate::failure::Failure;
 use crate::quantity::parse_count;
 use crate::tune::{self, Tune};
 
-pub(super) use table::{live, why_not_live};
+pub(super) use live::{Live, Look, live, why_not_live};
 
 /// Exit code where the library was not loaded.
 const NOT_LOADED: u8 = 3;
+/// Exit code where the program has no lock that could be served.
+const LOCKS_NOTHING: u8 = 4;
 
 /// Run a program with these locks in the place of the C library's.
 ///
 /// Its mutexes, condition variables, reader-writer locks and spinlocks are served by qspin; the program is not
-/// changed. The exit code is the program's, 128 and the number of the signal that ended it, or 3 if the
-/// locks could not be put in place. docs/run.md has the rest.
+/// changed. The exit code is the program's, or 128 and the number of the signal that ended it; 3 if the
+/// locks could not be put in place, 4 if there is nothing to count or compare, and as a shell's 127 or 126 if
+/// the program is not there or not executable. docs/run.md has the rest.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The lock that serves the program's mutexes.
@@ -44,7 +48,7 @@ pub struct Args {
     #[arg(long)]
     stats: bool,
     /// Run the program so many times with these locks and as many with the C library's, in turns, and
-    /// show the ratio. What the program prints is not shown.
+    /// show the ratio, after one run that shows whether it locks at all. What the program prints is not shown.
     #[arg(long, value_name = "N", value_parser = parse_pairs, conflicts_with = "stats")]
     compare: Option<u32>,
     /// With --compare: what to compare is not the time, but the number that follows TEXT where the program
@@ -74,7 +78,7 @@ fn parse_pairs(text: &str) -> Result<u32, String> {
 ///
 /// # Errors
 ///
-/// A program that is not there, a library that is not there: wrong input.
+/// A library that is not there: wrong input. A program that is not there, or cannot be executed.
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let Some((name, arguments)) = args.command.split_first() else {
         return Err(Failure::usage("there is no program to run: write qspin run -- CMD"));
@@ -99,6 +103,9 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let ended = command.run_with_library(launch::Output::Shown)?;
     if let Some(code) = check(&command, &ended)? {
         return Ok(code);
+    }
+    if args.stats && ended.code == 0 && ended.report.locks_nothing() {
+        return Ok(locks_nothing());
     }
     if args.stats {
         super::tell(&format!("the locks of {}:", program.display()));
@@ -128,6 +135,15 @@ fn check(launch: &launch::Launch<'_>, ended: &launch::Ended) -> Result<Option<Ex
 fn not_loaded(program: &Path, why: &str) -> ExitCode {
     super::tell(&format!("the locks cannot be put in place in {}: {why}", program.display()));
     ExitCode::from(NOT_LOADED)
+}
+
+/// Says that there is nothing to serve.
+fn locks_nothing() -> ExitCode {
+    super::tell(
+        "this program locks nothing through the C library: it calls no function of pthread's or C11's locks, so none of \
+         these locks is used. Locks of its own (programs in Go, Java or Rust have them) are not reached",
+    );
+    ExitCode::from(LOCKS_NOTHING)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 mod counters;
 mod header;
+mod locks;
 mod process;
 mod show;
 
@@ -64,12 +65,8 @@ fn parse_times(text: &str) -> Result<u64, String> {
 /// A process that cannot be looked at, or that publishes no counters: wrong input.
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let process = Process::open(args.process)?;
-    if !args.json
-        && !args.reset
-        && let Some(locks) = super::run::live(args.process)
-    {
-        locks.show(args.interval, args.count)?;
-        return Ok(ExitCode::SUCCESS);
+    if let Some(live) = super::run::live(args.process) {
+        return locks::run(args, &process, live);
     }
     let mut search = Search::default();
     let found =
@@ -181,6 +178,11 @@ fn show(
     } else {
         show::text(process, readings, before)
     };
+    write_on(&mut out, &text)
+}
+
+/// Writes `text`; says whether somebody still reads.
+fn write_on(out: &mut impl Write, text: &str) -> Result<bool, Failure> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),

@@ -207,9 +207,17 @@ fn peers() -> Vec<Lock> {
             "parking_lot",
             rust_peers::ParkingLot,
             parking_lot::Mutex<()>,
-            "none; by turns now and then",
+            UNFAIR,
             "spins briefly, then sleeps",
             "the crate parking_lot"
+        ),
+        peer!(
+            "parking_lot-0.12",
+            rust_peers::ParkingLot012,
+            parking_lot_0_12::Mutex<()>,
+            "none; by turns now and then",
+            "spins briefly, then sleeps",
+            "the crate parking_lot, as it was at 0.12.5"
         ),
         peer!(
             "pthread",
@@ -279,7 +287,7 @@ fn peers() -> Vec<Lock> {
             "parking_lot-rw",
             rust_peers::ParkingLotRw,
             parking_lot::RwLock<()>,
-            "prefers writers; by turns now and then",
+            "prefers writers",
             "spins briefly, then sleeps",
             "the crate parking_lot"
         ),
@@ -290,6 +298,22 @@ fn peers() -> Vec<Lock> {
             "prefers readers",
             "sleeps",
             "the C library's default"
+        ),
+        peer_rw!(
+            "pthread-writers-rw",
+            pthread::PthreadRwWriters,
+            libc::pthread_rwlock_t,
+            "prefers writers",
+            "sleeps",
+            "the C library's kind that lets no reader pass a writer"
+        ),
+        peer_rw!(
+            "parking_lot-0.12-rw",
+            rust_peers::ParkingLot012Rw,
+            parking_lot_0_12::RwLock<()>,
+            "prefers writers; by turns now and then",
+            "spins briefly, then sleeps",
+            "the crate parking_lot, as it was at 0.12.5"
         ),
     ]
 }

@@ -120,41 +120,80 @@ impl Contender for PthreadSpin {
     }
 }
 
-/// `pthread_rwlock_t`, default kind (glibc's prefers readers).
-pub struct PthreadRw(UnsafeCell<libc::pthread_rwlock_t>);
+/// A contender out of a pthread reader-writer lock.
+macro_rules! pthread_rwlock {
+    ($(#[$doc:meta])* $name:ident, $init:expr) => {
+        $(#[$doc])*
+        pub struct $name(UnsafeCell<libc::pthread_rwlock_t>);
 
-// SAFETY: a pthread rwlock is made to be used from many threads.
-unsafe impl Sync for PthreadRw {}
+        // SAFETY: a pthread rwlock is made to be used from many threads.
+        unsafe impl Sync for $name {}
 
-impl RwContender for PthreadRw {
-    type Reading<'a> = ();
-    type Writing<'a> = ();
+        impl RwContender for $name {
+            type Reading<'a> = ();
+            type Writing<'a> = ();
 
-    fn new() -> Self {
-        Self(UnsafeCell::new(libc::PTHREAD_RWLOCK_INITIALIZER))
+            fn new() -> Self {
+                Self(UnsafeCell::new($init))
+            }
+
+            #[inline(always)]
+            fn read(&self) {
+                // SAFETY: the lock was initialised by `new` and is not moved once in use.
+                must_succeed(unsafe { libc::pthread_rwlock_rdlock(self.0.get()) });
+            }
+
+            #[inline(always)]
+            unsafe fn read_unlock(&self, (): ()) {
+                // SAFETY: this thread reads under the lock, as the trait demands.
+                must_succeed(unsafe { libc::pthread_rwlock_unlock(self.0.get()) });
+            }
+
+            #[inline(always)]
+            fn write(&self) {
+                // SAFETY: the lock was initialised by `new` and is not moved once in use.
+                must_succeed(unsafe { libc::pthread_rwlock_wrlock(self.0.get()) });
+            }
+
+            #[inline(always)]
+            unsafe fn write_unlock(&self, (): ()) {
+                // SAFETY: this thread writes under the lock, as the trait demands.
+                must_succeed(unsafe { libc::pthread_rwlock_unlock(self.0.get()) });
+            }
+        }
+    };
+}
+
+pthread_rwlock!(
+    /// `pthread_rwlock_t`, default kind (glibc's prefers readers).
+    PthreadRw,
+    libc::PTHREAD_RWLOCK_INITIALIZER
+);
+
+pthread_rwlock!(
+    /// `pthread_rwlock_t` that prefers writers: the kind that does.
+    PthreadRwWriters,
+    preferring_writers()
+);
+
+/// glibc's kind under which a reader waits for waiting writers. The one that is called
+/// `PREFER_WRITER` does what the default does.
+const PREFER_WRITER_NONRECURSIVE: c_int = 2;
+
+fn preferring_writers() -> libc::pthread_rwlock_t {
+    let mut lock = libc::PTHREAD_RWLOCK_INITIALIZER;
+    // SAFETY: attributes are plain memory until they are initialised, two lines below.
+    let mut kind: libc::pthread_rwlockattr_t = unsafe { std::mem::zeroed() };
+    // SAFETY: `kind` and `lock` are this thread's alone; a lock that nobody has used is words that may be
+    // moved, as those of the static initialiser are.
+    unsafe {
+        must_succeed(libc::pthread_rwlockattr_init(&raw mut kind));
+        must_succeed(libc::pthread_rwlockattr_setkind_np(
+            &raw mut kind,
+            PREFER_WRITER_NONRECURSIVE,
+        ));
+        must_succeed(libc::pthread_rwlock_init(&raw mut lock, &raw const kind));
+        must_succeed(libc::pthread_rwlockattr_destroy(&raw mut kind));
     }
-
-    #[inline(always)]
-    fn read(&self) {
-        // SAFETY: the lock was initialised statically and is not moved once in use.
-        must_succeed(unsafe { libc::pthread_rwlock_rdlock(self.0.get()) });
-    }
-
-    #[inline(always)]
-    unsafe fn read_unlock(&self, (): ()) {
-        // SAFETY: this thread reads under the lock, as the trait demands.
-        must_succeed(unsafe { libc::pthread_rwlock_unlock(self.0.get()) });
-    }
-
-    #[inline(always)]
-    fn write(&self) {
-        // SAFETY: the lock was initialised statically and is not moved once in use.
-        must_succeed(unsafe { libc::pthread_rwlock_wrlock(self.0.get()) });
-    }
-
-    #[inline(always)]
-    unsafe fn write_unlock(&self, (): ()) {
-        // SAFETY: this thread writes under the lock, as the trait demands.
-        must_succeed(unsafe { libc::pthread_rwlock_unlock(self.0.get()) });
-    }
+    lock
 }

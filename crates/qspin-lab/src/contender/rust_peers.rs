@@ -61,6 +61,15 @@ guarded_mutex!(
 );
 
 guarded_mutex!(
+    /// `parking_lot::Mutex` of 0.12: every half millisecond, about, a release hands the lock to a waiter.
+    ParkingLot012,
+    parking_lot_0_12::Mutex<()>,
+    parking_lot_0_12::MutexGuard,
+    |lock| lock.lock(),
+    lock.try_lock()
+);
+
+guarded_mutex!(
     /// The crate `spin`: test-and-test-and-set.
     Spin,
     spin::mutex::SpinMutex<()>,
@@ -128,34 +137,51 @@ impl RwContender for StdRw {
     }
 }
 
-/// `parking_lot::RwLock`.
-pub struct ParkingLotRw(parking_lot::RwLock<()>);
+/// A contender out of a reader-writer lock whose guards release it when dropped.
+macro_rules! guarded_rwlock {
+    ($(#[$doc:meta])* $name:ident, $krate:ident) => {
+        $(#[$doc])*
+        pub struct $name($krate::RwLock<()>);
 
-impl RwContender for ParkingLotRw {
-    type Reading<'a> = parking_lot::RwLockReadGuard<'a, ()>;
-    type Writing<'a> = parking_lot::RwLockWriteGuard<'a, ()>;
+        impl RwContender for $name {
+            type Reading<'a> = $krate::RwLockReadGuard<'a, ()>;
+            type Writing<'a> = $krate::RwLockWriteGuard<'a, ()>;
 
-    fn new() -> Self {
-        Self(parking_lot::RwLock::new(()))
-    }
+            fn new() -> Self {
+                Self($krate::RwLock::new(()))
+            }
 
-    #[inline(always)]
-    fn read(&self) -> Self::Reading<'_> {
-        self.0.read()
-    }
+            #[inline(always)]
+            fn read(&self) -> Self::Reading<'_> {
+                self.0.read()
+            }
 
-    #[inline(always)]
-    unsafe fn read_unlock<'a>(&'a self, held: Self::Reading<'a>) {
-        drop(held);
-    }
+            #[inline(always)]
+            unsafe fn read_unlock<'a>(&'a self, held: Self::Reading<'a>) {
+                drop(held);
+            }
 
-    #[inline(always)]
-    fn write(&self) -> Self::Writing<'_> {
-        self.0.write()
-    }
+            #[inline(always)]
+            fn write(&self) -> Self::Writing<'_> {
+                self.0.write()
+            }
 
-    #[inline(always)]
-    unsafe fn write_unlock<'a>(&'a self, held: Self::Writing<'a>) {
-        drop(held);
-    }
+            #[inline(always)]
+            unsafe fn write_unlock<'a>(&'a self, held: Self::Writing<'a>) {
+                drop(held);
+            }
+        }
+    };
 }
+
+guarded_rwlock!(
+    /// `parking_lot::RwLock`.
+    ParkingLotRw,
+    parking_lot
+);
+
+guarded_rwlock!(
+    /// `parking_lot::RwLock` of 0.12.
+    ParkingLot012Rw,
+    parking_lot_0_12
+);

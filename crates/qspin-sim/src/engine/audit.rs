@@ -8,7 +8,7 @@ use super::{Pending, State, Wait};
 use crate::machine::WORDS;
 
 impl State {
-    /// Checks, of every line and every strand, W1 of watching and C1 and C2 of lines.
+    /// Checks, of every line and every strand, WATCH-1 of watching and LINE-1 and LINE-2 of lines.
     ///
     /// # Panics
     /// Where one does not hold.

@@ -8,11 +8,11 @@
 //! simulated time, while most of them cost neither an event nor a switch of coroutines.
 //!
 //! # Invariants
-//! * **E1** A `World` is this thread's current one while, and only while, its strands run.
-//! * **E2** A strand's yielder is valid from the first instruction of its coroutine to the last, and
-//!   used only by code that this coroutine runs.
-//! * **E3** No borrow of the state outlives a switch of coroutines.
-//! * **E4** Time never goes back: an event is never made for a time before *now*.
+//! * **ENGINE-1** A `World` is this thread's current one while, and only while, its strands run.
+//! * **ENGINE-2** A strand's yielder is valid from the first instruction of its coroutine to the
+//!   last, and used only by code that this coroutine runs.
+//! * **ENGINE-3** No borrow of the state outlives a switch of coroutines.
+//! * **ENGINE-4** Time never goes back: an event is never made for a time before *now*.
 //!
 //! # Limits
 //! One simulation runs on one thread. Several run side by side on several, and know nothing of each

@@ -130,7 +130,7 @@ pub(crate) struct Strand {
     pub(crate) awaits: u32,
     pub(crate) stores: VecDeque<Store>,
     pub(crate) watch: Watch,
-    /// Kicks that no halt has taken yet, by level (C4 of the platform).
+    /// Kicks that no halt has taken yet, by level (PLATFORM-4 of the platform).
     pub(crate) kicked: [bool; LEVELS as usize],
     /// The level at which it halts, and when it was kicked.
     pub(crate) level: u32,

@@ -10,8 +10,8 @@
 //! A watcher whose virtual CPU is not running looks at nothing, until it runs again.
 //!
 //! # Invariants
-//! * **W1** C2 and C3 of [`crate::machine`]'s lines: nobody who runs and waits for a word has
-//!   neither a copy of it nor a look or read under way. So no change is overlooked.
+//! * **WATCH-1** LINE-2 and LINE-3 of [`crate::machine`]'s lines: nobody who runs and waits for a
+//!   word has neither a copy of it nor a look or read under way. So no change is overlooked.
 
 use std::sync::atomic::Ordering;
 

@@ -32,7 +32,7 @@ pub(crate) struct World {
     pub(crate) hash: Box<[Bucket<SimWord, SimAddress>]>,
     pub(crate) memory: Memory,
     pub(crate) shape: Shape,
-    /// Each strand's way back to the loop (E2).
+    /// Each strand's way back to the loop (ENGINE-2).
     yielders: Box<[Cell<*const Yielder<(), ()>>]>,
 }
 
@@ -40,7 +40,7 @@ thread_local! {
     static CURRENT: RefCell<Option<Rc<World>>> = const { RefCell::new(None) };
 }
 
-/// The simulation that runs on this thread (E1).
+/// The simulation that runs on this thread (ENGINE-1).
 #[inline]
 pub(crate) fn current() -> Rc<World> {
     CURRENT.with_borrow(|world| {
@@ -48,7 +48,7 @@ pub(crate) fn current() -> Rc<World> {
     })
 }
 
-/// Makes a world the current one of this thread, until it is dropped (E1).
+/// Makes a world the current one of this thread, until it is dropped (ENGINE-1).
 struct Stage(Option<Rc<World>>);
 
 impl Stage {
@@ -104,9 +104,9 @@ impl World {
             return state;
         }
         state.next = Some(next);
-        // E3.
+        // ENGINE-3.
         drop(state);
-        // SAFETY: E2: this is code that the coroutine of the current strand runs, so its yielder
+        // SAFETY: ENGINE-2: this is code that the coroutine of the current strand runs, so its yielder
         // is valid, and set.
         unsafe { &*self.yielders[me].get() }.suspend(());
         let mut state = self.state.borrow_mut();

@@ -35,6 +35,11 @@ impl World {
         }
     }
 
+    /// How long a pause takes, in whole nanoseconds, at least one.
+    pub(crate) fn pause_ns(&self) -> u32 {
+        (to_ns(self.state.borrow().prices.pause) as u32).max(1)
+    }
+
     /// Nanoseconds of the clock.
     pub(crate) fn look_at_the_clock(&self) -> u64 {
         let mut state = self.state.borrow_mut();

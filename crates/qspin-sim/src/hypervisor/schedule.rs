@@ -1,13 +1,13 @@
 //! Who runs: queues of ready tasks, and slices. Which queue a task is in is the business of `spread`.
 //!
 //! # Invariants
-//! * **R1** A task is running on one processor, ready in the queue of one, or in none of them
+//! * **SCHEDULE-1** A task is running on one processor, ready in the queue of one, or in none of them
 //!   because it is halted, throttled or gone.
-//! * **R2** While somebody is ready on a processor that runs somebody, an event is due at which that
-//!   slice ends.
-//! * **R3** A strand leaves its processor only between two of its operations. One that waits for a
-//!   line is marked ([`leaves`](crate::engine) of the strand), and leaves when it has done what it
-//!   wanted with it.
+//! * **SCHEDULE-2** While somebody is ready on a processor that runs somebody, an event is due at
+//!   which that slice ends.
+//! * **SCHEDULE-3** A strand leaves its processor only between two of its operations. One that waits
+//!   for a line is marked ([`leaves`](crate::engine) of the strand), and leaves when it has done what
+//!   it wanted with it.
 
 use super::{Calls, Pinning};
 use crate::engine::{Happened, State, Time, Wait, What};
@@ -256,7 +256,7 @@ impl State {
         self.end_slice_in_time(processor);
     }
 
-    /// R2.
+    /// SCHEDULE-2.
     pub(super) fn end_slice_in_time(&mut self, processor: usize) {
         let now = self.now;
         let calls = self.schedule.calls;
@@ -319,7 +319,7 @@ impl State {
         }
     }
 
-    /// Takes the task off its processor, if that is possible now (R3).
+    /// Takes the task off its processor, if that is possible now (SCHEDULE-3).
     pub(super) fn take_off(&mut self, task: u32, to: Standing) -> bool {
         let now = self.now;
         let strand = task as usize;
@@ -380,7 +380,7 @@ impl State {
                 let what = What::Resume { strand: strand as u32, turn: it.turn };
                 self.queue.push(it.clock, what);
             }
-            // R3, and nobody who is halted or finished is ready.
+            // SCHEDULE-3, and nobody who is halted or finished is ready.
             Wait::Transfer | Wait::Drain | Wait::Halt | Wait::Finished => {
                 unreachable!("only those run that can")
             }

@@ -5,9 +5,9 @@
 //! of each of them the rule and not the heuristics.
 //!
 //! # Invariants
-//! R1 to R3 of [`schedule`](super::schedule). And:
-//! * **B1** The time that a task has had is counted from the least that somebody of its processor has had; a
-//!   task that moves takes its difference along.
+//! SCHEDULE-1 to SCHEDULE-3 of [`schedule`](super::schedule). And:
+//! * **SPREAD-1** The time that a task has had is counted from the least that somebody of its processor has
+//!   had; a task that moves takes its difference along.
 
 use super::schedule::{Processor, Standing};
 use crate::engine::{State, What};
@@ -111,7 +111,7 @@ impl State {
         Some(task)
     }
 
-    /// B1.
+    /// SPREAD-1.
     fn move_task(&mut self, task: u32, from: usize, to: usize) {
         let (from, to) = (self.schedule.processors[from].least, self.schedule.processors[to].least);
         let it = &mut self.schedule.tasks[task as usize];

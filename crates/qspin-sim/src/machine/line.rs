@@ -1,9 +1,9 @@
 //! One cache line: who has it, who wants it, who watches it.
 //!
 //! # Invariants
-//! * **C1** A line with an owner has no other copy.
-//! * **C2** A strand is among `watchers` exactly while it watches a word of the line.
-//! * **C3** While a watcher runs, its core has a copy, or it has a look or a read pending.
+//! * **LINE-1** A line with an owner has no other copy.
+//! * **LINE-2** A strand is among `watchers` exactly while it watches a word of the line.
+//! * **LINE-3** While a watcher runs, its core has a copy, or it has a look or a read pending.
 
 use super::Request;
 
@@ -85,7 +85,7 @@ pub(crate) struct Line {
     pub(crate) free_is_due: bool,
     /// Requests that have to wait.
     pub(crate) waiting: Vec<Request>,
-    /// Strands that watch a word of this line (C2).
+    /// Strands that watch a word of this line (LINE-2).
     pub(crate) watchers: Vec<u32>,
     /// Which words have been used, and so have their value in memory.
     pub(crate) used: u16,
@@ -108,7 +108,7 @@ impl Line {
         self.owner
     }
 
-    /// C1.
+    /// LINE-1.
     #[inline]
     pub(crate) fn give_to(&mut self, core: u16) {
         self.owner = Some(core);

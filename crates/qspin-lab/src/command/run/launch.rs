@@ -19,6 +19,7 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use crate::failure::Failure;
 use crate::tune::Tune;
 
+use super::program;
 use super::report::{self, Report};
 use super::symbols::Maps;
 
@@ -134,9 +135,8 @@ impl Launch<'_> {
                 Ok(())
             });
         }
-        let mut child = command.spawn().map_err(|why| {
-            Failure::usage(format!("cannot run `{}`: {why}", self.program.display()))
-        })?;
+        let mut child =
+            command.spawn().map_err(|why| program::not_executable(self.program, &why))?;
         let forwarding = Forwarding::to(&child);
         drop(held);
         let mut maps = Maps::default();

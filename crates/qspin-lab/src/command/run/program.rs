@@ -15,26 +15,47 @@ use rustix::process::{getegid, geteuid};
 
 use crate::failure::Failure;
 
+/// Exit codes of shells: there is no such program, or it is there and cannot be executed.
+const NOT_FOUND: u8 = 127;
+const NOT_EXECUTABLE: u8 = 126;
+
+/// A program that was found, and that the kernel does not execute: its interpreter may be missing.
+pub(super) fn not_executable(program: &Path, why: &std::io::Error) -> Failure {
+    Failure::NotRun(NOT_EXECUTABLE, format!("cannot run `{}`: {why}", program.display()))
+}
+
 /// The program of this name, as a shell finds it.
+///
+/// # Errors
+/// There is none, or it cannot be executed: with the exit code of a shell.
 pub(super) fn find(name: &OsStr) -> Result<PathBuf, Failure> {
-    let wrong =
-        |why: &str| Failure::usage(format!("cannot run `{}`: {why}", name.to_string_lossy()));
+    let wrong = |code: u8, why: &str| {
+        Failure::NotRun(code, format!("cannot run `{}`: {why}", name.to_string_lossy()))
+    };
     if name.is_empty() {
-        return Err(wrong("name a program"));
+        return Err(wrong(NOT_FOUND, "name a program"));
     }
     let runs = |path: &Path| path.is_file() && may_execute(path);
     if name.to_string_lossy().contains('/') {
         let path = PathBuf::from(name);
         return match fs::metadata(&path) {
-            Err(why) => Err(wrong(&why.to_string())),
-            Ok(about) if !about.is_file() => Err(wrong("it is no file; name a program")),
-            Ok(_) if !runs(&path) => Err(wrong("it is not executable, for this user at least")),
+            Err(why) if why.kind() == std::io::ErrorKind::PermissionDenied => {
+                Err(wrong(NOT_EXECUTABLE, &why.to_string()))
+            }
+            Err(why) => Err(wrong(NOT_FOUND, &why.to_string())),
+            Ok(about) if !about.is_file() => {
+                Err(wrong(NOT_EXECUTABLE, "it is no file; name a program"))
+            }
+            Ok(_) if !runs(&path) => {
+                Err(wrong(NOT_EXECUTABLE, "it is not executable, for this user at least"))
+            }
             Ok(_) => Ok(path),
         };
     }
     let places = env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
     let mut candidates = env::split_paths(&places).map(|place| place.join(name));
-    candidates.find(|path| runs(path)).ok_or_else(|| wrong("there is no such program in PATH"))
+    let found = candidates.find(|path| runs(path));
+    found.ok_or_else(|| wrong(NOT_FOUND, "there is no such program in PATH"))
 }
 
 fn may_execute(path: &Path) -> bool {

@@ -57,6 +57,8 @@ pub(super) struct Process {
     pub(super) lost: u64,
     /// In the order of [`REASONS`].
     pub(super) left: [u64; 6],
+    /// Spinlocks that it has made.
+    spinlocks: u64,
     pub(super) locks: Vec<Lock>,
     /// Its map of memory at its end; empty if it ended without one.
     pub(super) map: String,
@@ -131,6 +133,61 @@ impl Lock {
     }
 }
 
+impl Report {
+    /// Whether every process has counted, and none has anything to show for it.
+    pub(super) fn locks_nothing(&self) -> bool {
+        let silent = |process: &Process| {
+            let others = process.left.iter().sum::<u64>() + process.spinlocks + process.lost;
+            process.counts && process.locks.is_empty() && others == 0
+        };
+        // What was killed may have counts that its rows do not have yet, but not of its first acquisitions.
+        self.without_slot == 0 && self.processes.iter().all(silent)
+    }
+}
+
+/// Where in a row stands what does not count any more, of how many counts from the second word on; and where in a head,
+/// of `lost` and `left`. Written by [`reset`] alone.
+const ROW_BEFORE: usize = 888;
+const ROW_COUNTS: [usize; 3] = [8, 16, 24];
+const HEAD_BEFORE: usize = 144;
+const HEAD_COUNTS: [usize; 7] = [32, 40, 48, 56, 64, 72, 80];
+
+/// Takes away what does not count any more.
+fn since_reset(bytes: &mut [u8], counts: &[usize], before: usize) {
+    for (place, at) in counts.iter().enumerate() {
+        let left = number(bytes, *at).wrapping_sub(number(bytes, before + place * 8));
+        bytes[*at..at + 8].copy_from_slice(&left.to_ne_bytes());
+    }
+}
+
+/// Lets the counts of a slot begin at zero again. The process adds to them meanwhile, without asking, so they are noted
+/// and not changed; what is an estimate (percentiles, sites, the longest wait) is.
+pub(super) fn reset(file: &File, slot: u64) -> std::io::Result<()> {
+    let note = |at: u64, length: usize, counts: &[usize], before: usize| {
+        let mut bytes = vec![0; length];
+        file.read_exact_at(&mut bytes, at)?;
+        let noted: Vec<u8> =
+            counts.iter().flat_map(|count| number(&bytes, *count).to_ne_bytes()).collect();
+        file.write_all_at(&noted, at + before as u64)?;
+        Ok::<_, std::io::Error>(bytes)
+    };
+    let at = PAGE + slot * SLOT;
+    note(at, PAGE as usize, &HEAD_COUNTS, HEAD_BEFORE)?;
+    for row in 0..ROWS {
+        let at = at + PAGE + row * ROW;
+        let mut address = [0; 16];
+        file.read_exact_at(&mut address, at)?;
+        if number(&address, 8) == 0 {
+            continue;
+        }
+        note(at, ROW as usize, &ROW_COUNTS, ROW_BEFORE)?;
+        // The longest wait; sites; waits and holds.
+        file.write_all_at(&[0; 8], at + 32)?;
+        file.write_all_at(&[0; 16 * SITES + 8 * BUCKETS], at + 48)?;
+    }
+    Ok(())
+}
+
 const PROBLEM: &str = "cannot read what the library says";
 
 /// How many processes have asked for a slot.
@@ -177,11 +234,15 @@ pub(super) fn read_slot(file: &File, slot: u64) -> Result<Option<Process>, Failu
     if &head[..16] != MAGIC {
         return Ok(None);
     }
+    since_reset(&mut head, &HEAD_COUNTS, HEAD_BEFORE);
     let mut locks = Vec::new();
     let counts = number(&head, 24) != 0;
     if counts {
         let mut rows = vec![0; (ROWS * ROW) as usize];
         file.read_exact_at(&mut rows, at + PAGE).context(PROBLEM)?;
+        for row in rows.chunks_exact_mut(ROW as usize) {
+            since_reset(row, &ROW_COUNTS, ROW_BEFORE);
+        }
         let each = rows.chunks_exact(ROW as usize).enumerate();
         locks = each.filter_map(|(place, row)| Lock::of(row, place == 0)).collect();
     }
@@ -203,6 +264,7 @@ pub(super) fn read_slot(file: &File, slot: u64) -> Result<Option<Process>, Failu
         counts,
         lost: number(&head, 32),
         left,
+        spinlocks: number(&head, 136),
         locks,
         map,
         first_map,

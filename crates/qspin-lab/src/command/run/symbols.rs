@@ -109,10 +109,33 @@ fn functions(path: &Path) -> Option<(Functions, Segments)> {
 
 /// As the program's source has it, without the arguments.
 fn readable(name: &str) -> String {
+    // A function `f` of C is no type, `float`.
+    if !name.starts_with("_Z") && !name.starts_with("_R") {
+        return name.to_owned();
+    }
     let rust = rustc_demangle::try_demangle(name).ok().map(|name| format!("{name:#}"));
     let plain = || {
         let options = cpp_demangle::DemangleOptions::new().no_params().no_return_type();
         cpp_demangle::Symbol::new(name).ok()?.demangle_with_options(&options).ok()
     };
     rust.or_else(plain).unwrap_or_else(|| name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_that_are_mangled_are_read_as_such() {
+        for plain in ["f", "i", "main", "__libc_start_main", "Z1fv", "_", "_start"] {
+            assert_eq!(readable(plain), plain);
+        }
+        assert_eq!(readable("_Z1fi"), "f");
+        assert_eq!(
+            readable("_ZN4core3fmt5Write9write_str17h0123456789abcdefE"),
+            "core::fmt::Write::write_str"
+        );
+        assert_eq!(readable("_RNvC6_123foo3bar"), "123foo::bar");
+        assert_eq!(readable("_Z"), "_Z");
+    }
 }

@@ -1,14 +1,11 @@
-//! The table of a program's locks, at its end or while it runs.
+//! The table of a program's locks, at its end or while it runs, for people and as JSON.
 
 use std::cell::RefCell;
-use std::fs::File;
-use std::time::Duration;
 
 use qspin_table::{Columns, fixed};
+use serde_json::{Map, Value, json};
 
-use crate::bench::interrupt::Interrupt;
-use crate::command::proc;
-use crate::failure::Failure;
+use crate::report::number::rate;
 
 use super::report::{self, Lock, Process, REASONS, Report};
 use super::symbols::{Maps, Names};
@@ -34,7 +31,7 @@ pub(super) fn text(report: &Report, maps: &Maps) -> String {
             let map = maps.into_iter().find(|map| !map.is_empty()).unwrap_or_default();
             let head =
                 if all > 1 { format!("process {}: ", process.number) } else { String::new() };
-            head + &text_of(process, map)
+            head + &text_of(process, map, None)
         })
         .collect();
     if all > shown.len() {
@@ -50,9 +47,64 @@ pub(super) fn text(report: &Report, maps: &Maps) -> String {
     text
 }
 
-fn text_of(process: &Process, map: &str) -> String {
+/// A process's locks, those that were waited for longest first.
+fn sorted(process: &Process) -> Vec<&Lock> {
     let mut locks: Vec<_> = process.locks.iter().collect();
     locks.sort_by_key(|lock| core::cmp::Reverse((lock.wait_ns, lock.acquisitions)));
+    locks
+}
+
+/// What a process had counted at the look before, and how many seconds ago that was.
+pub(super) type Before<'a> = Option<(&'a Process, f64)>;
+
+/// Acquisitions of a lock a second since then; `None` where that is not known, as after a reset.
+fn per_second(lock: &Lock, before: Before<'_>) -> Option<f64> {
+    let (before, seconds) = before?;
+    let same = before.locks.iter().find(|other| other.address == lock.address);
+    let gained = lock.acquisitions.checked_sub(same.map_or(0, |lock| lock.acquisitions))?;
+    Some(gained as f64 / seconds)
+}
+
+/// The call site that a lock is waited for at most.
+fn place(lock: &Lock, names: &RefCell<Names<'_>>) -> Option<String> {
+    let site = lock.sites.iter().map(|(site, _)| *site).find(|site| *site != 0)?;
+    Some(names.borrow_mut().at(site))
+}
+
+/// What is known of a process's locks; all of them.
+pub(super) fn json(process: &Process, map: &str, before: Before<'_>) -> Value {
+    let names = RefCell::new(Names::of(map));
+    let each = |lock: &Lock| {
+        let mut value = json!({
+            "address": (lock.address != 0).then(|| format!("{:#x}", lock.address)),
+            "acquisitions": lock.acquisitions,
+            "contended": lock.contended,
+            "wait_ns": lock.wait_ns,
+            "wait_p99_ns": lock.wait_p99_ns,
+            "hold_p99_ns": lock.hold_p99_ns,
+            "longest_wait_ns": lock.longest_wait_ns,
+            "where": place(lock, &names),
+        });
+        if let Some(rate) = per_second(lock, before) {
+            value["acquisitions_per_s"] = json!(rate);
+        }
+        value
+    };
+    let left: Map<String, Value> = REASONS
+        .iter()
+        .zip(process.left)
+        .map(|(what, many)| ((*what).into(), many.into()))
+        .collect();
+    json!({
+        "served_by": process.lock,
+        "locks": sorted(process).into_iter().map(each).collect::<Vec<_>>(),
+        "acquisitions_without_a_row": process.lost,
+        "left_to_the_c_library": left,
+    })
+}
+
+pub(super) fn text_of(process: &Process, map: &str, before: Before<'_>) -> String {
+    let locks = sorted(process);
     let all: u64 = locks.iter().map(|lock| lock.acquisitions).sum();
     let contended: u64 = locks.iter().map(|lock| lock.contended).sum();
     let mut text = format!(
@@ -64,17 +116,17 @@ fn text_of(process: &Process, map: &str) -> String {
         return text + &left_of(process);
     }
     let names = RefCell::new(Names::of(map));
-    let place = |lock: &Lock| {
-        let site = lock.sites.iter().map(|(site, _)| *site).find(|site| *site != 0)?;
-        Some(names.borrow_mut().at(site))
-    };
     let microseconds = |ns: Option<u64>| ns.map(|ns| fixed(ns as f64 / 1e3, 1));
-    let columns = Columns::<Lock>::new()
+    let mut columns = Columns::<Lock>::new()
         .text("lock", |lock| match lock.address {
             0 => "others".to_owned(),
             address => format!("{address:#x}"),
         })
-        .number("acquisitions", "", |lock| lock.acquisitions)
+        .number("acquisitions", "", |lock| lock.acquisitions);
+    if before.is_some() {
+        columns = columns.number("per second", "", |lock| per_second(lock, before).map(rate));
+    }
+    let columns = columns
         .number("contended", "%", |lock| {
             fixed(100.0 * lock.contended as f64 / lock.acquisitions as f64, 2)
         })
@@ -84,7 +136,7 @@ fn text_of(process: &Process, map: &str) -> String {
         .number("longest wait", "us", |lock| {
             microseconds(Some(lock.longest_wait_ns).filter(|ns| *ns > 0))
         })
-        .text("where", place);
+        .text("where", |lock| place(lock, &names));
     text += &format!("{}\n", columns.table(locks.iter().copied().take(SHOWN)));
     if locks.len() > SHOWN {
         text += &format!("and {} more, which were waited for less\n", locks.len() - SHOWN);
@@ -110,77 +162,5 @@ fn left_of(process: &Process) -> String {
         "nothing was left to the C library\n".to_owned()
     } else {
         format!("left to the C library: {}\n", left.join(", "))
-    }
-}
-
-/// The locks of a running process that `qspin run --stats` has started; `None` if it has none.
-pub(in crate::command) struct Live {
-    process: u32,
-    file: File,
-}
-
-/// Looks for the locks of a process.
-pub(in crate::command) fn live(process: u32) -> Option<Live> {
-    // A program may have closed the file; `qspin run`, which has started it, still has it.
-    let mut holder = process;
-    for _ in 0..64 {
-        let files = proc::files(holder, "/memfd:qspin-locks").unwrap_or_default();
-        if let Some(live) = files.into_iter().find_map(|path| {
-            let live = Live { process, file: File::open(path).ok()? };
-            // The file is that of all that `qspin run` started.
-            live.own().is_some().then_some(live)
-        }) {
-            return Some(live);
-        }
-        let status = proc::text(holder, "status")?;
-        holder = proc::field(&status, "PPid")?.parse().ok().filter(|parent| *parent != 0)?;
-    }
-    None
-}
-
-/// Why a process whose locks are these has no table, if they are.
-pub(in crate::command) fn why_not_live(process: u32) -> Option<&'static str> {
-    let maps = proc::text(process, "maps")?;
-    if !maps.contains(super::library::NAME) {
-        return None;
-    }
-    Some(
-        "its locks are those of `qspin run`, and are not counted: they are from the start on with --stats, and \
-         not in the child of a fork",
-    )
-}
-
-impl Live {
-    fn own(&self) -> Option<Process> {
-        let slot = report::slot_in(&proc::text(self.process, "maps")?)?;
-        // The child of a fork has its parent's slot.
-        let own = proc::own_number(&proc::text(self.process, "status")?)?;
-        let found = report::read_slot(&self.file, slot).ok()??;
-        (found.number == own && found.counts).then_some(found)
-    }
-
-    /// Shows the table once, or every `interval` until the process ends, or `count` times.
-    pub(in crate::command) fn show(
-        &self,
-        interval: Option<Duration>,
-        count: Option<u64>,
-    ) -> Result<(), Failure> {
-        let interrupt = Interrupt::on_signals()?;
-        let mut times = 0;
-        loop {
-            let mut maps = Maps::default();
-            maps.look_at(self.process);
-            let Some(process) = self.own() else { return Ok(()) };
-            super::super::say(&text_of(&process, maps.of(process.slot)))?;
-            times += 1;
-            let Some(interval) = interval.filter(|_| count != Some(times)) else { return Ok(()) };
-            let slices = (interval.as_millis() / 50).max(1);
-            for _ in 0..slices {
-                std::thread::sleep(interval / slices as u32);
-                if interrupt.is_raised() {
-                    return Ok(());
-                }
-            }
-        }
     }
 }
