@@ -4,6 +4,8 @@
 
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
+use crate::processor;
+
 /// A 32-bit atomic, as a platform has it.
 ///
 /// A compare-exchange that fails orders nothing (seed of many a bug; see Deacon's remark in
@@ -44,6 +46,14 @@ pub trait AtomicWord: Sized {
     #[inline]
     fn overwrite(&self, value: u32, order: Ordering) {
         self.store(value, order);
+    }
+
+    /// Waits until the word may no longer be `seen`: a pause, or what else the processor has for a thread that waits for
+    /// a line. It may return at any time, and orders nothing.
+    #[inline]
+    fn await_change(&self, seen: u32) {
+        let _ = seen;
+        processor::pause();
     }
 
     /// Begins a new life of a word that no other CPU may access at this moment.
@@ -131,6 +141,11 @@ impl AtomicWord for AtomicU32 {
     }
     #[inline]
     fn compare_exchange(&self, current: u32, new: u32, success: Ordering) -> Result<u32, u32> {
+        // The acquire is where a lock is taken, and only there.
+        #[cfg(target_arch = "powerpc64")]
+        if matches!(success, Ordering::Acquire) {
+            return processor::take(self, current, new);
+        }
         self.compare_exchange(current, new, success, Ordering::Relaxed)
     }
     #[inline]
@@ -144,6 +159,10 @@ impl AtomicWord for AtomicU32 {
     #[inline]
     fn fetch_and(&self, value: u32, order: Ordering) -> u32 {
         self.fetch_and(value, order)
+    }
+    #[inline]
+    fn await_change(&self, seen: u32) {
+        processor::await_change(self, seen);
     }
 }
 

@@ -48,6 +48,7 @@ pub mod node;
 pub mod once;
 pub mod order;
 pub mod platform;
+pub mod processor;
 pub mod raw;
 pub mod site;
 pub mod sleepers;

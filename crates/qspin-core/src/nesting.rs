@@ -2,14 +2,14 @@
 //!
 //! [`crate::node`] has the invariants.
 
-use core::sync::atomic::Ordering::{Relaxed, SeqCst};
-use core::sync::atomic::compiler_fence;
+use core::sync::atomic::Ordering::Relaxed;
 
 use crate::atomic::AtomicWord;
 use crate::counting;
 use crate::events::Event;
 use crate::node::NodeId;
 use crate::platform::Platform;
+use crate::processor::compiler_barrier;
 
 /// Runs `queue` with a node of this CPU, or returns `None` where there is none: the CPU has no
 /// number, or all its levels are in use.
@@ -32,12 +32,12 @@ pub(crate) fn with_node<P: Platform, R>(p: &P, queue: impl FnOnce(NodeId) -> R) 
         _ => counting::count(p, Event::LockUseNode4),
     }
     // NODE-1: an interrupt between the load and the store leaves `nesting` as it found it. The
-    // compiler fences keep every use of the node between the two stores, as an interrupt on
+    // compiler barriers keep every use of the node between the two stores, as an interrupt on
     // this CPU sees them; other CPUs do not look at `nesting`.
     nesting.store(level + 1, Relaxed);
-    compiler_fence(SeqCst);
+    compiler_barrier();
     let result = queue(id);
-    compiler_fence(SeqCst);
+    compiler_barrier();
     nesting.store(level, Relaxed);
     Some(result)
 }

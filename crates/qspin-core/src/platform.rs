@@ -28,6 +28,7 @@ pub use crate::atomic::{AtomicAddress, AtomicWord, ConstWord};
 use crate::events::Events;
 pub use crate::node::CpuId;
 use crate::node::{Node, NodeId};
+use crate::processor::{self, Spinning};
 use crate::site::Site;
 use crate::tuning::Tuning;
 use crate::waiting::bucket::Bucket;
@@ -110,22 +111,27 @@ pub trait Platform {
     /// Watches `word` until `until` holds or `budget` is spent; returns the last value seen,
     /// loaded with `order`.
     ///
-    /// Here a look, a pause instruction, and again. A platform that can do better overrides it.
+    /// Here a look, a pause instruction, and again; without a budget also what else the processor has to wait for a
+    /// line ([`AtomicWord::await_change`]). A platform that can do better overrides it.
     #[inline]
     fn wait_until(&self, word: &Self::Word, until: Until, budget: Budget, order: Ordering) -> u32 {
         let mut looks = 0;
+        let spinning = Spinning::begin();
         loop {
             let seen = word.load(order);
             if until.met_by(seen) {
                 return seen;
             }
-            if let Budget::Looks(limit) = budget {
-                looks += 1;
-                if looks >= limit {
-                    return seen;
+            match budget {
+                Budget::Unbounded => spinning.await_change(word, seen),
+                Budget::Looks(limit) => {
+                    looks += 1;
+                    if looks >= limit {
+                        return seen;
+                    }
+                    spinning.pause();
                 }
             }
-            core::hint::spin_loop();
         }
     }
 
@@ -133,7 +139,7 @@ pub trait Platform {
     #[inline]
     fn relax(&self, pauses: u32) {
         for _ in 0..pauses {
-            core::hint::spin_loop();
+            processor::pause();
         }
     }
 

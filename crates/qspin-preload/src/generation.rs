@@ -16,12 +16,13 @@
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
+use qspin::inside::Whole;
 pub(crate) use qspin::inside::{empty_in_a_child, generation as current};
 
 use crate::condvar::register;
 use crate::sleep::Latch;
 
-#[repr(C, align(4096))]
+#[repr(C)]
 struct Page {
     /// Held by who clears an object.
     clearing: Latch,
@@ -31,11 +32,12 @@ struct Page {
     counts: AtomicU32,
 }
 
-const _: () = assert!(size_of::<Page>() == 4096);
-
 /// Emptied by the kernel in a child: the latch, too, which a thread of the parent may have held.
-static PAGE: Page =
-    Page { clearing: Latch::new(), reports: AtomicU32::new(0), counts: AtomicU32::new(0) };
+static PAGE: Whole<Page> = Whole::new(Page {
+    clearing: Latch::new(),
+    reports: AtomicU32::new(0),
+    counts: AtomicU32::new(0),
+});
 /// From here on a child notices that it is one.
 pub(crate) fn begin() {
     if !(empty_in_a_child(&PAGE) && register::begin()) {

@@ -4,6 +4,7 @@
 pub use crate::platform::environment::Environment;
 pub use crate::platform::errno::Errno;
 pub use crate::platform::generation::{current as generation, empty_in_a_child};
+pub use crate::platform::page::{Whole, pretend_pages_of};
 pub use crate::platform::syscall::{be_silent, syscall};
 
 /// Registers and asks at once what otherwise the first release and the first wait of the process do. For a library that

@@ -119,16 +119,17 @@ fn calls() -> Option<Vec<(u64, i64)>> {
             }
         } else if signal == libc::SIGTRAP | 0x80 {
             if enters {
-                // SAFETY: zeros are valid; the place is one for registers.
-                let registers = unsafe {
-                    let mut registers: libc::user_regs_struct = std::mem::zeroed();
-                    libc::ptrace(libc::PTRACE_GETREGS, child, 0, &raw mut registers);
-                    registers
+                // SAFETY: zeros are valid; the place is one for what is told, which is of an entry then.
+                let call = unsafe {
+                    let mut told: libc::ptrace_syscall_info = std::mem::zeroed();
+                    let size = size_of_val(&told);
+                    libc::ptrace(libc::PTRACE_GET_SYSCALL_INFO, child, size, &raw mut told);
+                    told.u.entry
                 };
-                let number = registers.orig_rax as i64;
-                if (number, registers.rdi) == (libc::SYS_prctl, MARK) {
-                    assert_eq!(registers.rsi, place + 1, "it comes to each mark");
-                    place = registers.rsi;
+                let number = call.nr as i64;
+                if (number, call.args[0]) == (libc::SYS_prctl, MARK) {
+                    assert_eq!(call.args[1], place + 1, "it comes to each mark");
+                    place = call.args[1];
                 } else {
                     found.push((place, number));
                 }

@@ -20,6 +20,7 @@ use core::sync::atomic::AtomicPtr;
 use core::sync::atomic::Ordering::Relaxed;
 
 use libc::pthread_cond_t;
+use qspin::inside::Whole;
 
 use super::{LISTED, Waiter, at, wait};
 use crate::generation;
@@ -35,19 +36,15 @@ pub(super) struct Place {
     first: AtomicPtr<Waiter>,
 }
 
-#[repr(C, align(4096))]
-struct Register([Place; PLACES]);
-
-const _: () = assert!(size_of::<Register>().is_multiple_of(4096));
-
-static REGISTER: Register =
-    Register([const { Place { latch: Latch::new(), first: AtomicPtr::new(null_mut()) } }; PLACES]);
+static REGISTER: Whole<[Place; PLACES]> = Whole::new(
+    [const { Place { latch: Latch::new(), first: AtomicPtr::new(null_mut()) } }; PLACES],
+);
 
 /// The place of what lies at `address`. Fibonacci hashing.
 #[inline]
 pub(super) fn of(address: usize) -> &'static Place {
     let hash = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-    &REGISTER.0[hash as usize % PLACES]
+    &REGISTER[hash as usize % PLACES]
 }
 
 impl Place {
@@ -121,7 +118,7 @@ pub(crate) fn begin() -> bool {
 
 /// REGISTER-2, where the kernel does not see to it.
 pub(crate) fn forget() {
-    for place in &REGISTER.0 {
+    for place in &*REGISTER {
         place.latch.forget();
         place.first.store(null_mut(), Relaxed);
     }

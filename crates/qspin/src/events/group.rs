@@ -19,8 +19,8 @@
 //! * **GROUP-1** Pages are touched in READY only: what READY was stored after (their replacement, by
 //!   a system call) is never undone but by the child of a fork, which has one thread then.
 //! * **GROUP-2** A record in `owned` is written by the thread with its number, and by signal handlers
-//!   on that thread. An addition is one instruction, which no signal splits; so none is lost
-//!   without a locked one. The thread that had the number before has finished (CPU-1 of
+//!   on that thread. An addition is one that no signal splits
+//!   ([`processor`](crate::platform::processor)), so none is lost without a locked one. The thread that had the number before has finished (CPU-1 of
 //!   [`cpu`](crate::platform::cpu)).
 //! * **GROUP-3** A record in `shared` is written by read-modify-writes only.
 //! * **GROUP-4** Counters only grow. A reset, by this process or another, writes down in `mark` what
@@ -28,7 +28,6 @@
 //! * **GROUP-5** What was added to `early` while another thread published comes into the pages:
 //!   either the publisher finds it after it has stored READY, or who added finds READY after.
 
-use core::arch::asm;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64};
 
@@ -37,9 +36,11 @@ use qspin_core::events::Event;
 use super::publish::{self, File};
 use super::system;
 use crate::platform::cpu;
+use crate::platform::page::Whole;
+use crate::platform::processor::add_alone;
 
-/// A page of memory on the processors that this library runs on.
-pub(super) const PAGE: usize = 4096;
+/// Bytes that describe the file, before the records.
+pub(super) const HEADER: usize = 4096;
 /// Words of a record: one an event, the last for the time of the last reset (in `mark`). A
 /// multiple of two cache lines, since processors fetch lines in pairs.
 const WORDS: usize = (Event::ALL.len() + 1).next_multiple_of(16);
@@ -50,6 +51,7 @@ const OWNED: usize = 223;
 const SHARED: usize = 32;
 
 /// Counts of some threads.
+#[derive(Debug)]
 #[repr(C, align(128))]
 struct Record([AtomicU64; WORDS]);
 
@@ -59,38 +61,46 @@ impl Record {
     }
 }
 
-/// The memory of a [`Group`], which the file that other processes see takes the place of: a page
+/// The memory of a [`Group`], which the file that other processes see takes the place of: a header
 /// that describes the file in words, and the records.
-#[repr(C, align(4096))]
-pub struct Pages {
-    pub(super) header: [AtomicU8; PAGE],
+#[derive(Debug)]
+pub struct Pages(Whole<Content>);
+
+#[derive(Debug)]
+#[repr(C)]
+struct Content {
+    header: [AtomicU8; HEADER],
     mark: Record,
     shared: [Record; SHARED],
     owned: [Record; OWNED],
 }
-
-const _: () = assert!(size_of::<Pages>().is_multiple_of(PAGE) && align_of::<Pages>() == PAGE);
 
 impl Pages {
     /// Not counted in yet.
     #[doc(hidden)]
     #[must_use]
     pub const fn untouched() -> Self {
-        Self {
-            header: [const { AtomicU8::new(0) }; PAGE],
+        Self(Whole::new(Content {
+            header: [const { AtomicU8::new(0) }; HEADER],
             mark: Record::zero(),
             shared: [const { Record::zero() }; SHARED],
             owned: [const { Record::zero() }; OWNED],
-        }
+        }))
     }
 
     /// Where the records begin, the distance from one to the next, and how many there are.
-    pub(super) const LAYOUT: [usize; 3] = [PAGE, size_of::<Record>(), 1 + SHARED + OWNED];
+    pub(super) const LAYOUT: [usize; 3] = [HEADER, size_of::<Record>(), 1 + SHARED + OWNED];
+
+    /// What describes the file, in words.
+    pub(super) fn header(&self) -> &[AtomicU8; HEADER] {
+        &self.0.header
+    }
 
     #[inline]
     fn add(&self, event: Event, amount: u64) {
         let number = cpu::current().map(|cpu| cpu.number() as usize);
-        match number.and_then(|number| self.owned.get(number)) {
+        match number.and_then(|number| self.0.owned.get(number)) {
+            // GROUP-2.
             Some(record) => add_alone(&record.0[event as usize], amount),
             None => self.add_shared(number, event, amount),
         }
@@ -99,31 +109,13 @@ impl Pages {
     #[cold]
     fn add_shared(&self, number: Option<usize>, event: Event, amount: u64) {
         // A thread without a number shares its record with those of number 0, 32 and so on.
-        let record = &self.shared[number.unwrap_or(0) % SHARED];
+        let record = &self.0.shared[number.unwrap_or(0) % SHARED];
         record.0[event as usize].fetch_add(amount, Relaxed);
     }
 
     fn sum(&self, event: Event) -> u64 {
         let count = |record: &Record| record.0[event as usize].load(Relaxed);
-        self.shared.iter().chain(&self.owned).map(count).fold(0, u64::wrapping_add)
-    }
-}
-
-/// Adds to a counter that no other thread adds to (GROUP-2).
-///
-/// A load and a store would lose what a signal handler adds between them, and a locked addition
-/// costs as much as the acquisition that it counts.
-#[inline]
-fn add_alone(counter: &AtomicU64, amount: u64) {
-    // SAFETY: a valid place that outlives the call. One aligned load and one aligned store, so
-    // that other threads and processes, which load only, see one value or the other.
-    unsafe {
-        asm!(
-            "add qword ptr [{counter}], {amount}",
-            counter = in(reg) counter.as_ptr(),
-            amount = in(reg) amount,
-            options(nostack),
-        );
+        self.0.shared.iter().chain(&self.0.owned).map(count).fold(0, u64::wrapping_add)
     }
 }
 
@@ -139,7 +131,7 @@ fn add_alone(counter: &AtomicU64, amount: u64) {
 ///   its parent's file, and the two may lose counts to each other. So does a child until the
 ///   handlers of its `fork` have run, if a signal handler counts that early.
 /// * Where no memory file is to be had (the process has no file descriptor left, forbids
-///   `memfd_create` or may not make files of 70 KB) the group counts on, seen by nobody else.
+///   `memfd_create`, may not make files of 70 KB, or its pages are larger than 64 KiB) the group counts on, seen by nobody else.
 /// * A program that closes all its files closes this one: it counts on, seen by nobody else.
 pub struct Group {
     /// `qspin-stat:NAME` and a zero.
@@ -313,7 +305,7 @@ impl Group {
                 return early;
             }
             // The mark first: counters only grow (GROUP-4), so a sum is never less than an older mark.
-            let mark = self.pages.mark.0[event as usize].load(Relaxed);
+            let mark = self.pages.0.mark.0[event as usize].load(Relaxed);
             early.wrapping_add(self.pages.sum(event)).wrapping_sub(mark)
         })
     }
@@ -325,9 +317,9 @@ impl Group {
         }
         if self.state.load(Relaxed) == READY {
             for event in Event::ALL {
-                self.pages.mark.0[event as usize].store(self.pages.sum(event), Relaxed);
+                self.pages.0.mark.0[event as usize].store(self.pages.sum(event), Relaxed);
             }
-            self.pages.mark.0[WORDS - 1].store(system::since_boot_ns(), Relaxed);
+            self.pages.0.mark.0[WORDS - 1].store(system::since_boot_ns(), Relaxed);
         }
     }
 }

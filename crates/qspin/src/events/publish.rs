@@ -22,9 +22,10 @@ use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, A
 
 use qspin_core::events::Event;
 
-use super::group::{Group, PAGE, Pages};
+use super::group::{Group, HEADER, Pages};
 use super::system::{SignalsBlocked, since_boot_ns};
 use crate::platform::load;
+use crate::platform::page;
 use crate::platform::syscall::syscall;
 
 /// The thread that publishes a group, or forks; 0 if there is none.
@@ -239,6 +240,9 @@ fn replace(pages: &'static Pages, descriptor: Option<u64>) -> bool {
         } else {
             libc::MAP_PRIVATE | libc::MAP_ANONYMOUS
         };
+    if !page::are_whole() {
+        return false;
+    }
     let place = ptr::from_ref(pages) as u64;
     let arguments = [
         place,
@@ -248,7 +252,7 @@ fn replace(pages: &'static Pages, descriptor: Option<u64>) -> bool {
         descriptor.unwrap_or(u64::MAX),
         0,
     ];
-    // SAFETY: `Pages` is whole pages, which hold nothing but atomics that nobody touches now
+    // SAFETY: `Pages` is whole pages (PAGE-1 of `page`), which hold nothing but atomics that nobody touches now
     // (GROUP-1, PUBLISH-1) and that are zero before and after; in the child of a fork its one thread has left
     // the parent's counts behind.
     unsafe { syscall(libc::SYS_mmap, arguments) == place as i64 }
@@ -317,7 +321,7 @@ const FORMAT: u64 = 1;
 
 /// Writes what the file holds, as text, on its first page.
 fn describe(group: &'static Group) {
-    let mut text = Text { page: &group.pages().header, at: 1 };
+    let mut text = Text { page: group.pages().header(), at: 1 };
     // The first letter is written last.
     text.words(&["spin-stat"]).number(FORMAT).end_line();
     text.words(&["group", group.name()]).end_line();
@@ -340,7 +344,7 @@ fn describe(group: &'static Group) {
     }
     text.words(&["end"]).end_line();
     // ORDERING: Release: who sees the first letter sees the others.
-    group.pages().header[0].store(b'q', Release);
+    group.pages().header()[0].store(b'q', Release);
 }
 
 /// The longest header: the lines about the file, and a line an event.
@@ -358,11 +362,11 @@ const LONGEST: usize = {
     }
     length
 };
-const _: () = assert!(LONGEST < PAGE);
+const _: () = assert!(LONGEST < HEADER);
 
 /// Text on a page, written without allocation: words with a space between them.
 struct Text {
-    page: &'static [AtomicU8; PAGE],
+    page: &'static [AtomicU8; HEADER],
     at: usize,
 }
 

@@ -7,7 +7,8 @@
 //!
 //! # How
 //! A page that the kernel empties in the child says which generation this is. So it is noticed at the first look,
-//! whoever made the child. Where the kernel does not do that (before Linux 4.14) handlers alone tell.
+//! whoever made the child. Where the kernel does not do that (before Linux 4.14, or with pages larger than any that is
+//! reckoned with) handlers alone tell.
 //!
 //! The kernel is asked for that at the first look of the process: before, nobody has waited in it.
 //!
@@ -22,10 +23,11 @@
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
+use super::page::{self, Whole};
 use super::sleep;
 use super::syscall::syscall;
 
-#[repr(C, align(4096))]
+#[repr(C)]
 struct Page {
     /// The generation and one more.
     number: AtomicU32,
@@ -33,7 +35,8 @@ struct Page {
     beginner: AtomicU32,
 }
 
-static PAGE: Page = Page { number: AtomicU32::new(0), beginner: AtomicU32::new(0) };
+static PAGE: Whole<Page> =
+    Whole::new(Page { number: AtomicU32::new(0), beginner: AtomicU32::new(0) });
 /// The generation that was last begun, in this process or the one that it was copied from.
 static LAST: AtomicU32 = AtomicU32::new(0);
 /// What the kernel does with the page.
@@ -55,15 +58,14 @@ pub fn current() -> u32 {
 }
 
 /// Lets the kernel empty these pages in a child. Returns whether it will.
-pub fn empty_in_a_child<T: Sync>(pages: &'static T) -> bool {
+pub fn empty_in_a_child<T: Sync>(pages: &'static Whole<T>) -> bool {
     /// `MADV_WIPEONFORK`.
     const EMPTY_IN_A_CHILD: u64 = 18;
-    const { assert!(align_of::<T>() == 4096) };
-    let arguments =
-        [core::ptr::from_ref(pages).addr() as u64, size_of::<T>() as u64, EMPTY_IN_A_CHILD];
-    // SAFETY: whole pages, private to this process, which stay. Of what a child finds in them says their
+    let size = size_of::<Whole<T>>() as u64;
+    let arguments = [core::ptr::from_ref(pages).addr() as u64, size, EMPTY_IN_A_CHILD];
+    // SAFETY: whole pages (PAGE-1 of `page`), private to this process, which stay. Of what a child finds in them says their
     // own file.
-    unsafe { syscall(libc::SYS_madvise, arguments) == 0 }
+    page::are_whole() && unsafe { syscall(libc::SYS_madvise, arguments) == 0 }
 }
 
 /// Asks the kernel, before anybody waits. Several threads may do so at the same time. Async-signal-safe.

@@ -37,8 +37,10 @@
 //! C library that registers the old, short area) a hint is one load that finds UNABLE.
 
 use core::fmt;
-use core::sync::atomic::Ordering::{Relaxed, SeqCst};
-use core::sync::atomic::{AtomicU32, compiler_fence};
+use core::sync::atomic::AtomicU32;
+use core::sync::atomic::Ordering::Relaxed;
+
+use qspin_core::processor::compiler_barrier;
 
 use super::rseq::{self, Slice};
 use super::syscall::syscall;
@@ -127,10 +129,10 @@ fn enter(state: &AtomicU32, kernel: &impl Kernel) {
     }
     // HOLDER-1, HOLDER-2.
     state.store(seen + 1, Relaxed);
-    compiler_fence(SeqCst);
+    compiler_barrier();
     if seen == WILLING {
         kernel.slice().request.store(1, Relaxed);
-        compiler_fence(SeqCst);
+        compiler_barrier();
     }
 }
 
@@ -146,13 +148,13 @@ fn exit(state: &AtomicU32, kernel: &impl Kernel) {
 
 #[inline]
 fn leave(state: &AtomicU32, seen: u32, kernel: &impl Kernel) {
-    compiler_fence(SeqCst);
+    compiler_barrier();
     state.store(seen - 1, Relaxed);
-    compiler_fence(SeqCst);
+    compiler_barrier();
     if seen - 1 == WILLING {
         // HOLDER-1, HOLDER-3.
         kernel.slice().request.store(0, Relaxed);
-        compiler_fence(SeqCst);
+        compiler_barrier();
         if kernel.slice().granted.load(Relaxed) != 0 {
             kernel.yield_slice();
         }

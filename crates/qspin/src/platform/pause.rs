@@ -4,9 +4,10 @@
 //! budgets are times, in some microseconds, without a system call where the clock is read without one. Threads that
 //! come at once all measure, and write much the same.
 
-use core::hint::spin_loop;
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
+
+use qspin_core::processor::pause;
 
 use super::clock::{Clock, Monotonic};
 
@@ -34,7 +35,7 @@ pub(super) fn ns() -> u32 {
 fn measure() -> u32 {
     let once = || {
         let begin = Monotonic::now_ns();
-        (0..PAUSES).for_each(|_| spin_loop());
+        (0..PAUSES).for_each(|_| pause());
         Monotonic::now_ns().saturating_sub(begin)
     };
     let shortest = (0..TIMES).map(|_| once()).min().unwrap_or(0);

@@ -12,11 +12,12 @@
 //!   thread, and no longer. In the block of a thread that runs it may be used by that thread.
 //! * **RSEQ-2** Kernel and threads access its words whole; here they are atomics.
 
-use core::arch::asm;
 use core::ffi::CStr;
 use core::mem::offset_of;
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicBool, AtomicIsize, AtomicU8, AtomicU16, AtomicU32, AtomicU64};
+
+use super::processor::{thread_pointer, word_of_thread};
 
 /// `struct rseq` of the kernel.
 #[repr(C)]
@@ -78,7 +79,8 @@ impl Area {
     }
 }
 
-/// `__rseq_offset`; 0, where a thread pointer points to itself, if there is no area.
+/// `__rseq_offset`; 0 if there is no area. (On x86-64 the thread pointer points to itself there; on others it does
+/// not, and an area just there would count as none.)
 static OFFSET: AtomicIsize = AtomicIsize::new(0);
 
 /// Asks the C library where the area is. By name, so that this links with one that has none.
@@ -124,12 +126,7 @@ pub(super) fn mine() -> *const Area {
     if offset == 0 {
         return core::ptr::null();
     }
-    let thread: *const u8;
-    // SAFETY: the first word of the thread control block points to that block.
-    unsafe {
-        asm!("mov {}, fs:0", out(reg) thread, options(nostack, preserves_flags, pure, readonly));
-    }
-    thread.wrapping_offset(offset).cast()
+    thread_pointer().wrapping_offset(offset).cast()
 }
 
 /// The CPU on which this thread runs; `None` if there is no area. As [`mine`] and [`Area::cpu`], in fewer
@@ -140,17 +137,8 @@ pub(super) fn cpu() -> Option<u32> {
     if offset == 0 {
         return None;
     }
-    let cpu: u32;
     // SAFETY: RSEQ-1. Others than this thread's kernel do not write it.
-    unsafe {
-        asm!(
-            "mov {:e}, fs:[{} + {}]",
-            out(reg) cpu,
-            in(reg) offset,
-            const offset_of!(Area, cpu_id),
-            options(nostack, preserves_flags, readonly)
-        );
-    }
+    let cpu = unsafe { word_of_thread::<{ offset_of!(Area, cpu_id) }>(offset) };
     Some(cpu)
 }
 

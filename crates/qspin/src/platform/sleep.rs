@@ -3,13 +3,14 @@
 //! In a child nobody sleeps any more but, perhaps, its own thread, if it forked in a signal handler. The child is
 //! another [generation](super::generation): marks that its parent's waiters have left in locks do not count.
 
-use core::sync::atomic::Ordering::{Relaxed, SeqCst};
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering, compiler_fence};
+use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use qspin_core::events::NoEvents;
 use qspin_core::node::NodeId;
 use qspin_core::platform::{Budget, Platform, TimedPlatform, Until};
+use qspin_core::processor::compiler_barrier;
 use qspin_core::sleepers::{self, SleepBucket, SleepPlatform, Sleeper};
 
 use super::clock::Clock;
@@ -112,7 +113,7 @@ impl<E: StaticEvents, H: Hint, C: Clock> SleepPlatform for Threads<E, H, C> {
 
     #[inline]
     fn light_barrier(&self, _: Ordering) {
-        compiler_fence(SeqCst);
+        compiler_barrier();
     }
 
     fn heavy_barrier(&self, _: Ordering) {

@@ -4,9 +4,10 @@
 //! * **SYSCALL-1** `errno` stays as it was: a lock may be taken between a failing call of the program and
 //!   its look at `errno`, in a signal handler for instance.
 
-use core::arch::asm;
 use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::Relaxed;
+
+use super::processor::system_call;
 
 /// Makes a system call with up to six arguments; what it returns is a result, or an error number
 /// negated (SYSCALL-1).
@@ -17,24 +18,8 @@ use core::sync::atomic::Ordering::Relaxed;
 pub unsafe fn syscall<const N: usize>(number: i64, arguments: [u64; N]) -> i64 {
     let mut given = [0; 6];
     given[..N].copy_from_slice(&arguments);
-    let result;
-    // SAFETY: the caller's. `syscall` overwrites rcx and r11.
-    unsafe {
-        asm!(
-            "syscall",
-            inlateout("rax") number => result,
-            in("rdi") given[0],
-            in("rsi") given[1],
-            in("rdx") given[2],
-            in("r10") given[3],
-            in("r8") given[4],
-            in("r9") given[5],
-            lateout("rcx") _,
-            lateout("r11") _,
-            options(nostack),
-        );
-    }
-    result
+    // SAFETY: the caller's.
+    unsafe { system_call(number, given) }
 }
 
 /// Whether nothing is to be said.
@@ -52,8 +37,11 @@ pub(crate) fn say_unless_blocked(line: &[u8]) {
         return;
     }
     let mut stderr = libc::pollfd { fd: libc::STDERR_FILENO, events: libc::POLLOUT, revents: 0 };
-    // SAFETY: one valid `pollfd`, and a timeout of 0.
-    let ready = unsafe { syscall(libc::SYS_poll, [&raw mut stderr as u64, 1, 0, 0, 0]) };
+    let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // Not every processor has `poll`.
+    let arguments = [&raw mut stderr as u64, 1, &raw const at_once as u64, 0, 0];
+    // SAFETY: one valid `pollfd`, a timeout of 0, and no signal mask.
+    let ready = unsafe { syscall(libc::SYS_ppoll, arguments) };
     // And nothing else: a pipe that nobody reads is ready, too, and writing to it kills.
     if ready == 1 && stderr.revents == libc::POLLOUT {
         let arguments = [stderr.fd as u64, line.as_ptr() as u64, line.len() as u64, 0, 0];

@@ -133,3 +133,40 @@ fn children_are_made_while_others_fight() {
         stop.store(true, SeqCst);
     });
 }
+
+/// The page that tells a child that it is one is not emptied there: the C library's handler tells it.
+#[test]
+fn children_lock_where_pages_are_too_large_to_be_emptied() {
+    const NAME: &str = "fork::children_lock_where_pages_are_too_large_to_be_emptied";
+    if super::role().is_none() {
+        let status = super::run_again(NAME, "contend", |_| {}, super::LONG);
+        assert!(status.is_some_and(|status| status.success()), "{status:?}");
+        return;
+    }
+    qspin::inside::pretend_pages_of(1 << 20);
+    let lock = Mutex::new(0u64);
+    let generation = qspin::inside::generation();
+    let guard = lock.lock();
+    let waiting = AtomicU32::new(0);
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                waiting.fetch_add(1, SeqCst);
+                *lock.lock() += 1;
+            });
+        }
+        while waiting.load(SeqCst) < 3 {
+            thread::yield_now();
+        }
+        thread::sleep(Duration::from_millis(5));
+        in_a_child(by_the_c_library, || {
+            // SAFETY: this thread holds the lock, by the guard that it does not drop.
+            unsafe { lock.force_unlock(lock_api::GuardSend::new()) };
+            // SAFETY: the raw lock is only locked and unlocked in turn.
+            let exact = contend(unsafe { lock.raw() }, 3, 300) == 900;
+            exact && qspin::inside::generation() == generation + 1
+        });
+        drop(guard);
+    });
+    assert_eq!(*lock.lock(), 3);
+}

@@ -221,3 +221,26 @@ fn the_first_count_fits_on_the_smallest_stack_of_a_handler() {
         LAST.with(Cell::get) == 1 && Published::only(this(), "small").count(Event::HashCount) == 1
     }));
 }
+
+#[test]
+fn pages_that_are_too_large_are_not_replaced() {
+    if !crate::is_alone("apart::pages_that_are_too_large_are_not_replaced") {
+        return;
+    }
+    qspin::counter_group!(Large = "large");
+    qspin::counter_group!(Neighbour = "neighbour");
+    Neighbour.add(Event::HashCount, 3);
+    qspin::inside::pretend_pages_of(1 << 20);
+    Large.add(Event::HashCount, 7);
+    assert_eq!(Large::count_of(Event::HashCount), 7);
+    assert!(Published::open_in(this(), "large").is_empty(), "seen by nobody else");
+    drop(Child::after(|| {
+        Large.add(Event::HashCount, 1);
+        Large::count_of(Event::HashCount) == 1
+    }));
+    assert_eq!((Large::count_of(Event::HashCount), Neighbour::count_of(Event::HashCount)), (7, 3));
+    qspin::inside::pretend_pages_of(4096);
+    qspin::counter_group!(Small = "no-larger");
+    Small.add(Event::HashCount, 1);
+    assert_eq!(Published::only(this(), "no-larger").count(Event::HashCount), 1);
+}
