@@ -72,8 +72,8 @@ impl<W: AtomicWord> OnceWord<W> {
     /// `None` once it was done; else the caller is to do it, and nobody else does meanwhile.
     #[cold]
     pub fn begin<'a, P: SleepPlatform<Word = W>>(&'a self, p: &'a P) -> Option<Running<'a, P>> {
-        let mut budget = SpinBudget::new(p, false);
-        budget.beside_others();
+        let mut budget = SpinBudget::new(p, p.address(&self.word), false);
+        budget.beside_others(p);
         loop {
             if self.is_done(p) {
                 return None;

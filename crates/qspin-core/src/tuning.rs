@@ -291,11 +291,11 @@ tunables! {
         Halt queue_yields: u32 = 0, 0..=1024;
     }
     DefaultLocks {
-        /// Default locks: nanoseconds that a waiter polls before it yields; a third of that where it waits for readers or a
-        /// writer.
+        /// Default locks: nanoseconds that a waiter polls before it yields; fewer where sleeping costs less than that, and at
+        /// most 2000 where it waits for readers or a writer.
         Mutex mutex_spin_ns: u32 = MUTEX_SPIN_NS, 0..=1 << 30;
         /// Default locks: microseconds in which a waiter beside which no two others are awake then polls and yields, before
-        /// it sleeps.
+        /// it sleeps. A yield that takes longer counts as one that should have been a sleep.
         Mutex mutex_awake_us: u32 = MUTEX_AWAKE_US, 0..=1 << 20;
         /// Mutex: microseconds that a waiter has waited before it forbids others to take the lock past it.
         Mutex mutex_heir_us: u32 = MUTEX_HEIR_US, 0..=1 << 24;
@@ -392,11 +392,10 @@ pub const RATIONED_ROTATE_US: u32 = 4000;
 pub const YIELD_TURNS: u32 = 16;
 /// Default of [`Tuning::mutex_spin_ns`].
 pub const MUTEX_SPIN_NS: u32 = 6000;
-/// Default of [`Tuning::mutex_awake_us`]: a guess at what it costs to sleep and to be woken. On two CPUs of an AMD EPYC that were
-/// not idle, 4, 8 and 24 threads, nothing to 10 µs inside and outside, geometric mean of the regret beside `std` and
-/// parking_lot: fifteen cells, 1.11 with 0, 1.05 with 20, 1.07 with 60, 1.08 with 200, 1.10 with 600; then twelve of them at
-/// another moment, 1.25 with 40 and 1.17 with 600. So it is not decided.
-pub const MUTEX_AWAKE_US: u32 = 40;
+/// Default of [`Tuning::mutex_awake_us`]. Geometric mean of the regret over 24 to 30 random loads each, two CPUs of a Xeon
+/// under KVM where sleeping costs about 40 µs: with 40, 1.038 and 1.051; with 200, 1.032; with 600, 1.011 and 1.017; bounded by
+/// the measured cost of sleeping, 1.046 where 200 had 1.020.
+pub const MUTEX_AWAKE_US: u32 = 200;
 /// Default of [`Tuning::mutex_heir_us`].
 pub const MUTEX_HEIR_US: u32 = 5000;
 /// Default of [`Tuning::mutex_short_ns`]. With 350 and 700 there is no clear difference; with 0, that is never, 32

@@ -107,7 +107,7 @@ impl<W: AtomicWord> DefaultLock<W> {
     #[cold]
     pub fn acquire_woken<P: SleepPlatform<Word = W>>(&self, p: &P) {
         let mut wait = Wait::new(self, p, NEVER);
-        wait.budget = SpinBudget::of_notified(p);
+        wait.budget = SpinBudget::of_notified(p, self.address(p));
         wait.marked = true;
         wait.slept = true;
         wait.begin();
@@ -137,7 +137,7 @@ impl<W: AtomicWord> DefaultLock<W> {
     fn acquire_notified_slow<P: SleepPlatform<Word = W>>(&self, p: &P) {
         counting::count(p, Event::MutexSlowpath);
         let mut wait = Wait::new(self, p, NEVER);
-        wait.budget = SpinBudget::of_notified(p);
+        wait.budget = SpinBudget::of_notified(p, self.address(p));
         // Without a deadline it does not give up.
         wait.acquire(self.word.load(Relaxed));
     }
@@ -299,7 +299,8 @@ struct Wait<'a, P: SleepPlatform> {
 
 impl<'a, P: SleepPlatform> Wait<'a, P> {
     fn new(lock: &'a DefaultLock<P::Word>, p: &'a P, deadline: u64) -> Self {
-        let pace = Pace::of(p, p.address(&lock.word));
+        let on = p.address(&lock.word);
+        let pace = Pace::of(p, on);
         Self {
             lock,
             p,
@@ -307,7 +308,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
             marked: false,
             slept: false,
             since: 0,
-            budget: SpinBudget::new(p, pace.is_rare()),
+            budget: SpinBudget::new(p, on, pace.is_rare()),
             pace,
             owner: 0,
         }
@@ -360,7 +361,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
                 return self.give_up();
             }
             if !self.marked && !may_be_patient(marks) {
-                self.budget.beside_others();
+                self.budget.beside_others(p);
             }
             if !self.budget.is_spent() {
                 self.mark(seen, marks);
@@ -391,7 +392,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
             return Pace::take(p, on, || lock.take(p, seen, self.marked));
         }
         if self.pace.is_rare() && self.budget.only_spins() {
-            self.budget = SpinBudget::new(p, true);
+            self.budget = SpinBudget::new(p, on, true);
         }
         false
     }
@@ -448,7 +449,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
             self.marked = true;
             if to & HEIR != 0 {
                 // Who gave up at once would be the heir for nothing.
-                self.budget = SpinBudget::of_heir(self.p);
+                self.budget = SpinBudget::of_heir(self.p, self.on());
             }
         }
     }
@@ -479,7 +480,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
             self.marked = true;
         }
         self.pace = Pace::of(p, self.on());
-        self.budget = SpinBudget::new(p, self.pace.is_rare());
+        self.budget = SpinBudget::new(p, self.on(), self.pace.is_rare());
         true
     }
 

@@ -238,7 +238,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
 
     /// Looks for a moment whether it can come in without the gate.
     fn looks<P: SleepPlatform<Word = W>>(&self, p: &P, want: Want) -> bool {
-        let (mut budget, mut crowd) = (SpinBudget::of_rwlock(p), 1);
+        let (mut budget, mut crowd) = (SpinBudget::of_rwlock(p, p.address(&self.word)), 1);
         loop {
             let seen = self.word.load(Relaxed);
             if want.fits_newcomer(seen) {
@@ -291,7 +291,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
 
     /// RWLOCK-9.
     fn read_in_interrupt<P: SleepPlatform<Word = W>>(&self, p: &P, deadline: u64) -> bool {
-        let mut budget = SpinBudget::of_rwlock(p);
+        let mut budget = SpinBudget::of_rwlock(p, p.address(&self.word));
         loop {
             let seen = self.word.load(Relaxed);
             if Want::fits_interrupt(seen) {

@@ -33,6 +33,8 @@ pub struct SleepBucket<W> {
     pub(super) pace: W,
     /// How long a hand-over takes, in nanoseconds: the same.
     pub(super) handover_ns: W,
+    /// Whether yields of waiters are long here: see [`super::SpinBudget`].
+    pub(super) long_yields: W,
 }
 
 impl<W: AtomicWord> SleepBucket<W> {
@@ -49,6 +51,7 @@ impl<W: AtomicWord> SleepBucket<W> {
             short: W::new(0),
             pace: W::new(0),
             handover_ns: W::new(0),
+            long_yields: W::new(0),
         }
     }
 
@@ -83,6 +86,7 @@ impl<W: ConstWord> SleepBucket<W> {
         short: W::ZERO,
         pace: W::ZERO,
         handover_ns: W::ZERO,
+        long_yields: W::ZERO,
     };
 }
 

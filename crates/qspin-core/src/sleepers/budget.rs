@@ -1,14 +1,21 @@
 //! The spin budget: how long a waiter stays awake before it sleeps.
 //!
 //! # Problem
-//! To sleep and to be woken costs some microseconds, and the thread that wakes pays most of it on the way out of its
-//! critical section. To stay awake costs the CPU, which the owner of the lock may be waiting for, or others that
-//! have work to do.
+//! To sleep and to be woken costs [some to some ten microseconds](super::cost), and the thread that wakes pays a part of
+//! it on the way out of its critical section. To stay awake costs the CPU, which the owner of the lock may be waiting
+//! for, or others that have work to do.
 //!
 //! # What it does
 //! A waiter polls for slices of time, as the lock's [pace](super::Pace) says; then it also yields the CPU after each slice;
 //! then it is to sleep. All of it is time, in pauses whose length the platform knows
-//! ([`Platform::pause_ns`](crate::platform::Platform::pause_ns)). Four things shorten it:
+//! ([`Platform::pause_ns`](crate::platform::Platform::pause_ns)).
+//!
+//! A yield gives the CPU to threads that use the lock or the data, and that is as it should be; or to threads that have
+//! nothing to do with it, which keep it for a whole time slice, while a waiter that sleeps would have it back at once when
+//! it is woken. Which of the two it is, is learned for each bucket from how long yields take: where they have used up all
+//! the time that a waiter has for them, waiters do not yield, but poll for as long as sleeping costs, and sleep.
+//!
+//! Four things shorten the budget:
 //! * Other waiters are awake. One is enough to take the lock as soon as it is free, and one more for the case that the
 //!   first has no CPU: the others do not yield.
 //! * The owner has taken the lock on this very CPU, and runs as little as this thread does not: each pause is lost.
@@ -30,13 +37,26 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use super::SleepPlatform;
-use crate::platform::{Budget, Until};
+use super::{SleepPlatform, bucket, cost};
+use crate::node::NodeId;
+use crate::platform::{AtomicWord, Budget, Until};
 
 /// A slice of a waiter that watches the lock, in nanoseconds: between two yields.
 const SLICE_NS: u32 = 2000;
 /// A slice of a waiter that polls rarely: so long does an owner that comes right back have the line for itself.
 const RARE_SLICE_NS: u32 = 20_000;
+/// How long a waiter polls where enough others are awake, in nanoseconds.
+const CROWD_NS: u32 = 6000;
+/// One waiter in 2 to the power of this yields where yields are long.
+const TRY_BITS: u32 = 4;
+/// Points for a yield that was too long; one is taken off for each other.
+const LONG_WEIGHT: u32 = 2;
+/// From so many points on waiters do not yield.
+const LONG_SCORE: u32 = 4;
+/// The most points.
+const MAX_SCORE: u32 = 8;
+/// How long a waiter for readers or a writer polls, in nanoseconds.
+const RWLOCK_SPIN_NS: u32 = 2000;
 /// A slice of a waiter for readers or a writer.
 const RWLOCK_SLICE_NS: u32 = 500;
 /// Yields of such a waiter. Before it watched, with five polls at growing distances, over the best of three locks in 30
@@ -55,6 +75,27 @@ const NOTIFIED_NS: u32 = 200;
 /// about 2 µs. Not measured since.
 const RATIONED_NS: u32 = 2000;
 
+/// Whether waiters for what is at `on` are not to yield, since that has taken too long of late. One in 2 to the power of
+/// `TRY_BITS` yields all the same, to see whether that is still so.
+fn are_long<P: SleepPlatform>(p: &P, on: usize) -> bool {
+    if bucket::of(p, on).long_yields.load(Relaxed) < LONG_SCORE {
+        return false;
+    }
+    let first = p.cpu().and_then(|cpu| NodeId::new(cpu, 0));
+    first.is_none_or(|first| p.node(first).throw(TRY_BITS) != 0)
+}
+
+/// Notes whether a yield has used up all the time that a waiter has for that.
+fn note<P: SleepPlatform>(p: &P, on: usize, was_long: bool) {
+    let score = &bucket::of(p, on).long_yields;
+    let before = score.load(Relaxed);
+    let now =
+        if was_long { (before + LONG_WEIGHT).min(MAX_SCORE) } else { before.saturating_sub(1) };
+    if now != before {
+        score.store(now, Relaxed);
+    }
+}
+
 /// What is left of a waiter's spin budget.
 #[derive(Debug)]
 pub struct SpinBudget {
@@ -66,28 +107,38 @@ pub struct SpinBudget {
     yields: u32,
     /// Yields to an owner that took the lock on this CPU.
     here: u32,
+    /// What it waits for, by whose bucket it learns whether to yield.
+    on: usize,
+    /// Whether it stays awake however long its yields take.
+    stays: bool,
 }
 
 impl SpinBudget {
-    fn of<P: SleepPlatform>(p: &P, slice_ns: u32, spin_ns: u32, yields: u32) -> Self {
+    fn of<P: SleepPlatform>(p: &P, on: usize, slice_ns: u32, spin_ns: u32, yields: u32) -> Self {
         Self {
             slice: slice_ns.checked_div(p.pause_ns()).unwrap_or(1).max(1),
             spins: spin_ns.div_ceil(slice_ns),
             yields,
             here: HERE_YIELDS.min(yields),
+            on,
+            stays: false,
         }
     }
 
     /// That of a waiter that has just begun, or was woken by a release. `rare` is whether it polls rarely.
-    pub fn new<P: SleepPlatform>(p: &P, rare: bool) -> Self {
-        let tuning = p.tuning();
+    pub fn new<P: SleepPlatform>(p: &P, on: usize, rare: bool) -> Self {
         let slice_ns = if rare { RARE_SLICE_NS } else { SLICE_NS };
         let yields = Self::yields(p, slice_ns);
+        let spin_ns = p.tuning().mutex_spin_ns.min(cost::ns(p));
         if p.is_rationed() {
-            let budget = Self::of(p, slice_ns, tuning.mutex_spin_ns.min(RATIONED_NS), yields);
+            let budget = Self::of(p, on, slice_ns, spin_ns.min(RATIONED_NS), yields);
             return Self { yields: 0, ..budget };
         }
-        Self::of(p, slice_ns, tuning.mutex_spin_ns, yields)
+        if are_long(p, on) {
+            let budget = Self::of(p, on, slice_ns, cost::ns(p), yields);
+            return Self { yields: 0, ..budget };
+        }
+        Self::of(p, on, slice_ns, spin_ns, yields)
     }
 
     /// As many yields as there is time to stay awake with them.
@@ -96,25 +147,27 @@ impl SpinBudget {
     }
 
     /// That of a waiter past which no newcomer gets in: it has the lock soon, whatever it is otherwise.
-    pub fn of_heir<P: SleepPlatform>(p: &P) -> Self {
-        Self::of(p, SLICE_NS, 0, (Self::yields(p, SLICE_NS) * HEIR_FACTOR).max(1))
+    pub fn of_heir<P: SleepPlatform>(p: &P, on: usize) -> Self {
+        let yields = (Self::yields(p, SLICE_NS) * HEIR_FACTOR).max(1);
+        Self { stays: true, ..Self::of(p, on, SLICE_NS, 0, yields) }
     }
 
     /// That of a waiter that was notified by a thread that most likely has the lock.
-    pub fn of_notified<P: SleepPlatform>(p: &P) -> Self {
-        Self::of(p, NOTIFIED_NS, p.tuning().mutex_spin_ns.min(NOTIFIED_NS), 0)
+    pub fn of_notified<P: SleepPlatform>(p: &P, on: usize) -> Self {
+        Self::of(p, on, NOTIFIED_NS, p.tuning().mutex_spin_ns.min(NOTIFIED_NS), 0)
     }
 
     /// That of a waiter for readers or a writer, first without the gate and then with it.
-    pub fn of_rwlock<P: SleepPlatform>(p: &P) -> Self {
+    pub fn of_rwlock<P: SleepPlatform>(p: &P, on: usize) -> Self {
         let yields = Self::yields(p, RWLOCK_SLICE_NS).min(RWLOCK_YIELDS);
-        Self::of(p, RWLOCK_SLICE_NS, p.tuning().mutex_spin_ns / 3, yields)
+        let spin_ns = p.tuning().mutex_spin_ns.min(RWLOCK_SPIN_NS);
+        Self::of(p, on, RWLOCK_SLICE_NS, spin_ns, yields)
     }
 
     /// That of a waiter that is to sleep at once.
     #[must_use]
     pub const fn none() -> Self {
-        Self { slice: 1, spins: 0, yields: 0, here: 0 }
+        Self { slice: 1, spins: 0, yields: 0, here: 0, on: 0, stays: false }
     }
 
     /// Whether it is not yet to yield.
@@ -131,9 +184,11 @@ impl SpinBudget {
         self.spins == 0 && self.yields == 0
     }
 
-    /// Enough other waiters are awake: this one is not to yield.
+    /// Enough other waiters are awake: this one is not to yield, and to sleep soon.
     #[inline]
-    pub fn beside_others(&mut self) {
+    pub fn beside_others<P: SleepPlatform>(&mut self, p: &P) {
+        let slice_ns = self.slice.saturating_mul(p.pause_ns()).max(1);
+        self.spins = self.spins.min(CROWD_NS.div_ceil(slice_ns));
         self.yields = 0;
     }
 
@@ -148,8 +203,23 @@ impl SpinBudget {
             self.spins -= 1;
         }
         if poll(self.slice) && yields {
-            p.yield_cpu();
+            self.yield_cpu(p);
         }
+    }
+
+    /// Yields, which takes its time off the budget: somebody else may have had the CPU for long.
+    fn yield_cpu<P: SleepPlatform>(&mut self, p: &P) {
+        if p.pause_ns() == 0 || self.stays {
+            return p.yield_cpu();
+        }
+        let begin = p.now_ns();
+        p.yield_cpu();
+        // A clock may go back.
+        let took = p.now_ns().saturating_sub(begin);
+        note(p, self.on, took >= u64::from(p.tuning().mutex_awake_us) * 1000);
+        let slice_ns = u64::from(self.slice) * u64::from(p.pause_ns());
+        let slices = took / slice_ns.max(1);
+        self.yields -= u64::from(self.yields).min(slices) as u32;
     }
 
     /// The same for a waiter that watches `word` until that is met.

@@ -56,6 +56,7 @@
 
 mod bucket;
 mod budget;
+mod cost;
 mod pace;
 mod record;
 mod requeue;
@@ -119,6 +120,13 @@ pub trait SleepPlatform: Platform {
     #[inline]
     fn priority(&self) -> u32 {
         0
+    }
+
+    /// Where it is kept how long a thread takes to wake, in nanoseconds ([`SpinBudget`]); `None` where that is not
+    /// to be measured.
+    #[inline]
+    fn wake_ns(&self) -> Option<&Self::Word> {
+        None
     }
 
     /// Which process this is, in a line of forks: marks in a lock that waiters have left do not count in a
@@ -291,11 +299,16 @@ pub fn enqueue<P: SleepPlatform>(p: &P, me: NodeId, on: usize, tag: u32, end: En
 #[must_use]
 pub fn await_wake<P: SleepPlatform>(p: &P, me: NodeId, deadline: u64) -> bool {
     let record = p.sleeper(me);
+    let mut slept = false;
     loop {
         // ORDERING: Acquire pairs with the Release of `Taken::wake`.
         if record.state.load(p.ordering(Site::SleepWoken, Acquire)) == WOKEN {
+            if slept {
+                cost::woke(p, record);
+            }
             return true;
         }
+        slept = true;
         if deadline == NEVER {
             halt(p, me);
         } else if p.now_ns() >= deadline {
@@ -377,6 +390,7 @@ impl Taken {
             let record = p.sleeper(id);
             // SLEEP-4: the record may have its next life after the store.
             next = NodeId::from_number(record.next.load(Relaxed));
+            cost::kicks(p, record);
             // ORDERING: Release pairs with the Acquire of `await_wake`.
             record.state.store(WOKEN, p.ordering(Site::SleepWake, Release));
             kick(p, id, Event::SleepKick);

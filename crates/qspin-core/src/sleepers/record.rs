@@ -18,6 +18,8 @@ pub struct Sleeper<W, A> {
     pub(super) tag: W,
     /// What its thread's priority was when it joined the queue.
     pub(super) priority: W,
+    /// When it was woken, as [`super::cost`] has it.
+    pub(super) woken_at: W,
 }
 
 impl<W: AtomicWord, A: AtomicAddress> Sleeper<W, A> {
@@ -30,6 +32,7 @@ impl<W: AtomicWord, A: AtomicAddress> Sleeper<W, A> {
             state: W::new(WOKEN),
             tag: W::new(0),
             priority: W::new(0),
+            woken_at: W::new(0),
         }
     }
 }
@@ -49,5 +52,6 @@ impl<W: ConstWord> Sleeper<W, core::sync::atomic::AtomicUsize> {
         state: W::ZERO,
         tag: W::ZERO,
         priority: W::ZERO,
+        woken_at: W::ZERO,
     };
 }

@@ -30,6 +30,9 @@ static BUCKETS: [SleepBucket<AtomicU32>; PLACES] = [const { SleepBucket::EMPTY }
 static SLEEPERS: [Sleeper<AtomicU32, AtomicUsize>; FIRST_NODES] =
     [const { Sleeper::<AtomicU32, AtomicUsize>::UNUSED }; FIRST_NODES];
 
+/// How long a thread takes to wake here, as sleepers have found; 0 before the first.
+static WAKE_NS: AtomicU32 = AtomicU32::new(0);
+
 /// Looks at a locked bucket before its owner is taken for one that does not run.
 const LOOKS: u32 = 64;
 /// Times that the CPU is then yielded before that owner is left alone.
@@ -146,6 +149,11 @@ impl<E: StaticEvents, H: Hint, C: Clock> SleepPlatform for Threads<E, H, C> {
 
     fn priority(&self) -> u32 {
         urgency::priority()
+    }
+
+    #[inline]
+    fn wake_ns(&self) -> Option<&AtomicU32> {
+        Some(&WAKE_NS)
     }
 
     #[inline]

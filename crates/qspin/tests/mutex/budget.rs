@@ -30,7 +30,11 @@ struct Seen {
     now: Cell<u64>,
     /// How long a yield takes, in ns.
     yield_ns: Cell<u64>,
+    /// How long a thread takes to wake, in ns; and what was learned of that.
+    wake_after: Cell<u64>,
+    wake_ns: AtomicU32,
     rationed: Cell<bool>,
+    tuning: Cell<&'static Tuning>,
     hints: [AtomicU32; 1],
     buckets: [SleepBucket<AtomicU32>; 1],
 }
@@ -46,7 +50,10 @@ impl Seen {
             owned: Cell::default(),
             now: Cell::default(),
             yield_ns: Cell::default(),
+            wake_after: Cell::default(),
+            wake_ns: AtomicU32::new(0),
             rationed: Cell::default(),
+            tuning: Cell::new(&TUNING),
             // Not quiet: marks are set.
             hints: [const { AtomicU32::new(0) }],
             buckets: [SleepBucket::EMPTY],
@@ -92,6 +99,9 @@ const TUNING: Tuning = Tuning {
     ..Tuning::DEFAULT
 };
 
+/// With time for five yields of any length before it is the heir.
+const HEIR_TUNING: Tuning = Tuning { mutex_heir_us: 6, ..TUNING };
+
 impl Platform for Seen {
     type Word = AtomicU32;
     type Address = AtomicUsize;
@@ -100,7 +110,7 @@ impl Platform for Seen {
         &NoEvents
     }
     fn tuning(&self) -> &Tuning {
-        &TUNING
+        self.tuning.get()
     }
     fn cpu(&self) -> Option<CpuId> {
         THREADS.cpu()
@@ -148,6 +158,7 @@ impl Platform for Seen {
             // SAFETY: the test has acquired it for this.
             unsafe { lock.release(self) };
         }
+        self.now.set(self.now.get() + self.wake_after.get());
     }
     fn kick(&self, _: NodeId) {}
     fn hash(&self) -> &[Bucket<AtomicU32, AtomicUsize>] {
@@ -185,6 +196,9 @@ impl SleepPlatform for Seen {
         THREADS.wait_briefly(word, until, rounds)
     }
     fn doze(&self) {}
+    fn wake_ns(&self) -> Option<&AtomicU32> {
+        (self.wake_after.get() != 0).then_some(&self.wake_ns)
+    }
 }
 
 /// Slices of an heir, with a yield each: sixteen times those of others.
@@ -248,14 +262,93 @@ fn where_cpu_time_is_rationed_nobody_yields_to_an_owner_that_runs() {
 #[test]
 fn a_waiter_that_yields_for_too_long_is_the_heir() {
     let p = Seen::new();
-    let heir_ns = u64::from(TUNING.mutex_heir_us) * 1000;
+    let heir_ns = u64::from(HEIR_TUNING.mutex_heir_us) * 1000;
+    p.tuning.set(&HEIR_TUNING);
     // Five yields without that; it is one from that on at which it has waited for so long.
-    for (yield_ns, yields) in [(heir_ns / 5, 5), (heir_ns / 2, 2 + HEIR), (heir_ns, 1 + HEIR)] {
+    for (yield_ns, yields) in [(heir_ns / 6, 5), (heir_ns / 2, 2 + HEIR), (heir_ns, 1 + HEIR)] {
         p.now.set(1);
         p.yield_ns.set(yield_ns);
         let steps = p.steps(None, None, |lock| lock.acquire(&p));
         assert_eq!(steps, format!("pp{}s", "py".repeat(yields)), "yields of {yield_ns} ns");
     }
+}
+
+#[test]
+fn yields_that_take_time_are_fewer() {
+    let p = Seen::new();
+    // Ten microseconds in all, two of them for each slice.
+    for (yield_ns, expected) in [(0, "pppypypypypys"), (1999, "pppypypypypys"), (2000, "pppypypys")]
+    {
+        p.yield_ns.set(yield_ns);
+        assert_eq!(p.steps(None, None, |lock| lock.acquire(&p)), expected, "{yield_ns} ns");
+    }
+}
+
+/// A platform on which waiters have learned that yields are long, and what it costs to sleep: twice `wake_ns`.
+fn with_hogs(wake_ns: u64) -> Seen {
+    let p = Seen::new();
+    p.yield_ns.set(1_000_000_000);
+    p.wake_after.set(wake_ns);
+    (0..400).for_each(|_| drop(p.steps(None, None, |lock| lock.acquire(&p))));
+    p
+}
+
+#[test]
+fn what_it_costs_to_sleep_is_measured_and_one_long_delay_says_little() {
+    let learned = |p: &Seen| u64::from(p.wake_ns.load(Ordering::Relaxed));
+    for wake_ns in [1000, 5000, 20_000] {
+        let p = with_hogs(wake_ns);
+        assert!(learned(&p).abs_diff(wake_ns) <= wake_ns / 8, "{} of {wake_ns}", learned(&p));
+        // Every other thread had no CPU to wake on.
+        for index in 0..400 {
+            p.wake_after.set(if index % 2 == 0 { wake_ns } else { 4_000_000 });
+            p.steps(None, None, |lock| lock.acquire(&p));
+        }
+        assert!(learned(&p) <= wake_ns * 5 / 4, "{} of {wake_ns}", learned(&p));
+    }
+}
+
+#[test]
+fn a_waiter_that_does_not_yield_pays_at_most_twice_what_the_clairvoyant_pays() {
+    /// Slices of polling, as the budget has them.
+    const SLICE_NS: u64 = 2000;
+    for wake_ns in [1000, 5000, 20_000, 40_000] {
+        let p = with_hogs(wake_ns);
+        let sleep_ns = 2 * u64::from(p.wake_ns.load(Ordering::Relaxed));
+        let steps = p.steps(None, None, |lock| lock.acquire(&p));
+        let steps =
+            if steps.contains('y') { p.steps(None, None, |lock| lock.acquire(&p)) } else { steps };
+        let polled_ns = SLICE_NS * steps.matches('p').count() as u64;
+        for length_ns in (0..60).map(|step| (100.0 * 1.2_f64.powi(step)) as u64) {
+            let paid = if length_ns <= polled_ns { length_ns } else { polled_ns + sleep_ns };
+            let least = length_ns.min(sleep_ns);
+            assert!(
+                paid <= 2 * least + SLICE_NS,
+                "{paid} for {least}: {length_ns} ns, sleeping {sleep_ns}"
+            );
+        }
+    }
+}
+
+#[test]
+fn where_yields_are_too_long_waiters_learn_to_sleep_instead_and_to_yield_again() {
+    let p = Seen::new();
+    let waits = |yield_ns: u64, count: usize| {
+        p.yield_ns.set(yield_ns);
+        let all = (0..count).map(|_| p.steps(None, None, |lock| lock.acquire(&p)));
+        all.collect::<Vec<_>>()
+    };
+    // Two tell; then waiters poll for what sleeping is thought to cost, three slices, and sleep. One in sixteen tries.
+    let long = waits(TUNING.mutex_awake_us as u64 * 1000, 400);
+    assert_eq!(long[..2], ["pppys", "pppys"]);
+    let (tried, slept): (Vec<_>, Vec<_>) = long[2..].iter().partition(|steps| steps.contains('y'));
+    assert!(slept.iter().all(|steps| *steps == "ppps"), "{slept:?}");
+    assert!(tried.iter().all(|steps| *steps == "pppys"), "{tried:?}");
+    assert!((8..60).contains(&tried.len()), "{} of 398", tried.len());
+    let short = waits(0, 400);
+    let again = short.iter().position(|steps| steps.contains('y')).expect("one tries");
+    assert_eq!(short[again], "pppypypypypys");
+    assert_eq!(short[399], "pppypypypypys");
 }
 
 #[test]
@@ -268,14 +361,14 @@ fn a_waiter_that_was_notified_polls_for_a_moment_and_sleeps() {
 #[test]
 fn an_heir_stays_awake_for_long_and_an_empty_budget_is_spent() {
     let p = Seen::new();
-    let mut heir = SpinBudget::of_heir(&p);
+    let mut heir = SpinBudget::of_heir(&p, 0);
     let mut yields = 0;
     while !heir.is_spent() {
         heir.spend(&p, |_| true);
         yields += 1;
     }
     assert_eq!(yields, HEIR);
-    let mut heir = SpinBudget::of_heir(&p);
+    let mut heir = SpinBudget::of_heir(&p, 0);
     p.steps.take();
     while !heir.is_spent() {
         heir.give_way(&p);
@@ -288,7 +381,7 @@ fn an_heir_stays_awake_for_long_and_an_empty_budget_is_spent() {
 #[test]
 fn a_waiter_does_not_yield_once_the_lock_is_free() {
     let p = Seen::new();
-    let mut heir = SpinBudget::of_heir(&p);
+    let mut heir = SpinBudget::of_heir(&p, 0);
     heir.spend(&p, |_| false);
     assert_eq!(p.steps.take(), "");
 }

@@ -36,7 +36,7 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
     /// Waits until it is inside, or has to go; its marks are gone then.
     pub(super) fn wait(&mut self) -> End {
         let (p, word) = (self.p, &self.lock.word);
-        let mut budget = SpinBudget::of_rwlock(p);
+        let mut budget = SpinBudget::of_rwlock(p, p.address(word));
         loop {
             let seen = word.load(Relaxed);
             if self.want.fits(seen) {
@@ -76,7 +76,7 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
             if for_room || sleepers::with_sleeper(p, |me| self.sleep(me, marks)) != Some(true) {
                 p.doze();
             }
-            budget = SpinBudget::of_rwlock(p);
+            budget = SpinBudget::of_rwlock(p, p.address(word));
         }
     }
 

@@ -185,7 +185,7 @@ unsafe impl<P: SleepPlatform, G: RawTimedLock<P>> RawUpgradableLock<P>
     }
 
     unsafe fn upgrade_until(&self, p: &P, deadline: u64) -> bool {
-        let mut budget = SpinBudget::of_rwlock(p);
+        let mut budget = SpinBudget::of_rwlock(p, p.address(&self.word));
         while !self.take_alone(p) {
             if is_over(p, deadline) {
                 self.open_again(p);
