@@ -298,10 +298,17 @@ fn operate<S: Station>(
 /// work before it would count the work as waiting.
 #[inline(always)]
 fn now(clock: &Clock) -> u64 {
-    // SAFETY: every x86-64 has this instruction, and all it does is to wait.
+    // SAFETY: every processor of its kind has this instruction, and all it does is to wait.
+    #[cfg(target_arch = "x86_64")]
     unsafe {
         std::arch::x86_64::_mm_lfence();
     }
+    // SAFETY: as above.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        std::arch::asm!("isb", options(nostack, preserves_flags));
+    }
+    // Elsewhere the clock is a call.
     clock.raw()
 }
 

@@ -56,6 +56,7 @@ impl Chain {
     }
 
     /// Where the lines are.
+    #[cfg(target_arch = "x86_64")]
     pub(super) fn lines(&self) -> impl Iterator<Item = *const AtomicU32> + '_ {
         (0..LINES).map(|line| std::ptr::from_ref(&self.0[line * STRIDE]))
     }

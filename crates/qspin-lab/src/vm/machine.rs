@@ -32,6 +32,8 @@ pub struct Maker {
     /// None where no emulator is needed.
     qemu: Option<PathBuf>,
     board: String,
+    // What starts it without an emulator is for x86-64.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     image: Vec<u8>,
     /// Holds the image and the monitors, and vanishes with this.
     directory: TempDir,

@@ -1,0 +1,178 @@
+#!/usr/bin/env bash
+# The library on processors that this machine does not have: ARM, powerpc and RISC-V, by an emulator.
+#
+#   crates/qspin/machines.sh [aarch64 | powerpc64le | riscv64]…
+#
+# Packages of Debian 13, all of that suite, are unpacked into a root of their own, a folder: target/machines, or what
+# QSPIN_MACHINES names. Nothing is installed on this machine, and it learns of no foreign architecture. They are
+# fetched once (400 MB; 3 GB unpacked). What is compiled there runs in that root, in namespaces of its own, in which
+# the kernel starts programs of the other processors by qemu.
+#
+# Where any of that cannot be had, one line says so, and that is all. Exit status: 1 if a test failed, 2 for a machine
+# that there is not.
+set -uo pipefail
+cd "$(dirname "$0")/../.."
+
+all=(aarch64 powerpc64le riscv64)
+for machine in "$@"; do
+    [[ " ${all[*]} " == *" $machine "* ]] && continue
+    echo "machines: there is no machine '$machine': there are ${all[*]}" >&2
+    exit 2
+done
+machines=("$@")
+[ $# -gt 0 ] || machines=("${all[@]}")
+
+suite=trixie
+packages=(rustc-web cargo-web qemu-user bash coreutils
+    gcc-{aarch64,powerpc64le,riscv64}-linux-gnu libc6-dev-{arm64,ppc64el,riscv64}-cross)
+# For each of the other processors, its part of Rust's library: the compiler is this machine's.
+foreign=(libstd-rust-web-dev:{arm64,ppc64el,riscv64})
+
+place=$(realpath -m "${QSPIN_MACHINES:-target/machines}")
+root=$place/root
+mkdir -p "$place"
+log=$place/log
+
+skip() {
+    echo "skipped: ARM, powerpc and RISC-V ($1)"
+    exit 0
+}
+
+triple() {
+    case $1 in
+        riscv64) echo riscv64gc-unknown-linux-gnu ;;
+        *) echo "$1-unknown-linux-gnu" ;;
+    esac
+}
+
+# apt with lists, caches and architectures of its own.
+apt_config() {
+    local mirror
+    mirror=$(apt-get indextargets --format '$(REPO_URI) $(COMPONENT)' 'Created-By: Packages' |
+        grep -m 1 '/debian/ main$') || return
+    mkdir -p "$place"/apt/{state/lists/partial,cache/archives/partial,etc/apt.conf.d,etc/preferences.d} || return
+    : >"$place/apt/status"
+    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] ${mirror% main} $suite main" \
+        >"$place/apt/etc/sources.list"
+    cat >"$place/apt/apt.conf" <<CONFIG
+Dir::State "$place/apt/state";
+Dir::State::status "$place/apt/status";
+Dir::Cache "$place/apt/cache";
+Dir::Etc "$place/apt/etc";
+APT::Architecture "amd64";
+APT::Architectures { "amd64"; "arm64"; "ppc64el"; "riscv64"; };
+APT::Sandbox::User "root";
+Acquire::Languages "none";
+CONFIG
+}
+
+unpack() {
+    local archives=$place/apt/cache/archives archive
+    export APT_CONFIG=$place/apt/apt.conf
+    apt-get update -qq &&
+        apt-get install -qq -y --no-install-recommends --download-only "${packages[@]}" &&
+        (cd "$archives" && apt-get download -qq "${foreign[@]}") || return
+    rm -rf "$root"
+    mkdir -p "$root"/usr/{bin,sbin,lib,lib64} "$root/root" && for folder in bin sbin lib lib64; do
+        ln -s "usr/$folder" "$root/$folder" || return
+    done
+    for archive in "$archives"/*.deb; do
+        dpkg-deb -x "$archive" "$root" || return
+    done
+    # What the packages' scripts would do, which do not run.
+    ln -s gcc "$root/usr/bin/cc" && mkdir -p "$root"/{qspin,target,root/.cargo/registry} && rm "$archives"/*.deb
+}
+
+# Runs a command in the root, with this folder as /qspin and what is compiled in /target.
+inside() {
+    ROOT=$root TARGET=$place/target REGISTRY=${CARGO_HOME:-$HOME/.cargo}/registry \
+        unshare --user --map-root-user --mount --pid --fork --kill-child bash -c '
+        set -e
+        for folder in proc sys dev; do mount --rbind /$folder "$ROOT/$folder"; done
+        mount -t proc proc "$ROOT/proc"
+        mount --bind . "$ROOT/qspin"
+        mount --bind "$TARGET" "$ROOT/target"
+        mount --bind "$REGISTRY" "$ROOT/root/.cargo/registry"
+        # An instance of the user namespace: the machine does not learn of it.
+        mount -t binfmt_misc binfmt_misc "$ROOT/proc/sys/fs/binfmt_misc"
+        any="\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00"
+        for each in aarch64:b7 ppc64le:15 riscv64:f3; do
+            magic="\\x7fELF\\x02\\x01$any\\x${each#*:}\\x00" mask="\\xff\\xff\\xff\\xff\\xff\\xff$any\\xff\\xff"
+            printf %s ":qspin-${each%:*}:M::$magic:$mask:$ROOT/usr/bin/qemu-${each%:*}:F" \
+                >"$ROOT/proc/sys/fs/binfmt_misc/register"
+        done
+        variables=(PATH=/usr/bin:/bin HOME=/root LANG=C.UTF-8 CARGO_TARGET_DIR=/target CARGO_NET_OFFLINE=true)
+        for each in AARCH64:aarch64 POWERPC64LE:powerpc64le RISCV64GC:riscv64; do
+            variables+=("CARGO_TARGET_${each%:*}_UNKNOWN_LINUX_GNU_LINKER=${each#*:}-linux-gnu-gcc")
+        done
+        exec chroot "$ROOT" /usr/bin/env -i "${variables[@]}" bash -c "cd /qspin && exec \"\$@\"" - "$@"
+    ' - "$@"
+}
+
+# It also finds the C library of the machine.
+on() {
+    local machine=$1
+    shift
+    inside env QEMU_LD_PREFIX="/usr/$machine-linux-gnu" "$@"
+}
+
+[ "$(uname -sm)" = "Linux x86_64" ] || skip "the packages are those of an x86-64 Linux"
+for tool in apt-get dpkg-deb unshare chroot; do
+    command -v $tool >/dev/null || skip "there is no $tool here"
+done
+if ! [ -e "$place/$suite" ]; then
+    { apt_config && unpack; } >"$log" 2>&1 || skip "packages of Debian's $suite are not to be had here: see $log"
+    touch "$place/$suite"
+fi
+mkdir -p "$place/target"
+cargo fetch --locked --quiet || skip "the crates are not to be had here"
+
+# A program that says where it runs, on each of them.
+cat >"$place/target/probe.rs" <<'PROBE'
+fn main() {
+    println!("{}", std::env::consts::ARCH);
+}
+PROBE
+for machine in "${machines[@]}"; do
+    probe() {
+        inside rustc --target "$(triple "$machine")" -C "linker=$machine-linux-gnu-gcc" -o /target/probe \
+            /target/probe.rs && [ "$(on "$machine" /target/probe)" = "${machine%le}" ]
+    }
+    probe >"$log" 2>&1 || skip "a program for $machine does not run here, which takes user namespaces with a \
+binfmt_misc of their own (Linux 6.7): see $log"
+done
+
+# Not all tests: an emulator is slow.
+tests=(--lib --test exclusion --test adaptive --test features --test mutex --test sleeping --test statistics)
+targets=()
+for machine in "${machines[@]}"; do targets+=(--target "$(triple "$machine")"); done
+# What a test is left out for.
+#   the_lock_hangs_without_the_barrier: a store that is late, which only a processor's store buffer makes
+left_out=(--skip the_lock_hangs_without_the_barrier)
+
+compiled=$place/compiled.json
+if ! inside cargo test --locked --quiet --profile checked --package qspin-core --package qspin \
+    --features qspin/arc_lock,qspin/serde "${tests[@]}" "${targets[@]}" --no-run --message-format json \
+    >"$compiled" 2>"$log"; then
+    cat "$log"
+    echo "FAILED: the build for ${machines[*]}"
+    exit 1
+fi
+
+failed=0
+for machine in "${machines[@]}"; do
+    begun=$SECONDS
+    passed=0
+    while read -r program; do
+        # Tests look for files beside their crate.
+        if on "$machine" env -C /qspin/crates/qspin timeout 400 "$program" "${left_out[@]}" >"$log" 2>&1; then
+            passed=$((passed + $(sed -n 's/^test result: ok\. \([0-9]*\) passed.*/\1/p' "$log" | tail -n 1)))
+        else
+            failed=1
+            cat "$log"
+            echo "FAILED: $machine: ${program##*/}"
+        fi
+    done < <(grep -o '"executable":"[^"]*"' "$compiled" | cut -d '"' -f 4 | grep "/$(triple "$machine")/")
+    echo "passed: $machine: $passed tests in $((SECONDS - begun)) s"
+done
+exit $failed
