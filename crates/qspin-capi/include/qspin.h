@@ -245,6 +245,20 @@ typedef struct qspin_queued_rw_t {
 } qspin_queued_rw_t;
 
 /**
+ * The queued reader-writer lock whose waiters halt: newcomers may take it past one that sleeps,
+ * within bounds. For programs whose threads may outnumber their CPUs.
+ *
+ * 8 bytes; a new lock is all zeros. It owns nothing, and while nobody holds it or waits for it, it may
+ * be moved as bytes.
+ */
+typedef struct qspin_paravirt_rw_t {
+    /**
+     * The library's; do not touch.
+     */
+    uint32_t qspin_private[2];
+} qspin_paravirt_rw_t;
+
+/**
  * The lock that is chosen once for the process, when it starts: see qspin_select_decide().
  *
  * 4 bytes; a new lock is all zeros. It owns nothing, and while nobody holds it or waits for it, it may
@@ -1367,6 +1381,111 @@ void qspin_queued_rw_wrunlock(struct qspin_queued_rw_t *lock) QSPIN_NOEXCEPT;
 void qspin_queued_rw_unlock(struct qspin_queued_rw_t *lock) QSPIN_NOEXCEPT;
 
 /**
+ * Makes `*lock` a free lock: as `= QSPIN_PARAVIRT_RW_INIT`. Cannot fail.
+ *
+ * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
+ *
+ * Precondition: `lock` points to memory for a lock, which nobody else uses.
+ */
+void qspin_paravirt_rw_init(struct qspin_paravirt_rw_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Says that `*lock` is no longer used. Optional: a lock owns nothing.
+ *
+ * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+int qspin_paravirt_rw_destroy(struct qspin_paravirt_rw_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+bool qspin_paravirt_rw_is_locked(const struct qspin_paravirt_rw_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Acquires the lock for reading; waits as long as that takes. Cannot fail. Not recursive: who holds it
+ * for reading and locks it again waits for ever if a writer has come to wait in between.
+ *
+ * Thread-safe. Async-signal-safe, if the code that the handler interrupts neither holds this lock for
+ * writing nor is acquiring it; where that may hold it for reading, between qspin_handler_enter() and
+ * qspin_handler_leave() only. Not a cancellation point.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+void qspin_paravirt_rw_rdlock(struct qspin_paravirt_rw_t *lock)
+QSPIN_NOEXCEPT;
+
+/**
+ * Acquires the lock for reading if that takes no waiting.
+ *
+ * Returns 0, or EBUSY if it was not to be had at once.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+int qspin_paravirt_rw_tryrdlock(struct qspin_paravirt_rw_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Ends a reading acquisition of the caller; without one, what happens to this lock is undefined.
+ * Cannot fail.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock that the caller holds for reading.
+ */
+void qspin_paravirt_rw_rdunlock(struct qspin_paravirt_rw_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Acquires the lock for writing; waits as long as that takes. Cannot fail. Not recursive.
+ *
+ * Thread-safe. Async-signal-safe, if the code that the handler interrupts neither holds this lock nor
+ * is acquiring it. Not a cancellation point.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+void qspin_paravirt_rw_wrlock(struct qspin_paravirt_rw_t *lock)
+QSPIN_NOEXCEPT;
+
+/**
+ * Acquires the lock for writing if that takes no waiting.
+ *
+ * Returns 0, or EBUSY if it was not to be had at once.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock.
+ */
+int qspin_paravirt_rw_trywrlock(struct qspin_paravirt_rw_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Ends a writing acquisition of the caller; without one, what happens to this lock is undefined.
+ * Cannot fail.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock that the caller holds for writing.
+ */
+void qspin_paravirt_rw_wrunlock(struct qspin_paravirt_rw_t *lock) QSPIN_NOEXCEPT;
+
+/**
+ * Ends the acquisition of the caller, reading or writing: for code that was written for
+ * pthread_rwlock_unlock(). Cannot fail; the two functions that say which it is cost a look less.
+ *
+ * Thread-safe. Async-signal-safe.
+ *
+ * Precondition: `lock` points to a lock that the caller holds.
+ */
+void qspin_paravirt_rw_unlock(struct qspin_paravirt_rw_t *lock) QSPIN_NOEXCEPT;
+
+/**
  * Makes `*lock` a free lock: as `= QSPIN_SELECT_INIT`. Cannot fail.
  *
  * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
@@ -1819,6 +1938,7 @@ QSPIN_NOEXCEPT;
 #define QSPIN_CNA_PARAVIRT_INIT      { { 0 } }
 #define QSPIN_RWLOCK_INIT            { { 0 } }
 #define QSPIN_QUEUED_RW_INIT         { { 0 } }
+#define QSPIN_PARAVIRT_RW_INIT       { { 0 } }
 #define QSPIN_SELECT_INIT            { { 0 } }
 #define QSPIN_COND_INIT { { 0 } }
 /* That of the default mutex. */
@@ -1849,6 +1969,7 @@ QSPIN_LAYOUT(qspin_cna_t, 4, 4);
 QSPIN_LAYOUT(qspin_cna_paravirt_t, 4, 4);
 QSPIN_LAYOUT(qspin_rwlock_t, 8, 4);
 QSPIN_LAYOUT(qspin_queued_rw_t, 8, 4);
+QSPIN_LAYOUT(qspin_paravirt_rw_t, 8, 4);
 QSPIN_LAYOUT(qspin_select_t, 4, 4);
 QSPIN_LAYOUT(qspin_cond_t, 16, 8);
 #undef QSPIN_LAYOUT

@@ -104,6 +104,7 @@ QSPIN_CLASS(cna_paravirt, QSPIN_CNA_PARAVIRT_INIT);
 QSPIN_CLASS(select, QSPIN_SELECT_INIT);
 
 QSPIN_SHARED_CLASS(queued_rw, QSPIN_QUEUED_RW_INIT);
+QSPIN_SHARED_CLASS(paravirt_rw, QSPIN_PARAVIRT_RW_INIT);
 
 /* The default mutex. */
 class mutex {

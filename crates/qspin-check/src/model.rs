@@ -10,7 +10,7 @@ use crate::ledger::Rules;
 pub struct Traits {
     /// It admits readers.
     pub shared: bool,
-    /// A reader that interrupts another reader passes a writer that waits, though they sleep.
+    /// A reader that interrupts another reader passes a writer that waits, though they sleep or halt.
     pub interrupted: bool,
     /// Waiters queue with nodes, which have lives, levels and an end.
     pub nodes: bool,
@@ -41,7 +41,7 @@ impl Traits {
         let sleeps = lock.family == Family::Sleeping;
         Self {
             shared: lock.shared,
-            interrupted: sleeps && lock.shared,
+            interrupted: lock.shared && lock.waits == Waits::Halts,
             nodes: lock.queues(),
             // Of those that sleep beside more than one word, four CPUs are more than loom can do in a minute.
             crowded: lock.family == Family::Ticket || sleeps && lock.words > 1,

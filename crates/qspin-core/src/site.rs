@@ -133,6 +133,10 @@ sites! {
     RwWriteTake = "rw.write-take",
     /// Reader-writer lock: a writer leaves.
     RwWriteRelease = "rw.write-release",
+    /// Reader-writer lock: the head marks the word as one whose head sleeps.
+    RwAsleep = "rw.asleep",
+    /// Reader-writer lock: whoever lets a sleeping head in looks for it.
+    RwKick = "rw.kick",
     /// Mutex: acquisition of a lock without marks.
     MutexTry = "mutex.try",
     /// Mutex: a waiter, or whoever finds marks, takes the lock.

@@ -110,6 +110,8 @@ pub enum Part {
     Mutex,
     /// The default reader-writer lock.
     Rwlock,
+    /// Waiters past which newcomers get in until they are the heir.
+    Heir,
 }
 
 /// For whom a tunable is.
@@ -297,8 +299,9 @@ tunables! {
         /// Default locks: microseconds in which a waiter beside which no two others are awake then polls and yields, before
         /// it sleeps. A yield that takes longer counts as one that should have been a sleep.
         Mutex mutex_awake_us: u32 = MUTEX_AWAKE_US, 0..=1 << 20;
-        /// Mutex: microseconds that a waiter has waited before it forbids others to take the lock past it.
-        Mutex mutex_heir_us: u32 = MUTEX_HEIR_US, 0..=1 << 24;
+        /// Default locks and the paravirt reader-writer lock: microseconds that a waiter has waited before it forbids
+        /// others to take the lock past it.
+        Heir mutex_heir_us: u32 = MUTEX_HEIR_US, 0..=1 << 24;
         /// Mutex: turns past others that wait are short if they take less than so many nanoseconds in the mean: then
         /// nobody is to sleep. 0: none is.
         Mutex mutex_short_ns: u32 = MUTEX_SHORT_NS, 0..=1 << 30;

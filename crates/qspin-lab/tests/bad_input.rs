@@ -38,7 +38,7 @@ fn a_lock_of_the_other_kind_is_answered_with_those_that_fit() {
     assert_said(&["bench", "--locks", "std-rw"], &["--workload rw", "std"]);
     assert_said(
         &["bench", "--workload", "rw", "--locks", "std"],
-        &["no reader-writer lock", "queued-rw, std-rw, parking_lot-rw, pthread-rw"],
+        &["no reader-writer lock", "queued-rw, paravirt-rw, std-rw, parking_lot-rw, pthread-rw"],
     );
 }
 

@@ -283,6 +283,7 @@ fn readers_and_writers_have_locks_and_waits_of_their_own() {
     let all = [
         "rwlock",
         "queued-rw",
+        "paravirt-rw",
         "std-rw",
         "parking_lot-rw",
         "pthread-rw",

@@ -175,8 +175,19 @@ fn queued_rw() {
 }
 
 #[test]
+fn paravirt_rw() {
+    readers_share_and_writers_exclude::<qspin::paravirt_rw::RawRwLock>();
+    readers_share_and_writers_exclude::<qspin::paravirt_rw::CountedRawRwLock>();
+}
+
+#[test]
 fn a_reader_in_an_interrupt_passes_a_waiting_writer_and_no_other_does() {
-    let lock = qspin::queued_rw::RwLock::new(0);
+    an_interrupt_passes::<qspin::queued_rw::RawRwLock>();
+    an_interrupt_passes::<qspin::paravirt_rw::RawRwLock>();
+}
+
+fn an_interrupt_passes<R: RawRwLock + Send + Sync>() {
+    let lock = RwLock::<R, _>::new(0);
     let outer = lock.read();
     let written = AtomicBool::new(false);
     thread::scope(|scope| {

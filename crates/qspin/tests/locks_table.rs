@@ -62,6 +62,7 @@ fn the_tables_of_locks_are_current() {
         let right = with_table(text, head, row, last);
         if std::env::var_os("QSPIN_WRITE_TABLES").is_some() {
             fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join(file), &right).unwrap();
+            continue;
         }
         for (line, right) in text.lines().zip(right.lines()) {
             assert_eq!(line, right, "{file} is not current: QSPIN_WRITE_TABLES=1 writes it");

@@ -30,21 +30,26 @@ static void excludes() {
     REQUIRE(lock.is_locked() && second.is_locked());
 }
 
+template <class Lock, class Unlock> static void shares(Unlock unlock) {
+    excludes<Lock>();
+    Lock lock;
+    std::shared_lock<Lock> one(lock), other(lock);
+    REQUIRE(!lock.try_lock());
+    one.unlock();
+    other.unlock();
+    REQUIRE(lock.try_lock() && !lock.try_lock_shared());
+    unlock(lock);
+    REQUIRE(!lock.is_locked());
+}
+
 int main() {
 #define TEST(name, NAME)                                                                           \
     excludes<qspin::name>();                                                                       \
     static_assert(std::is_same_v<qspin::name::native_handle_type, qspin_##name##_t *>);
     EVERY_LOCK(TEST)
-    excludes<qspin::queued_rw>();
-    qspin::queued_rw lock;
-    std::shared_lock<qspin::queued_rw> one(lock), other(lock);
-    REQUIRE(!lock.try_lock());
-    one.unlock();
-    other.unlock();
-    REQUIRE(lock.try_lock() && !lock.try_lock_shared());
-    qspin_queued_rw_unlock(lock.native_handle());
-    REQUIRE(!lock.is_locked());
-    excludes<qspin::rwlock>();
+#define SHARED_TEST(name, NAME)                                                                    \
+    shares<qspin::name>([](qspin::name &lock) { qspin_##name##_unlock(lock.native_handle()); });
+    EVERY_SHARED(SHARED_TEST)
 
     using namespace std::chrono_literals;
     qspin::mutex mutex;

@@ -17,6 +17,13 @@
     X(select, SELECT) \
     /* and no more */
 
+/* Every lock that readers share. */
+#define EVERY_SHARED(Y)                                                                            \
+    Y(rwlock, RWLOCK) \
+    Y(queued_rw, QUEUED_RW) \
+    Y(paravirt_rw, PARAVIRT_RW) \
+    /* and no more */
+
 #define REQUIRE(condition)                                                                         \
     ((condition) ? (void)0                                                                         \
                  : (fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition), exit(1)))

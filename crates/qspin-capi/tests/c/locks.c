@@ -77,50 +77,52 @@ static void together(void *(*count)(void *)) {
     }
 EVERY_LOCK(A_LOCK)
 
-static qspin_queued_rw_t rw = QSPIN_QUEUED_RW_INIT;
-
-static void *rw_count(void *unused) {
-    (void)unused;
-    for (int i = 0; i < TIMES; i++) {
-        qspin_queued_rw_rdlock(&rw);
-        REQUIRE(counted >= 0);
-        if (i % 2 == 0) {
-            qspin_queued_rw_unlock(&rw);
-        } else {
-            qspin_queued_rw_rdunlock(&rw);
-        }
-        qspin_queued_rw_wrlock(&rw);
-        counted++;
-        if (i % 2 == 0) {
-            qspin_queued_rw_unlock(&rw);
-        } else {
-            qspin_queued_rw_wrunlock(&rw);
-        }
+#define A_SHARED_LOCK(name, NAME)                                                                  \
+    static qspin_##name##_t the_##name = QSPIN_##NAME##_INIT;                                      \
+                                                                                                   \
+    static void *name##_count(void *unused) {                                                      \
+        (void)unused;                                                                              \
+        for (int i = 0; i < TIMES; i++) {                                                          \
+            qspin_##name##_rdlock(&the_##name);                                                    \
+            REQUIRE(counted >= 0);                                                                 \
+            if (i % 2 == 0) {                                                                      \
+                qspin_##name##_unlock(&the_##name);                                                \
+            } else {                                                                               \
+                qspin_##name##_rdunlock(&the_##name);                                              \
+            }                                                                                      \
+            qspin_##name##_wrlock(&the_##name);                                                    \
+            counted++;                                                                             \
+            if (i % 2 == 0) {                                                                      \
+                qspin_##name##_unlock(&the_##name);                                                \
+            } else {                                                                               \
+                qspin_##name##_wrunlock(&the_##name);                                              \
+            }                                                                                      \
+        }                                                                                          \
+        return NULL;                                                                               \
+    }                                                                                              \
+                                                                                                   \
+    static void name##_test(void) {                                                                \
+        qspin_##name##_t made;                                                                     \
+        memset(&made, 0xff, sizeof made);                                                          \
+        qspin_##name##_init(&made);                                                                \
+        REQUIRE(memcmp(&made, &the_##name, sizeof made) == 0);                                     \
+        qspin_##name##_rdlock(&made);                                                              \
+        REQUIRE(qspin_##name##_tryrdlock(&made) == 0);                                             \
+        REQUIRE(qspin_##name##_trywrlock(&made) == EBUSY);                                         \
+        REQUIRE(qspin_##name##_destroy(&made) == EBUSY);                                           \
+        qspin_##name##_unlock(&made);                                                              \
+        REQUIRE(qspin_##name##_is_locked(&made));                                                  \
+        qspin_##name##_unlock(&made);                                                              \
+        REQUIRE(!qspin_##name##_is_locked(&made));                                                 \
+        REQUIRE(qspin_##name##_trywrlock(&made) == 0);                                             \
+        REQUIRE(qspin_##name##_tryrdlock(&made) == EBUSY);                                         \
+        REQUIRE(qspin_##name##_trywrlock(&made) == EBUSY);                                         \
+        REQUIRE(qspin_##name##_destroy(&made) == EBUSY);                                           \
+        qspin_##name##_unlock(&made);                                                              \
+        REQUIRE(qspin_##name##_destroy(&made) == 0);                                               \
+        together(name##_count);                                                                    \
     }
-    return NULL;
-}
-
-static void rw_test(void) {
-    qspin_queued_rw_t made;
-    memset(&made, 0xff, sizeof made);
-    qspin_queued_rw_init(&made);
-    REQUIRE(memcmp(&made, &rw, sizeof made) == 0);
-    qspin_queued_rw_rdlock(&made);
-    REQUIRE(qspin_queued_rw_tryrdlock(&made) == 0);
-    REQUIRE(qspin_queued_rw_trywrlock(&made) == EBUSY);
-    REQUIRE(qspin_queued_rw_destroy(&made) == EBUSY);
-    qspin_queued_rw_unlock(&made);
-    REQUIRE(qspin_queued_rw_is_locked(&made));
-    qspin_queued_rw_unlock(&made);
-    REQUIRE(!qspin_queued_rw_is_locked(&made));
-    REQUIRE(qspin_queued_rw_trywrlock(&made) == 0);
-    REQUIRE(qspin_queued_rw_tryrdlock(&made) == EBUSY);
-    REQUIRE(qspin_queued_rw_trywrlock(&made) == EBUSY);
-    REQUIRE(qspin_queued_rw_destroy(&made) == EBUSY);
-    qspin_queued_rw_unlock(&made);
-    REQUIRE(qspin_queued_rw_destroy(&made) == 0);
-    together(rw_count);
-}
+EVERY_SHARED(A_SHARED_LOCK)
 
 /* A reader in a signal handler passes a writer that waits for the reader that it interrupts. */
 static qspin_queued_rw_t shared = QSPIN_QUEUED_RW_INIT;
@@ -167,7 +169,8 @@ int main(void) {
     REQUIRE(qspin_version_number() == QSPIN_VERSION_NUMBER);
 #define TEST(name, NAME) name##_test();
     EVERY_LOCK(TEST)
-    rw_test();
+#define SHARED_TEST(name, NAME) name##_test();
+    EVERY_SHARED(SHARED_TEST)
     handler_test();
     puts("every lock does what the header says");
     return 0;

@@ -198,13 +198,13 @@ fn for_halting_in_turn(traits: Traits) -> Vec<Check> {
         let bound = if traits.sleeps { SLEEPING_FOUR } else { HALTED_FOUR };
         checks.push(one(bound, Scenario::new("four", vec![write(); 4])));
     }
+    if traits.shared {
+        checks.extend(for_halting_readers());
+    }
+    if traits.interrupted {
+        checks.push(every(HALTED, interrupted_reader));
+    }
     if traits.step {
-        if traits.shared {
-            checks.extend(for_sleeping_readers());
-        }
-        if traits.interrupted {
-            checks.push(every(HALTED, interrupted_reader));
-        }
         return checks;
     }
     let try_last = vec![Section(0, Write), Try(0, Write)];
@@ -236,8 +236,8 @@ fn for_halting_in_turn(traits: Traits) -> Vec<Check> {
     checks
 }
 
-/// Readers that sleep, and writers that do.
-fn for_sleeping_readers() -> Vec<Check> {
+/// Readers that halt, and writers that do.
+fn for_halting_readers() -> Vec<Check> {
     let together = || vec![Together(0, 2)];
     let write_read = vec![vec![Watched(0, Write)], vec![Watched(0, Read)]];
     let write_then_try = vec![Section(0, Write), Try(0, Read)];

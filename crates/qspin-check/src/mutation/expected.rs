@@ -78,7 +78,7 @@ const TABLE: &[(Expectation, Ordering, &[Site])] = expected! {
         HaltWaiterFence HaltHandOverFence HaltKickFence HaltSleepFence SleepLight SleepReleaseFence
         SleepRescanFence SleepUnlockFence;
     Dies(LostWakeup) at Relaxed:
-        HaltSleeper HaltSlow HashClaim HashFree TicketHaltAsleep TicketHaltKick SleepBucketLock
+        HaltSleeper HaltSlow HashClaim HashFree TicketHaltAsleep TicketHaltKick RwAsleep RwKick SleepBucketLock
         SleepBucketUnlock SleepWake;
     Survives(FENCE_FOLLOWS) at Relaxed: HaltClaimed;
     Survives(NEVER_DONE) at Relaxed: OnceLook;

@@ -30,7 +30,7 @@ use flag::SmallFlag;
 use halt::SmallHalt;
 use numa::FlawedNuma;
 use queue::SmallQueue;
-use rw::SmallRw;
+use rw::{HaltingRw, SmallRw};
 
 /// The checker that is to catch a bug.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,6 +84,8 @@ pub fn all() -> Vec<Planted> {
         "paravirt-queued-no-pending" without HaltHandOverFence: AcqRel => "two-twice" LostWakeup;
         "paravirt-queued-conditional-kick" without HaltKickFence: AcqRel => "queue-vain" LostWakeup;
         "paravirt-queued-conditional-kick" without HaltSleepFence: AcqRel => "queue-vain" LostWakeup;
+        "paravirt-rw" without RwAsleep: Relaxed => "two-twice" LostWakeup;
+        "paravirt-rw" without RwKick: Relaxed => "two-twice" LostWakeup;
         // The default mutex whose releases do not pass the light barrier. (Without the heavy one: see the
         // list of weakenings that survive.)
         "mutex-sleepy" without SleepLight: AcqRel => "two-twice" LostWakeup;
@@ -117,6 +119,7 @@ fn flaws() -> Vec<Planted> {
     let small = flag.ruled(rules::SMALL_QUEUE);
     let small = small.with(Traits { release_waits: true, ..small.traits() });
     let rw = of(Id::QueuedRw);
+    let rw_halting = of(Id::ParavirtRw).step("");
     let gated_deaf = of(Id::Rwlock).step("").tuned(tunings::MUTEX_SLEEPY);
     let gated = gated_deaf.with(Traits { interrupted: false, ..gated_deaf.traits() });
     let beside = gated.with(Traits { shared: false, ..gated.traits() });
@@ -159,6 +162,11 @@ fn flaws() -> Vec<Planted> {
             => Loom "share" Deadlock;
         rw "planted-reader-ignores-writer": Shared<SmallRw<Word<M>, { rw::IGNORES_WRITER }>>
             => Loom "write-read" DataRace, Shuttle "readers" Exclusion;
+        rw_halting "small-halting-rw": Shared<HaltingRw<Word<M>, { rw::NO_FLAW }>>;
+        rw_halting "planted-head-halts-blindly": Shared<HaltingRw<Word<M>, { rw::HALTS_BLINDLY }>>
+            => Loom "two-twice" LostWakeup, Shuttle "four" LostWakeup;
+        rw_halting "planted-head-forgotten": Shared<HaltingRw<Word<M>, { rw::FORGETS_HEAD }>>
+            => Loom "two-twice" LostWakeup, Shuttle "four" LostWakeup;
 
         strict "planted-stale-rehalt": Exclusive<QueuedLock<Word<M>, halt::StaleRehalt>>
             => Loom "vain" Hash;

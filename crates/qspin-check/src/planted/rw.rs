@@ -1,10 +1,15 @@
-//! A reader-writer lock with the words of the real one, right but for one flaw.
+//! A reader-writer lock with the words of the real one, right but for one flaw; and the real one that halts, with flaws in how.
 
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release};
 
+use qspin_core::admission::{Admission, Stealing};
 use qspin_core::lock::{RawLock, RawSharedLock};
 use qspin_core::locks::queued::NativeLock;
+use qspin_core::locks::queued_rw::{QueuedRwLock, RwWaiting};
+use qspin_core::node::NodeId;
+use qspin_core::order::Order;
 use qspin_core::platform::{AtomicWord, Budget, Platform, Until};
+use qspin_core::waiting::{Halt, Headship, Waiting};
 
 /// None: the lock is right, and the checkers must say so.
 pub const NO_FLAW: u8 = 0;
@@ -17,7 +22,7 @@ pub const EXCLUDES_READERS: u8 = 3;
 /// A reader enters as soon as it has counted itself.
 pub const IGNORES_WRITER: u8 = 4;
 
-const WRITER: u32 = 0xff;
+const WRITER: u32 = 1;
 const WAITING: u32 = 1 << 8;
 const READER: u32 = 1 << 9;
 
@@ -111,5 +116,72 @@ unsafe impl<P: Platform, const FLAW: u8> RawSharedLock<P> for SmallRw<P::Word, F
 
     fn is_locked_exclusive(&self, _: &P) -> bool {
         self.word.load(Relaxed) & WRITER != 0
+    }
+}
+
+/// A head halts without a look at the word that it marks.
+pub const HALTS_BLINDLY: u8 = 1;
+/// Whoever lets a sleeping head in does not kick it.
+pub const FORGETS_HEAD: u8 = 2;
+
+/// The reader-writer lock whose waiters halt so.
+pub type HaltingRw<W, const FLAW: u8> = QueuedRwLock<W, HaltsWithFlaw<FLAW>, Stealing>;
+
+/// Halts as the real one does, but for one flaw at the head of readers and writers.
+pub struct HaltsWithFlaw<const FLAW: u8>;
+
+impl<const FLAW: u8> Waiting for HaltsWithFlaw<FLAW> {
+    fn pending_budget<P: Platform>(p: &P) -> Option<Budget> {
+        Halt::pending_budget(p)
+    }
+
+    fn await_turn<P: Platform>(p: &P, me: NodeId, prev: NodeId) {
+        Halt::await_turn(p, me, prev);
+    }
+
+    fn await_owner<P: Platform, O: Order, A: Admission>(
+        p: &P,
+        word: &P::Word,
+        me: NodeId,
+        headship: &mut Headship,
+    ) -> u32 {
+        Halt::await_owner::<P, O, A>(p, word, me, headship)
+    }
+
+    fn taken<P: Platform>(p: &P, word: &P::Word, seen: u32) {
+        Halt::taken(p, word, seen);
+    }
+
+    fn hand_over<P: Platform, A: Admission>(p: &P, word: &P::Word, next: NodeId) {
+        Halt::hand_over::<P, A>(p, word, next);
+    }
+
+    fn release<P: Platform, A: Admission>(p: &P, word: &P::Word) {
+        Halt::release::<P, A>(p, word);
+    }
+}
+
+impl<const FLAW: u8> RwWaiting for HaltsWithFlaw<FLAW> {
+    fn watch<P: Platform>(p: &P, word: &P::Word, until: Until, order: Ordering) -> bool {
+        <Halt as RwWaiting>::watch(p, word, until, order)
+    }
+
+    fn gives_way<P: Platform>(p: &P, since: &mut u64) -> bool {
+        Halt::gives_way(p, since)
+    }
+
+    fn sleep<P: Platform>(p: &P, word: &P::Word, until: Until, marks: u32) {
+        let never = Until { mask: 0, value: 1, equal: true };
+        Halt::sleep(p, word, if FLAW == HALTS_BLINDLY { never } else { until }, marks);
+    }
+
+    fn wake<P: Platform>(p: &P, lock: usize) {
+        if FLAW != FORGETS_HEAD {
+            Halt::wake(p, lock);
+        }
+    }
+
+    fn linger<P: Platform>(p: &P, word: &P::Word, until: Until, order: Ordering) {
+        Halt::linger(p, word, until, order);
     }
 }

@@ -199,6 +199,8 @@ fn of_halting() -> Vec<Subject> {
             .must_each(&[], early),
         strict("paravirt-queued-heed-preempted", tunings::HEED_PREEMPTED)
             .must(&[Counts(WaitEarlyCount), Never(LockKickCount)]),
+        // A head of readers and writers that is the heir at once.
+        of(Id::ParavirtRw).step("paravirt-rw-heir").tuned(tunings::HEIR),
     ]
 }
 

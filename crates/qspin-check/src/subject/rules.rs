@@ -19,7 +19,8 @@ pub fn of(lock: &Lock) -> Rules {
         (Family::Ticket, false) => TICKET,
         (Family::Mcs, false) if !halts => MCS,
         (Family::Sleeping, false) => MUTEX,
-        (Family::Queued, true) if !halts => RW,
+        (Family::Queued, true) if halts => RW_HALTING,
+        (Family::Queued, true) => RW,
         (Family::Queued, false) => match (halts, lock.near_first) {
             (false, false) => QUEUED,
             (false, true) => CNA,
@@ -174,23 +175,47 @@ pub const MCS: Rules = Rules {
     ..NOTHING
 };
 
-const WRITER: u32 = 0xff;
+const WRITER: u32 = 1;
+const HEAD_ASLEEP: u32 = 2;
+const OPEN: u32 = 4;
 const WAITING: u32 = 1 << 8;
 const READER: u32 = 1 << 9;
 
+/// Steps of a reader-writer lock's own word while its head is awake.
+const fn is_rw_step(from: u32, to: u32) -> bool {
+    let counts = to == from.wrapping_add(READER) || from == to.wrapping_add(READER);
+    let announces = from & WAITING == 0 && to == from | WAITING;
+    let takes = from & !WAITING == 0 && to == WRITER;
+    let leaves = from & WRITER == WRITER && to == from & !WRITER;
+    counts || announces || takes || leaves
+}
+
 /// The reader-writer lock: word 0 its own, word 1 the queue's.
 pub const RW: Rules = Rules {
-    legal: |index, from, to| {
-        if index != 0 {
-            return Kind::Native.is_legal(from, to);
-        }
-        let counts = to == from.wrapping_add(READER) || from == to.wrapping_add(READER);
-        let announces = from & WAITING == 0 && to == from | WAITING;
-        let takes = from & !WAITING == 0 && to == WRITER;
-        let leaves = from & WRITER == WRITER && to == from & !WRITER;
-        counts || announces || takes || leaves
+    legal: |index, from, to| match index {
+        0 => (from | to) & (HEAD_ASLEEP | OPEN) == 0 && is_rw_step(from, to),
+        _ => Kind::Native.is_legal(from, to),
     },
     announces: |index, from, to| index == 0 && from & WAITING == 0 && to & WAITING != 0,
+    ..NOTHING
+};
+
+/// The same where waiters halt: the head falls asleep, with or without others that may pass it; and past one that sleeps so, a
+/// newcomer takes a free lock. Its queue may be stolen.
+pub const RW_HALTING: Rules = Rules {
+    legal: |index, from, to| {
+        if index != 0 {
+            return Kind::Stealing.is_legal(from, to);
+        }
+        let sleeps = from & (HEAD_ASLEEP | OPEN) == 0 && to & !OPEN == from | HEAD_ASLEEP;
+        let wakes = from & HEAD_ASLEEP != 0 && to == from & !(HEAD_ASLEEP | OPEN);
+        let passes =
+            from & OPEN != 0 && from & !(WAITING | OPEN) == HEAD_ASLEEP && to == from | WRITER;
+        let fits = to & OPEN == 0 || to & HEAD_ASLEEP != 0;
+        fits && (sleeps || wakes || passes || is_rw_step(from, to))
+    },
+    placeless: |index, from, to| index != 0 && word::is_placeless(from, to),
+    one_entry: true,
     ..NOTHING
 };
 

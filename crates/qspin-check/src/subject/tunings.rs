@@ -67,6 +67,9 @@ pub(crate) const IMPATIENT: Tuning = Tuning {
 /// Culled, with waiters that give up at once.
 pub(crate) const RESIGNED: Tuning = Tuning { rotate_turns: 1, ..ONE_LOOK };
 
+/// Newcomers never pass a head that sleeps.
+pub(crate) const HEIR: Tuning = Tuning { mutex_heir_us: 0, ..ONE_LOOK };
+
 /// The default mutex, with one look before a waiter sleeps, a bucket that is quiet again at once, an heir
 /// that has slept once, and a rotation after two turns.
 pub(crate) const MUTEX: Tuning = Tuning {

@@ -74,6 +74,11 @@ impl Admission for Culled {
     }
 
     #[inline]
+    fn looks<P: Platform>(p: &P) -> u32 {
+        p.tuning().cull_looks
+    }
+
+    #[inline]
     fn patience<P: Platform>(p: &P) -> u32 {
         p.tuning().patience_looks
     }

@@ -35,6 +35,13 @@ pub trait Admission {
         pending_budget: impl FnOnce(&P) -> Option<Budget>,
     ) -> bool;
 
+    /// Looks of a newcomer at a reader-writer lock in which it does not get in, before it queues beside it.
+    #[inline]
+    fn looks<P: Platform>(p: &P) -> u32 {
+        let _ = p;
+        0
+    }
+
     /// The marks that the head clears when it takes the lock.
     const HEAD_CLEARS: u32 = 0;
 

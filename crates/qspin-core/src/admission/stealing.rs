@@ -65,4 +65,9 @@ impl Admission for Stealing {
         }
         false
     }
+
+    #[inline]
+    fn looks<P: Platform>(p: &P) -> u32 {
+        p.tuning().steal_looks
+    }
 }

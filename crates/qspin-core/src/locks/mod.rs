@@ -16,6 +16,7 @@
 pub mod backoff;
 pub mod mcs;
 pub mod mutex;
+pub mod paravirt_rw;
 pub mod paravirt_ticket;
 pub mod queued;
 pub mod queued_rw;
@@ -217,7 +218,7 @@ register! { $
             waiting: "a few poll and yield, the rest sleep",
             family: Sleeping, waits: Halts, fifo: false, near_first: false,
             words: 1,
-            reads: [Mutex, Turns],
+            reads: [Mutex, Heir, Turns],
         }
     }
     spinning: shared = false {
@@ -366,19 +367,30 @@ register! { $
             waiting: "a few poll and yield, the rest sleep",
             family: Sleeping, waits: Halts, fifo: false, near_first: false,
             words: 2,
-            reads: [Mutex, Rwlock, Turns],
+            reads: [Mutex, Rwlock, Heir, Turns],
         }
     }
     shared_spinning: shared = true {
         QueuedRw: queued_rw::QueuedRwLock, queued_rw {
             name: "queued-rw",
             about: "The queued reader-writer lock: readers and writers alike wait their turn.",
-            purpose: "many readers, and writers that must not starve",
+            purpose: "every thread has a CPU; writers must not starve",
             fairness: "readers and writers in one queue",
             waiting: "spins",
             family: Queued, waits: Spins, fifo: true, near_first: false,
             words: 2,
             reads: [Owner, Pending],
+        }
+        ParavirtRw: paravirt_rw::ParavirtRwLock, paravirt_rw {
+            name: "paravirt-rw",
+            about: "The queued reader-writer lock whose waiters halt: newcomers may take it past one that sleeps, within \
+                    bounds. For programs whose threads may outnumber their CPUs.",
+            purpose: "readers and writers, more threads than CPUs",
+            fairness: BOUNDED,
+            waiting: "spins briefly, then sleeps in a queue",
+            family: Queued, waits: Halts, fifo: false, near_first: false,
+            words: 2,
+            reads: [QueueSpin, Halt, RunStatus, Defer, Stealing, Heir],
         }
     }
 }

@@ -2,32 +2,37 @@
 //!
 //! # Problem
 //! A counter of readers beside a writer's flag lets a stream of readers starve every writer, or
-//! the other way round. Here whoever does not get in at once queues on a spinlock, readers and
-//! writers alike, and the one at its head waits for the word.
+//! the other way round. Here a reader or writer that does not get in at once queues on a spinlock, and the head of
+//! that queue, the one that has acquired it, waits for the word.
 //!
 //! # Source
 //! Linux, `kernel/locking/qrwlock.c` (Waiman Long), brought to powerpc by document 004.
 //!
 //! # States
 //! ```text
-//!  31               9     8       7         0
-//! ┌──────────────────┬─────────┬────────────┐
-//! │ readers          │ waiting │ writer     │
-//! └──────────────────┴─────────┴────────────┘
+//!  31               9     8       7      3   2       1        0
+//! ┌──────────────────┬─────────┬──────────┬──────┬────────┬────────┐
+//! │ readers          │ waiting │ reserved │ open │ asleep │ writer │
+//! └──────────────────┴─────────┴──────────┴──────┴────────┴────────┘
 //!  (0,0,0) free        (n,0,0) n readers        (0,0,W) a writer
 //!  (n,1,0) n readers hold, a writer waits at the head of the queue: new readers queue
 //!  (n,*,W) a writer holds; the n readers have counted themselves and wait or go away again
 //! ```
-//! The highest bit of *readers* means crowded: whoever sees it on coming goes away again.
+//! *asleep* and *open* are for heads that halt ([`super::paravirt_rw`]). The highest bit of *readers* means crowded: a reader
+//! that sees it on coming goes away again.
 //!
 //! # Invariants
 //! * **QUEUEDRW-1** *writer* is set by a compare-exchange from a word without readers and writer, and
 //!   cleared only by that writer.
 //! * **QUEUEDRW-2** A reader is inside once it has counted itself and then seen *writer* clear.
-//! * **QUEUEDRW-3** *waiting* is set and cleared only by the writer that holds the queue; cleared in the
-//!   step that sets *writer*.
+//! * **QUEUEDRW-3** *waiting*, *asleep* and *open* are set and cleared only by the head of the queue; *waiting* by one that
+//!   writes, and cleared in the step that sets *writer*.
 //! * **QUEUEDRW-4** A reader counts itself for good only where it found the count below `CROWDED`, so
 //!   the count wraps only if 2^22 contexts were on their way in or out at one moment.
+//! * **QUEUEDRW-5** A head that halts sets *asleep* by a compare-exchange from a word in which it cannot get in. The step
+//!   out of the lock that lets it in comes after that and sees *asleep*, or before, and the compare-exchange fails. To
+//!   leave is such a step also for a reader that had counted itself in vain.
+//! * **QUEUEDRW-6** Nobody looks at the lock after the step out of it: the address is known before.
 //!
 //! # Limits
 //! Eight bytes; at most 2^22 readers inside, further ones wait until there is room. A reader in an interrupt may pass a
@@ -35,133 +40,266 @@
 //! such readers can starve it. Not recursive otherwise: a reader that enters twice deadlocks if
 //! a writer comes to wait in between.
 
-use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 
+use crate::admission::{Admission, Queued};
+use crate::counting;
+use crate::events::Event;
 use crate::lock::{ConstLock, RawLock, RawSharedLock};
-use crate::locks::queued::NativeLock;
+use crate::locks::queued::QueuedLock;
+use crate::order::Fifo;
 use crate::platform::{AtomicWord, Budget, ConstWord, Platform, Until};
 use crate::site::Site;
+use crate::waiting::{Spin, Waiting};
 
-const WRITER: u32 = 0xff;
+const FREE: u32 = 0;
+const WRITER: u32 = 1;
+/// The head sleeps, or is about to.
+const ASLEEP: u32 = 2;
+/// While it does, a free lock may be taken past it.
+const OPEN: u32 = 4;
 const WAITING: u32 = 1 << 8;
 const READER: u32 = 1 << 9;
+/// Those inside, and those that have counted themselves on the way in or out.
+const READERS: u32 = !(READER - 1);
 /// Half of the readers that the word can count: from here on newcomers wait outside. Guards that
 /// are forgotten count for ever, and a count that wrapped would let a writer in beside them.
 const CROWDED: u32 = 1 << 31;
-const FREE: u32 = 0;
+/// What keeps a newcomer that reads outside.
+const BARRED: u32 = CROWDED | WRITER | WAITING;
+/// A free lock whose head, a writer, sleeps and lets others pass.
+const PASSABLE: u32 = WAITING | ASLEEP | OPEN;
 
-/// A queued reader-writer lock; `Q` is the lock on which readers and writers queue.
-#[derive(Debug)]
-#[repr(C)]
-pub struct QueuedRwLock<W, Q = NativeLock<W>> {
-    word: W,
-    queue: Q,
+/// How the head of the queue waits for the word, which it alone does.
+pub trait RwWaiting: Waiting {
+    /// Watches `word` until `until` is met, and loads it with `order` then. Returns `false` where it is to sleep first.
+    fn watch<P: Platform>(p: &P, word: &P::Word, until: Until, order: Ordering) -> bool;
+
+    /// Whether others may take a free lock past the head while it sleeps now; `since` is when it first slept, and 0 before.
+    fn gives_way<P: Platform>(p: &P, since: &mut u64) -> bool;
+
+    /// Sets `marks` and sleeps until `until` may be met, unless it is; the marks are gone then.
+    fn sleep<P: Platform>(p: &P, word: &P::Word, until: Until, marks: u32);
+
+    /// After a step out of the lock known as `lock`, by which its sleeping head may get in.
+    fn wake<P: Platform>(p: &P, lock: usize);
+
+    /// Watches `word` for what nobody is woken for.
+    fn linger<P: Platform>(p: &P, word: &P::Word, until: Until, order: Ordering);
 }
 
-impl<W: AtomicWord, Q> QueuedRwLock<W, Q> {
+impl RwWaiting for Spin {
     #[inline]
-    fn take_exclusive<P: Platform<Word = W>>(&self, p: &P) -> bool {
+    fn watch<P: Platform>(p: &P, word: &P::Word, until: Until, order: Ordering) -> bool {
+        p.wait_until(word, until, Budget::Unbounded, order);
+        true
+    }
+
+    #[inline]
+    fn gives_way<P: Platform>(_: &P, _: &mut u64) -> bool {
+        false
+    }
+
+    #[inline]
+    fn sleep<P: Platform>(_: &P, _: &P::Word, _: Until, _: u32) {}
+
+    #[inline]
+    fn wake<P: Platform>(_: &P, _: usize) {}
+
+    #[inline]
+    fn linger<P: Platform>(p: &P, word: &P::Word, until: Until, order: Ordering) {
+        p.wait_until(word, until, Budget::Unbounded, order);
+    }
+}
+
+/// A queued reader-writer lock over two of the axes: how waiters wait, in the queue and at its head, and whether newcomers
+/// pass them. See the [module](self) documentation.
+#[derive(Debug)]
+#[repr(C)]
+pub struct QueuedRwLock<W, H = Spin, A = Queued> {
+    word: W,
+    queue: QueuedLock<W, H, Fifo, A>,
+}
+
+/// Whether a reader that has counted itself in `seen` is inside.
+#[inline]
+const fn admits_reader(seen: u32) -> bool {
+    seen & BARRED == 0 || seen == PASSABLE
+}
+
+/// Whether a newcomer may write.
+#[inline]
+const fn admits_writer(seen: u32) -> bool {
+    seen & (READERS | WRITER) == 0 && (seen & WAITING == 0 || seen == PASSABLE)
+}
+
+impl<W: AtomicWord, H: RwWaiting, A: Admission> QueuedRwLock<W, H, A> {
+    #[inline]
+    fn take_exclusive<P: Platform<Word = W>>(&self, p: &P, seen: u32) -> bool {
         // QUEUEDRW-1. ORDERING: Acquire pairs with the Release of the last writer or reader.
         let order = p.ordering(Site::RwWriteTry, Acquire);
-        self.word.compare_exchange(FREE, WRITER, order).is_ok()
+        let taken =
+            admits_writer(seen) && self.word.compare_exchange(seen, seen | WRITER, order).is_ok();
+        if taken && seen & ASLEEP != 0 {
+            counting::count(p, Event::PvLockStealing);
+        }
+        taken
+    }
+
+    /// Leaves: `gone` goes from the word.
+    #[inline]
+    fn leave<P: Platform<Word = W>>(&self, p: &P, gone: u32, order: Ordering) {
+        let lock = p.address(&self.word);
+        let before = self.word.fetch_add(gone.wrapping_neg(), order);
+        // QUEUEDRW-5.
+        if before & ASLEEP != 0 && lets_in(before, before.wrapping_sub(gone)) {
+            H::wake(p, lock);
+        }
     }
 
     #[inline]
     fn await_no_writer<P: Platform<Word = W>>(&self, p: &P) {
         // QUEUEDRW-2. ORDERING: Acquire pairs with the Release of the writer (`RwWriteRelease`).
         let order = p.ordering(Site::RwReadTurn, Acquire);
-        p.wait_until(&self.word, Until::clear(WRITER), Budget::Unbounded, order);
+        H::linger(p, &self.word, Until::clear(WRITER), order);
     }
 
     /// A reader that has counted itself found a writer, holding or waiting, or too many readers.
     #[cold]
     #[inline(never)]
-    fn acquire_shared_slow<P: Platform<Word = W>>(&self, p: &P, seen: u32)
-    where
-        Q: RawLock<P>,
-    {
-        let mut seen = seen;
+    fn acquire_shared_slow<P: Platform<Word = W>>(&self, p: &P, seen: u32) {
         if p.in_interrupt() {
             // It passes a writer that only waits: that one may wait for whom this interrupts.
-            while seen & CROWDED != 0 {
-                seen = self.count_again(p);
-            }
+            self.make_room(p, seen);
             self.await_no_writer(p);
             return;
         }
-        self.word.fetch_add(READER.wrapping_neg(), Relaxed);
-        self.queue.acquire(p);
-        // At the head of the queue no writer is waiting (QUEUEDRW-3), only one may still hold.
-        seen = self.word.fetch_add(READER, Relaxed);
-        while seen & CROWDED != 0 {
-            seen = self.count_again(p);
+        self.leave(p, READER, Relaxed);
+        if self.looks::<P>(p, |lock| lock.try_acquire_shared(p)) {
+            return;
         }
-        self.await_no_writer(p);
+        self.queue.acquire(p);
+        let mut since = 0;
+        let mut counted = false;
+        loop {
+            if !counted {
+                // At the head of the queue no writer is waiting (QUEUEDRW-3), only one may still hold.
+                let seen = self.word.fetch_add(READER, Relaxed);
+                self.make_room(p, seen);
+            }
+            // QUEUEDRW-2. ORDERING: as in `await_no_writer`.
+            let order = p.ordering(Site::RwReadTurn, Acquire);
+            if H::watch(p, &self.word, Until::clear(WRITER), order) {
+                break;
+            }
+            counted = !H::gives_way(p, &mut since);
+            if !counted {
+                self.leave(p, READER, Relaxed);
+            }
+            let marks = if counted { ASLEEP } else { ASLEEP | OPEN };
+            H::sleep(p, &self.word, Until::clear(WRITER), marks);
+        }
         // SAFETY: acquired above.
         unsafe { self.queue.release(p) };
     }
 
-    /// QUEUEDRW-4: goes away, waits for room, and counts itself again.
-    #[cold]
-    fn count_again<P: Platform<Word = W>>(&self, p: &P) -> u32 {
-        self.word.fetch_add(READER.wrapping_neg(), Relaxed);
-        p.wait_until(&self.word, Until::clear(CROWDED), Budget::Unbounded, Relaxed);
-        self.word.fetch_add(READER, Relaxed)
+    /// Looks for a moment whether it can come in without the queue.
+    #[inline]
+    fn looks<P: Platform<Word = W>>(&self, p: &P, take: impl Fn(&Self) -> bool) -> bool {
+        for _ in 0..A::looks(p) {
+            if take(self) {
+                return true;
+            }
+            p.relax(1);
+        }
+        false
+    }
+
+    /// QUEUEDRW-4: while there are too many, goes away, waits for room, and counts itself again.
+    #[inline]
+    fn make_room<P: Platform<Word = W>>(&self, p: &P, seen: u32) {
+        let mut seen = seen;
+        while seen & CROWDED != 0 {
+            self.leave(p, READER, Relaxed);
+            H::linger(p, &self.word, Until::clear(CROWDED), Relaxed);
+            seen = self.word.fetch_add(READER, Relaxed);
+        }
     }
 
     #[cold]
     #[inline(never)]
-    fn acquire_exclusive_slow<P: Platform<Word = W>>(&self, p: &P)
-    where
-        Q: RawLock<P>,
-    {
+    fn acquire_exclusive_slow<P: Platform<Word = W>>(&self, p: &P) {
+        if self.looks::<P>(p, |lock| lock.try_acquire_exclusive(p)) {
+            return;
+        }
         self.queue.acquire(p);
-        if self.word.load(Relaxed) != FREE || !self.take_exclusive(p) {
-            // From here on new readers queue behind this writer.
-            self.word.fetch_or(WAITING, Relaxed);
-            loop {
-                p.wait_until(&self.word, Until::is(WAITING), Budget::Unbounded, Relaxed);
-                // QUEUEDRW-1, QUEUEDRW-3. ORDERING: Acquire pairs with the Release of the last reader or writer.
-                let order = p.ordering(Site::RwWriteTake, Acquire);
-                // Fails if a reader counted itself in that moment, if only to go away again.
-                if self.word.compare_exchange(WAITING, WRITER, order).is_ok() {
-                    break;
-                }
-            }
+        if !self.take_exclusive(p, self.word.load(Relaxed)) {
+            self.await_exclusive(p);
         }
         // SAFETY: acquired above.
         unsafe { self.queue.release(p) };
     }
+
+    fn await_exclusive<P: Platform<Word = W>>(&self, p: &P) {
+        // From here on new readers queue behind this writer.
+        self.word.fetch_or(WAITING, Relaxed);
+        let mut since = 0;
+        loop {
+            while H::watch(p, &self.word, Until::is(WAITING), Relaxed) {
+                // QUEUEDRW-1, QUEUEDRW-3. ORDERING: Acquire pairs with the Release of the last reader or writer.
+                let order = p.ordering(Site::RwWriteTake, Acquire);
+                // Fails if a reader counted itself in that moment, if only to go away again.
+                if self.word.compare_exchange(WAITING, WRITER, order).is_ok() {
+                    return;
+                }
+            }
+            let marks = if H::gives_way(p, &mut since) { ASLEEP | OPEN } else { ASLEEP };
+            H::sleep(p, &self.word, Until::clear(WRITER | READERS), marks);
+        }
+    }
+}
+
+/// Whether a step out of the lock, which replaced `before` by `now`, lets its head in: only one that writes is announced.
+#[inline]
+const fn lets_in(before: u32, now: u32) -> bool {
+    if now & WAITING != 0 { now & (WRITER | READERS) == 0 } else { before & !now & WRITER != 0 }
 }
 
 // SAFETY: QUEUEDRW-1 and QUEUEDRW-2 exclude: a reader counts itself before it looks for a writer, a writer
 // takes only a word without readers, both by read-modify-writes of one word.
-unsafe impl<P: Platform, Q: RawLock<P>> RawSharedLock<P> for QueuedRwLock<P::Word, Q> {
+unsafe impl<P: Platform, H: RwWaiting, A: Admission> RawSharedLock<P>
+    for QueuedRwLock<P::Word, H, A>
+{
     #[inline]
     fn new() -> Self {
-        Self { word: P::Word::new(FREE), queue: Q::new() }
+        Self { word: P::Word::new(FREE), queue: RawLock::<P>::new() }
     }
 
     #[inline]
     fn acquire_shared(&self, p: &P) {
         // ORDERING: Acquire pairs with the Release of the last writer (`RwWriteRelease`).
         let seen = self.word.fetch_add(READER, p.ordering(Site::RwReadTry, Acquire));
-        if seen & (CROWDED | WRITER | WAITING) != 0 {
+        if !admits_reader(seen) {
             self.acquire_shared_slow(p, seen);
+        } else if seen & ASLEEP != 0 {
+            counting::count(p, Event::PvLockStealing);
         }
     }
 
     #[inline]
     fn try_acquire_shared(&self, p: &P) -> bool {
-        if self.word.load(Relaxed) & (CROWDED | WRITER | WAITING) != 0 {
+        if !admits_reader(self.word.load(Relaxed)) {
             return false;
         }
         // ORDERING: as in `acquire_shared`.
         let seen = self.word.fetch_add(READER, p.ordering(Site::RwReadTry, Acquire));
-        if seen & (CROWDED | WRITER | WAITING) == 0 {
+        if admits_reader(seen) {
+            if seen & ASLEEP != 0 {
+                counting::count(p, Event::PvLockStealing);
+            }
             return true;
         }
-        self.word.fetch_add(READER.wrapping_neg(), Relaxed);
+        self.leave(p, READER, Relaxed);
         false
     }
 
@@ -169,19 +307,19 @@ unsafe impl<P: Platform, Q: RawLock<P>> RawSharedLock<P> for QueuedRwLock<P::Wor
     unsafe fn release_shared(&self, p: &P) {
         // ORDERING: Release pairs with the Acquire of the next writer (`RwWriteTry`,
         // `RwWriteTake`); other readers' steps continue its release sequence.
-        self.word.fetch_add(READER.wrapping_neg(), p.ordering(Site::RwReadRelease, Release));
+        self.leave(p, READER, p.ordering(Site::RwReadRelease, Release));
     }
 
     #[inline]
     fn acquire_exclusive(&self, p: &P) {
-        if !self.take_exclusive(p) {
+        if !self.take_exclusive(p, FREE) {
             self.acquire_exclusive_slow(p);
         }
     }
 
     #[inline]
     fn try_acquire_exclusive(&self, p: &P) -> bool {
-        self.word.load(Relaxed) == FREE && self.take_exclusive(p)
+        self.take_exclusive(p, self.word.load(Relaxed))
     }
 
     #[inline]
@@ -189,12 +327,12 @@ unsafe impl<P: Platform, Q: RawLock<P>> RawSharedLock<P> for QueuedRwLock<P::Wor
         // Readers may have counted themselves meanwhile: subtract, do not store.
         // ORDERING: Release pairs with the Acquire of the next writer or readers (`RwReadTry`,
         // `RwReadTurn`, `RwWriteTry`, `RwWriteTake`).
-        self.word.fetch_add(WRITER.wrapping_neg(), p.ordering(Site::RwWriteRelease, Release));
+        self.leave(p, WRITER, p.ordering(Site::RwWriteRelease, Release));
     }
 
     #[inline]
     fn is_locked(&self, _: &P) -> bool {
-        self.word.load(Relaxed) & !WAITING != 0
+        self.word.load(Relaxed) & (WRITER | READERS) != 0
     }
 
     #[inline]
@@ -203,9 +341,9 @@ unsafe impl<P: Platform, Q: RawLock<P>> RawSharedLock<P> for QueuedRwLock<P::Wor
     }
 }
 
-impl<W: ConstWord, Q: ConstLock> ConstLock for QueuedRwLock<W, Q> {
+impl<W: ConstWord, H, A> ConstLock for QueuedRwLock<W, H, A> {
     #[allow(clippy::declare_interior_mutable_const)]
-    const UNLOCKED: Self = Self { word: W::ZERO, queue: Q::UNLOCKED };
+    const UNLOCKED: Self = Self { word: W::ZERO, queue: QueuedLock::UNLOCKED };
     type Guard = lock_api::GuardSend;
 }
 

@@ -402,9 +402,16 @@ mod tests {
     #[test]
     fn a_tunable_is_heeded_by_the_locks_that_read_it() {
         let queues = ["native", "paravirt", "paravirt-queued", "cna", "cna-paravirt", "queued-rw"];
-        let halting = ["paravirt", "paravirt-stealing", "paravirt-queued", "cna-paravirt"];
-        let ticket_too =
-            ["paravirt", "paravirt-stealing", "paravirt-queued", "paravirt-ticket", "cna-paravirt"];
+        let halting =
+            ["paravirt", "paravirt-stealing", "paravirt-queued", "cna-paravirt", "paravirt-rw"];
+        let ticket_too = [
+            "paravirt",
+            "paravirt-stealing",
+            "paravirt-queued",
+            "paravirt-ticket",
+            "cna-paravirt",
+            "paravirt-rw",
+        ];
         let expected: [(&str, &[&str]); 14] = [
             ("owner_looks", &queues),
             ("owner_pauses", &queues),
@@ -414,9 +421,9 @@ mod tests {
             ("queue_looks", &ticket_too),
             ("head_looks", &halting),
             ("pending", &["paravirt-queued"]),
-            ("defer", &["paravirt-stealing", "paravirt-queued"]),
+            ("defer", &["paravirt-stealing", "paravirt-queued", "paravirt-rw"]),
             ("heed_preempted", &[&["simple"], &halting[..]].concat()),
-            ("steal_looks", &["paravirt-stealing"]),
+            ("steal_looks", &["paravirt-stealing", "paravirt-rw"]),
             ("cull_looks", &["paravirt", "cna-paravirt"]),
             ("numa_threshold_ns", &["cna", "cna-paravirt"]),
             ("numa_skip_bits", &["cna", "cna-paravirt"]),

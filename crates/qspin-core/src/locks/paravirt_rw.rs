@@ -1,0 +1,118 @@
+//! The paravirt reader-writer lock: the one of [`crate::locks::queued_rw`], whose waiters halt.
+//!
+//! # Problem
+//! The queued reader-writer lock collapses where threads outnumber CPUs: the next of its queue is then usually not running, and
+//! nobody else may have the lock; and those that wait spin, and take the CPU from the one that is waited for.
+//!
+//! # Source
+//! The lock is document 004's. Its queue is the paravirt spinlock of document 000 with lock stealing (`Halt × Fifo ×
+//! Stealing`), and what that spinlock's head does, the head of this queue does with the readers' and writers' word: it looks
+//! for a while, then it halts, and a free lock may be taken past it until it runs again. We found no such lock elsewhere: Linux
+//! has `qrwlock` without paravirtual waiting. The table entry is that of [`crate::locks::paravirt_ticket`].
+//!
+//! # States of the head
+//! ```text
+//!            looked long enough           ASLEEP set, cannot get in
+//!  WATCHING ─────────────────────► ENTERED ───────────────────────► HALTED
+//!     ▲                               │ could get in by now            │ kicked, or for no reason
+//!     └─────── entry removed ─────────┴────────────────────────────────┘
+//! ```
+//!
+//! # Invariants
+//! * **PVRW-1** A head makes its entry, then sets ASLEEP (QUEUEDRW-5). A step out of the lock that lets it in sees ASLEEP, and so
+//!   finds the entry. It kicks, and leaves the mark to the head: each further such step, until that one runs, kicks again.
+//! * **PVRW-2** The head removes its entry itself, before it leaves the acquisition. A lock has one head, so one entry; and a step
+//!   that finds an entry of a former lock at the same address kicks one too many (PLATFORM-4).
+//! * **PVRW-3** A head that sleeps keeps nobody out of a free lock (OPEN), and a writer further readers out of one with readers,
+//!   who would otherwise never leave together. Once it has slept for `mutex_heir_us`, it is the heir: it sleeps without
+//!   OPEN, as a writer that waits, or as a reader that has counted itself, and nobody gets in before it. An awake head keeps
+//!   everybody out. So a head waits for so long, and for one owner more.
+//!
+//! # Limits
+//! Eight bytes. Not first come, first served: newcomers may barge. Readers in interrupts and readers without room look and yield in turn,
+//! and so does a head without a node, or that finds its bucket full of other locks' waiters. Without a clock there is no heir.
+
+use core::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
+
+use crate::admission::Stealing;
+use crate::counting;
+use crate::events::Event;
+use crate::kick::{halt, kick};
+use crate::locks::queued_rw::{QueuedRwLock, RwWaiting};
+use crate::nesting::with_node;
+use crate::node::NodeId;
+use crate::platform::{AtomicWord, Budget, Platform, Until};
+use crate::site::Site;
+use crate::waiting::{Halt, hash};
+
+/// The reader-writer lock whose waiters halt.
+pub type ParavirtRwLock<W> = QueuedRwLock<W, Halt, Stealing>;
+
+/// What stands for a ticket in the entry: a lock has one head.
+const HEAD: u32 = 0;
+
+impl RwWaiting for Halt {
+    fn watch<P: Platform>(p: &P, word: &P::Word, until: Until, order: Ordering) -> bool {
+        until.met_by(p.wait_until(word, until, Budget::Looks(p.tuning().head_looks), order))
+    }
+
+    fn gives_way<P: Platform>(p: &P, since: &mut u64) -> bool {
+        let now = p.now_ns();
+        if *since == 0 {
+            *since = now;
+        } else {
+            counting::count(p, Event::PvWaitAgain);
+        }
+        // PVRW-3.
+        let slept = now.saturating_sub(*since);
+        now == 0 || slept < u64::from(p.tuning().mutex_heir_us) * 1000
+    }
+
+    #[cold]
+    fn sleep<P: Platform>(p: &P, word: &P::Word, until: Until, marks: u32) {
+        if with_node(p, |me| halt_as_head(p, word, me, until, marks)) != Some(true) {
+            p.yield_cpu();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wake<P: Platform>(p: &P, lock: usize) {
+        // The step that saw ASLEEP need not acquire.
+        // ORDERING: Acquire pairs with the Release of `RwAsleep`: the entry is there (PVRW-1).
+        p.fence(p.ordering(Site::RwKick, Acquire));
+        for node in hash::halted_for(p, lock, HEAD) {
+            kick(p, node, Event::UnlockKickCount);
+        }
+    }
+
+    fn linger<P: Platform>(p: &P, word: &P::Word, until: Until, order: Ordering) {
+        while !Self::watch(p, word, until, order) {
+            p.yield_cpu();
+        }
+    }
+}
+
+/// Halts unless `until` is met; returns `false` where there is no room for the entry.
+fn halt_as_head<P: Platform>(p: &P, word: &P::Word, me: NodeId, until: Until, marks: u32) -> bool {
+    let Some(entry) = hash::insert_ticket(p, p.address(word), HEAD, me) else { return false };
+    let mut seen = word.load(Relaxed);
+    while !until.met_by(seen) {
+        // ORDERING: Release pairs with the Acquire of `RwKick`: the entry is there (PVRW-1).
+        let order = p.ordering(Site::RwAsleep, Release);
+        match word.compare_exchange(seen, seen | marks, order) {
+            Ok(_) => {
+                counting::count(p, Event::WaitHeadCount);
+                halt(p, me);
+                if !until.met_by(word.fetch_and(!marks, Relaxed)) {
+                    counting::count(p, Event::SpuriousWakeup);
+                }
+                break;
+            }
+            Err(now) => seen = now,
+        }
+    }
+    // PVRW-2.
+    hash::free(p, entry);
+    true
+}
