@@ -121,7 +121,9 @@ fn series_decide_for_themselves() {
     for locks in ["native", "paravirt,paravirt-queued", "nothing"] {
         assert_said(
             &["bench", "--kick-ahead", "1", "--locks", locks],
-            &["one lock: name paravirt, paravirt-stealing, paravirt-queued or cna-paravirt"],
+            &[
+                "one lock: name paravirt, paravirt-stealing, paravirt-queued, cna-paravirt or paravirt-rw",
+            ],
         );
     }
 }

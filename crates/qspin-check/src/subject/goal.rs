@@ -80,7 +80,11 @@ pub fn of_kind(traits: Traits, checker: Checker) -> Vec<Goal> {
         }
         goals.extend([LockKickCount, CnaShuffleSkip].map(Never));
     } else if traits.halts && traits.nodes {
-        goals.extend([WaitNodeCount, UnlockKickCount, HashCount].map(Counts));
+        goals.extend([UnlockKickCount, HashCount].map(Counts));
+        if many || !traits.shared {
+            // Behind an owner and the head of readers and writers: one CPU more than loom is given.
+            goals.push(Counts(WaitNodeCount));
+        }
         if !traits.crowded {
             goals.extend([LockSlowpath, WaitHeadCount].map(Counts));
         }
