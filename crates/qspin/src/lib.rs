@@ -113,6 +113,20 @@
 
 #![warn(missing_docs)]
 
+#[cfg(not(all(
+    target_os = "linux",
+    any(
+        target_arch = "x86_64",
+        target_arch = "aarch64",
+        target_arch = "powerpc64",
+        target_arch = "riscv64"
+    )
+)))]
+compile_error!(
+    "qspin has threads as CPUs on Linux only, on x86-64, aarch64, powerpc64 and riscv64; qspin-core has the locks \
+     for a platform of your own everywhere else"
+);
+
 pub mod condvar;
 pub mod events;
 mod excerpt;
