@@ -14,7 +14,7 @@
 //! * [`hypervisor`]: who runs where;
 //! * [`workload`]: what the CPUs do.
 //! * [`plan`]: what a scenario file asks for, [`change`]: what it varies; [`catalog`]: machines by name;
-//! * [`batch`]: many at once;
+//! * [`batch`]: many at once; [`random`]: machines and loads that nobody chose;
 //! * [`timeline`]: what everybody did when.
 
 pub mod batch;
@@ -29,6 +29,7 @@ pub mod machine;
 pub mod outcome;
 pub mod plan;
 pub mod platform;
+pub mod random;
 pub mod scenario;
 mod simulate;
 pub mod timeline;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 macro_rules! simulated {
     (
-        () sleeping $sleeping:tt
+        () sleeping { $($sleeps:ident: $smodule:ident = $slock:path, $sabout:literal;)* }
         spinning { $($id:ident: $module:ident = $lock:path, $about:literal;)* }
         shared_sleeping $shared:tt shared_spinning $queued:tt
     ) => {
@@ -15,14 +15,15 @@ macro_rules! simulated {
         #[serde(try_from = "String", into = "String")]
         pub enum Lock {
             $(#[doc = $about] $id,)*
+            $(#[doc = $sabout] $sleeps,)*
         }
 
         impl Lock {
             /// All of them.
-            pub const ALL: &'static [Lock] = &[$(Lock::$id,)*];
+            pub const ALL: &'static [Lock] = &[$(Lock::$id,)* $(Lock::$sleeps,)*];
 
             const fn id(self) -> Id {
-                match self { $(Lock::$id => Id::$id,)* }
+                match self { $(Lock::$id => Id::$id,)* $(Lock::$sleeps => Id::$sleeps,)* }
             }
         }
     };
@@ -53,12 +54,8 @@ impl Lock {
             return Err(format!("no lock is called `{name}`: choose from {}", known()));
         };
         Self::ALL.iter().copied().find(|lock| lock.id() == id).ok_or_else(|| {
-            let why = match id.lock().shared {
-                true => "no workload has readers",
-                false => "no simulated thread sleeps beside a lock",
-            };
             format!(
-                "the lock {} is not simulated yet, since {why}: choose from {}",
+                "the lock {} is not simulated yet, since no workload has readers: choose from {}",
                 id.name(),
                 known()
             )
@@ -89,10 +86,13 @@ mod tests {
         assert_eq!(Lock::named("yielding"), Ok(Lock::Yield));
         assert_eq!(Lock::named("paravirt_queued"), Ok(Lock::ParavirtQueued));
         assert!(Lock::named("magic").unwrap_err().contains("choose from native"));
-        assert!(
-            Lock::named("mutex").unwrap_err().contains("not simulated yet, since no simulated")
-        );
+        assert_eq!(Lock::named("mutex"), Ok(Lock::Mutex));
         assert!(Lock::named("queued-rw").unwrap_err().contains("readers"));
-        assert!(!Lock::Native.halts() && Lock::Simple.halts() && Lock::Paravirt.halts());
+        assert!(
+            !Lock::Native.halts()
+                && Lock::Simple.halts()
+                && Lock::Paravirt.halts()
+                && Lock::Mutex.halts()
+        );
     }
 }

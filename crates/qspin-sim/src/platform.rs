@@ -13,6 +13,8 @@
 //! # Limits
 //! Simulated CPUs have one nesting level. Orderings weaker than total store order do not exist.
 
+mod sleep;
+
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
@@ -25,6 +27,8 @@ use qspin_core::waiting::Bucket;
 
 use crate::engine::{Random, Time, World, current, from_ns, to_ns};
 use crate::machine::Distance;
+
+pub(crate) use sleep::Sleeping;
 
 /// A word of simulated memory.
 #[derive(Debug)]
@@ -222,6 +226,11 @@ impl World {
         state.strands[state.current].clock
     }
 
+    fn processor(&self) -> u32 {
+        let state = self.state.borrow();
+        state.strands[state.current].processor.into()
+    }
+
     fn core(&self) -> u32 {
         let state = self.state.borrow();
         state.strands[state.current].core.into()
@@ -275,7 +284,7 @@ impl Platform for SimPlatform {
     }
 
     fn halt(&self, me: NodeId) {
-        self.world.halt(me.level());
+        self.world.halt_until(me.level(), None);
     }
 
     fn kick(&self, node: NodeId) {
@@ -293,6 +302,10 @@ impl Platform for SimPlatform {
 
     fn holder_exit(&self) {
         self.world.holder_exit();
+    }
+
+    fn runs_on(&self) -> Option<u32> {
+        Some(self.world.processor())
     }
 
     fn is_preempted(&self, cpu: CpuId) -> bool {

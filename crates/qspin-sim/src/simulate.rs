@@ -46,12 +46,16 @@ type Run = fn(&Scenario, u64, Watching) -> (Result<Outcome, Failure>, Timeline);
 
 macro_rules! chosen {
     (
-        ($chosen:ident) sleeping $sleeping:tt
+        ($chosen:ident) sleeping { $($sleeps:ident: $smodule:ident = $slock:path, $sabout:literal;)* }
         spinning { $($id:ident: $module:ident = $lock:path, $about:literal;)* } $($shared:tt)*
     ) => {
         match $chosen {
             $(Lock::$id => {
                 use $lock as Chosen;
+                run::<Chosen<SimWord>>
+            })*
+            $(Lock::$sleeps => {
+                use $slock as Chosen;
                 run::<Chosen<SimWord>>
             })*
         }

@@ -142,6 +142,8 @@ pub const NEVER: u64 = u64::MAX;
 
 /// Nobody sleeps in the bucket: releases may be plain stores.
 const QUIET: u32 = 1;
+/// The hint of a bucket in which nobody sleeps, for a platform that has a heavy barrier from the beginning on.
+pub const QUIET_HINT: u32 = QUIET;
 /// The barrier of this epoch has passed (SLEEP-2).
 const SETTLED: u32 = 2;
 /// The first of the bits that number the epochs.

@@ -183,7 +183,11 @@ impl State {
             0 => format!("lock {number} (byte {byte})"),
             1 => format!("data line {number} (byte {byte})"),
             2 => format!("the node of CPU {number} (byte {byte})"),
-            _ => format!("line {number} of the table of halted waiters (byte {byte})"),
+            3 => format!("line {number} of the table of halted waiters (byte {byte})"),
+            4 => format!("the hint of bucket {number}"),
+            5 => format!("bucket {number} of sleepers (byte {byte})"),
+            6 => format!("the records of sleepers {} and the next (byte {byte})", 2 * number),
+            _ => "what it costs to wake".to_owned(),
         }
     }
 

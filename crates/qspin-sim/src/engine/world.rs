@@ -13,7 +13,7 @@ use qspin_core::waiting::Bucket;
 use super::State;
 use crate::failure::Failure;
 use crate::machine::{Memory, Shape};
-use crate::platform::{SimAddress, SimEvents, SimWord};
+use crate::platform::{SimAddress, SimEvents, SimWord, Sleeping};
 use crate::scenario::Scenario;
 
 /// The stack of a simulated CPU. The locks need a fraction of it; only pages that are used count.
@@ -30,6 +30,8 @@ pub(crate) struct World {
     /// Each CPU's first.
     pub(crate) nodes: Box<[Node<SimWord>]>,
     pub(crate) hash: Box<[Bucket<SimWord, SimAddress>]>,
+    /// Those who sleep beside a lock, as the sleeping family has them.
+    pub(crate) sleeping: Sleeping,
     pub(crate) memory: Memory,
     pub(crate) shape: Shape,
     /// Each strand's way back to the loop (ENGINE-2).
@@ -81,12 +83,14 @@ impl World {
         let hash: Box<[_]> = (0..buckets).map(|_| Bucket::new()).collect();
         memory.add(&nodes);
         memory.add(&hash);
+        let sleeping = Sleeping::new(cpus, &mut memory);
         Self {
             state: RefCell::new(State::new(scenario, locks, &memory, seed)),
             tuning,
             events: SimEvents::default(),
             nodes,
             hash,
+            sleeping,
             memory,
             shape: scenario.machine.shape.clone(),
             yielders: (0..cpus).map(|_| Cell::new(ptr::null())).collect(),

@@ -1,7 +1,7 @@
 //! What a simulated CPU asks its hypervisor for: to halt, to kick, to yield, to be spared.
 
 use super::schedule::Standing;
-use crate::engine::{Happened, State, Time, Wait, What, World, to_ns};
+use crate::engine::{Happened, State, Time, Wait, What, World, from_ns, to_ns};
 
 impl World {
     /// Works for that long. Slower if the core's other hardware thread works as well when it
@@ -48,8 +48,8 @@ impl World {
         to_ns(state.strands[me].clock) as u64
     }
 
-    /// Halts until a kick of this CPU's node at `level`.
-    pub(crate) fn halt(&self, level: u32) {
+    /// Halts until a kick of this CPU's node at `level`, or this time in nanoseconds.
+    pub(crate) fn halt_until(&self, level: u32, deadline_ns: Option<u64>) {
         let mut state = self.synchronise();
         state = self.drained(state);
         let (me, price) = (state.current, state.schedule.calls.halt);
@@ -63,6 +63,11 @@ impl World {
             it.level = level;
             it.kicked_at = None;
             state.block(me);
+            if let Some(deadline_ns) = deadline_ns {
+                let at = from_ns(deadline_ns as f64).max(state.now);
+                let turn = state.strands[me].turn;
+                state.queue.push(at, What::Wake { strand: me as u32, turn });
+            }
             state = self.suspend(state);
         }
         let it = &mut state.strands[me];
@@ -107,6 +112,29 @@ impl World {
         let what = What::Wake { strand: me as u32, turn: state.strands[me].turn };
         state.queue.push(until, what);
         drop(self.suspend(state));
+    }
+
+    /// Every CPU passes a full fence: interrupts to all of them, of which the caller awaits the last.
+    pub(crate) fn fence_everywhere(&self) {
+        /// Between two looks at the others' store buffers.
+        const LOOK_NS: f64 = 20.0;
+        self.fence();
+        let mut state = self.synchronise();
+        let me = state.current;
+        state.strands[me].clock += state.schedule.calls.kick;
+        drop(state);
+        let mut state = self.synchronise();
+        let mut left: Vec<usize> =
+            (0..state.strands.len()).filter(|&strand| strand != me).collect();
+        loop {
+            left.retain(|&strand| !state.strands[strand].stores.is_empty());
+            if left.is_empty() {
+                return;
+            }
+            state.strands[me].clock += from_ns(LOOK_NS);
+            drop(state);
+            state = self.synchronise();
+        }
     }
 
     /// Lets somebody else run.

@@ -7,6 +7,7 @@
 mod futex_mutex;
 mod kernel_build;
 mod kernel_lock_bench;
+mod lengths;
 mod locktorture;
 mod sections;
 mod station;
@@ -21,6 +22,7 @@ use crate::platform::SimPlatform;
 pub use futex_mutex::FutexMutex;
 pub use kernel_build::KernelBuild;
 pub use kernel_lock_bench::KernelLockBench;
+pub use lengths::{Lengths, Spread};
 pub use locktorture::{Locktorture, LongDelays};
 pub use sections::Sections;
 pub use station::Station;
@@ -125,6 +127,8 @@ workloads! {
     KernelBuild,
     /// A mutex that sleeps in the kernel: document 002.
     FutexMutex,
+    /// Sections of lengths that vary.
+    Lengths,
     /// A loop of system calls, described by its critical sections.
     SystemCalls,
 }

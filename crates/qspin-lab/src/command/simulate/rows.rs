@@ -84,6 +84,7 @@ fn workload(workload: &Workload) -> (&'static str, f64, f64) {
         Workload::KernelLockBench(_) => ("kernel-lock-bench", 0.0, 0.0),
         Workload::FutexMutex(it) => ("futex-mutex", it.inside_ns, it.outside_ns),
         Workload::KernelBuild(it) => ("kernel-build", it.inside_ns, it.outside_ns),
+        Workload::Lengths(it) => ("lengths", it.inside_ns, it.outside_ns),
         Workload::SystemCalls(_) => ("system-calls", 0.0, 0.0),
     }
 }

@@ -1,0 +1,107 @@
+//! Simulated CPUs that sleep for a lock of the sleeping family: see [`qspin_core::sleepers`].
+//!
+//! # Model
+//! Hints, buckets and records lie in simulated memory: a release that looks at a hint has to fetch its line once. The
+//! light side of the asymmetric fence costs nothing, the heavy one interrupts every CPU and awaits their store
+//! buffers. A thread is a simulated CPU, so a thread's place is the processor on which the hypervisor lets it run.
+//!
+//! # Limits
+//! No signal handlers, no forks, no priorities.
+
+use std::sync::atomic::Ordering;
+
+use qspin_core::node::NodeId;
+use qspin_core::platform::{AtomicWord, Budget, Platform, Until};
+use qspin_core::sleepers::{QUIET_HINT, SleepBucket, SleepPlatform, Sleeper};
+
+use super::{SimAddress, SimPlatform, SimWord, place_of};
+use crate::machine::{Memory, Padded};
+
+/// Buckets and hints. Scenarios have few locks.
+const PLACES: usize = 64;
+/// Polls of a locked bucket before its owner is taken for one that does not run.
+const LOOKS: u32 = 64;
+/// Times that the processor is then yielded before that owner is left alone.
+const ROUNDS: u32 = 64;
+/// How long a CPU sleeps that cannot join the queue.
+const DOZE_NS: f64 = 50_000.0;
+
+/// Records that share a line.
+type Records = [Sleeper<SimWord, SimAddress>; 2];
+
+/// What the sleeping family keeps beside its locks.
+#[derive(Debug)]
+pub(crate) struct Sleeping {
+    hints: Box<[Padded<[SimWord; PLACES]>]>,
+    buckets: Box<[SleepBucket<SimWord>]>,
+    sleepers: Box<[Padded<Records>]>,
+    wake_ns: Box<[Padded<SimWord>]>,
+}
+
+impl Sleeping {
+    /// For so many CPUs, in simulated memory.
+    pub(crate) fn new(cpus: usize, memory: &mut Memory) -> Self {
+        let hint = || SimWord::new(QUIET_HINT);
+        let new = Self {
+            hints: Box::new([Padded(core::array::from_fn(|_| hint()))]),
+            buckets: (0..PLACES).map(|_| SleepBucket::new()).collect(),
+            sleepers: (0..cpus.div_ceil(2)).map(|_| Padded(Records::default())).collect(),
+            wake_ns: Box::new([Padded(SimWord::new(0))]),
+        };
+        memory.add(&new.hints);
+        memory.add(&new.buckets);
+        memory.add(&new.sleepers);
+        memory.add(&new.wake_ns);
+        new
+    }
+}
+
+impl SleepPlatform for SimPlatform {
+    fn hints(&self) -> &[SimWord] {
+        &self.world.sleeping.hints[0].0
+    }
+
+    fn buckets(&self) -> &[SleepBucket<SimWord>] {
+        &self.world.sleeping.buckets
+    }
+
+    fn sleeper(&self, id: NodeId) -> &Sleeper<SimWord, SimAddress> {
+        let number = place_of(id);
+        &self.world.sleeping.sleepers[number / 2].0[number % 2]
+    }
+
+    fn token(&self) -> u32 {
+        self.number() + 1
+    }
+
+    fn asymmetric(&self) -> bool {
+        true
+    }
+
+    fn light_barrier(&self, _: Ordering) {}
+
+    fn heavy_barrier(&self, _: Ordering) {
+        self.world.fence_everywhere();
+    }
+
+    fn halt_until(&self, me: NodeId, deadline_ns: u64) {
+        self.world.halt_until(me.level(), Some(deadline_ns));
+    }
+
+    fn wait_briefly(&self, word: &SimWord, until: Until, rounds: u32) -> bool {
+        if rounds == 0 {
+            self.wait_until(word, until, Budget::Looks(LOOKS), Ordering::Relaxed);
+        } else {
+            self.yield_cpu();
+        }
+        rounds < ROUNDS
+    }
+
+    fn doze(&self) {
+        self.sleep(DOZE_NS);
+    }
+
+    fn wake_ns(&self) -> Option<&SimWord> {
+        Some(&self.world.sleeping.wake_ns[0].0)
+    }
+}
