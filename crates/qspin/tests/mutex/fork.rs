@@ -52,8 +52,22 @@ fn in_a_child(way: unsafe fn() -> libc::pid_t, child: impl FnOnce() -> bool) {
     }
 }
 
+/// Runs the test `name` once more, in a process where no other test does; whether this is that one. A bare system
+/// call copies the locks of the C library's heap as they are: while another test allocates its child could not.
+fn is_alone(name: &str) -> bool {
+    if super::role().is_some() {
+        return true;
+    }
+    let status = super::run_again(name, "alone", |_| {}, super::LONG);
+    assert!(status.is_some_and(|status| status.success()), "{name}: {status:?}");
+    false
+}
+
 #[test]
 fn a_child_locks_what_its_parent_fights_for() {
+    if !is_alone("fork::a_child_locks_what_its_parent_fights_for") {
+        return;
+    }
     let (mine, others) = (Mutex::new(0u64), Mutex::new(0u64));
     let waiting = AtomicU32::new(0);
     let theirs = Mutex::new(());
@@ -103,15 +117,24 @@ fn a_child_locks_what_its_parent_fights_for() {
 /// its generation's marks count.
 #[test]
 fn children_are_made_while_others_fight() {
+    if !is_alone("fork::children_are_made_while_others_fight") {
+        return;
+    }
     let lock = Mutex::new(0u64);
+    let fighting = AtomicU32::new(0);
     let stop = std::sync::atomic::AtomicBool::new(false);
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
+                fighting.fetch_add(1, SeqCst);
                 while !stop.load(SeqCst) {
                     *lock.lock() += 1;
                 }
             });
+        }
+        // Threads that begin allocate.
+        while fighting.load(SeqCst) < 4 {
+            thread::yield_now();
         }
         for number in 0..40 {
             in_a_child(WAYS[number % 2], || {
@@ -137,10 +160,7 @@ fn children_are_made_while_others_fight() {
 /// The page that tells a child that it is one is not emptied there: the C library's handler tells it.
 #[test]
 fn children_lock_where_pages_are_too_large_to_be_emptied() {
-    const NAME: &str = "fork::children_lock_where_pages_are_too_large_to_be_emptied";
-    if super::role().is_none() {
-        let status = super::run_again(NAME, "contend", |_| {}, super::LONG);
-        assert!(status.is_some_and(|status| status.success()), "{status:?}");
+    if !is_alone("fork::children_lock_where_pages_are_too_large_to_be_emptied") {
         return;
     }
     qspin::inside::pretend_pages_of(1 << 20);
