@@ -150,6 +150,11 @@ fn write_lines(round: u32) {
     }
 }
 
+/// So many steps of less than a nanosecond or so: a pause instruction is too long on some processors to meet the moment.
+fn delay(steps: u64) {
+    (0..steps).for_each(|step| drop(std::hint::black_box(step)));
+}
+
 /// Two threads, one that has the lock and one that comes for it. Nobody else comes by, and wakes who was
 /// forgotten: who has released the lock waits until the other has had it.
 fn fight<const PASSES: bool>() {
@@ -177,7 +182,7 @@ fn fight<const PASSES: bool>() {
                 if await_round(&BEGUN, round) == LAST {
                     break;
                 }
-                (0..random.below(40)).for_each(|_| std::hint::spin_loop());
+                delay(random.below(600));
                 let guard = lock.lock();
                 write_lines(round);
                 // SAFETY: locked above.
@@ -194,7 +199,7 @@ fn fight<const PASSES: bool>() {
             }
             let guard = lock.lock();
             BEGUN.store(round, SeqCst);
-            (0..random.below(80)).for_each(|_| std::hint::spin_loop());
+            delay(random.below(2000));
             write_lines(round);
             // SAFETY: locked above.
             unsafe { lock.unlock(guard) };
