@@ -135,7 +135,7 @@ sites! {
     RwWriteRelease = "rw.write-release",
     /// Reader-writer lock: the head marks the word as one whose head sleeps.
     RwAsleep = "rw.asleep",
-    /// Reader-writer lock: whoever lets a sleeping head in looks for it.
+    /// Reader-writer lock: the release that lets a sleeping head in looks for it.
     RwKick = "rw.kick",
     /// Mutex: acquisition of a lock without marks.
     MutexTry = "mutex.try",

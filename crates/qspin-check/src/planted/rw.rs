@@ -121,7 +121,7 @@ unsafe impl<P: Platform, const FLAW: u8> RawSharedLock<P> for SmallRw<P::Word, F
 
 /// A head halts without a look at the word that it marks.
 pub const HALTS_BLINDLY: u8 = 1;
-/// Whoever lets a sleeping head in does not kick it.
+/// The release that lets a sleeping head in does not kick it.
 pub const FORGETS_HEAD: u8 = 2;
 
 /// The reader-writer lock whose waiters halt so.

@@ -7,7 +7,7 @@
 //!
 //! # How
 //! A page that the kernel empties in the child says which generation this is. So it is noticed at the first look,
-//! whoever made the child. Where the kernel does not do that (before Linux 4.14, or with pages larger than any that is
+//! however the child was made. Where the kernel does not do that (before Linux 4.14, or with pages larger than any that is
 //! reckoned with) handlers alone tell.
 //!
 //! The kernel is asked for that at the first look of the process: before, nobody has waited in it.
