@@ -112,7 +112,8 @@ type Lock<const PASSES: bool> = Raw<DefaultLock<AtomicU32>, Barrier<PASSES>>;
 
 /// How long two threads fight where nobody should hang.
 const FIGHT: Duration = Duration::from_secs(3);
-/// How long the control has for its hang. On two CPUs of its own it takes some thousands of rounds.
+/// How long the control has for its hang. It takes some thousands of rounds on one processor, and some hundred thousand on
+/// another, which are 5 to 20 s where the machine is busy.
 const CONTROL: Duration = Duration::from_secs(100);
 /// How long nothing may happen before it counts as a hang: the control runs into it.
 const HANGS: Duration = Duration::from_secs(5);
