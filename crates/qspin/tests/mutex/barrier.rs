@@ -153,7 +153,9 @@ fn write_lines(round: u32) {
 
 /// So many steps of less than a nanosecond or so: a pause instruction is too long on some processors to meet the moment.
 fn delay(steps: u64) {
-    (0..steps).for_each(|step| drop(std::hint::black_box(step)));
+    for step in 0..steps {
+        std::hint::black_box(step);
+    }
 }
 
 /// Two threads, one that has the lock and one that comes for it. Nobody else comes by, and wakes who was
