@@ -38,6 +38,13 @@ pub trait AtomicWord: Sized {
         self.load(Ordering::Relaxed)
     }
 
+    /// Looks at a word for a counter's sake alone. Relaxed. Nothing that a lock does may depend on it: where time is
+    /// simulated it takes none, moves no line and is no event, so that to count changes nothing of what is counted.
+    #[inline]
+    fn observe(&self) -> u32 {
+        self.load(Ordering::Relaxed)
+    }
+
     /// Stores a value over one that this CPU has written by a read-modify-write, and that others have since
     /// changed by nothing else: such a store comes after all of them.
     ///

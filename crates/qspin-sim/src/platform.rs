@@ -79,6 +79,9 @@ impl AtomicWord for SimWord {
     fn fetch_and(&self, value: u32, _: Ordering) -> u32 {
         self.modify(|seen| Some(seen & value))
     }
+    fn observe(&self) -> u32 {
+        self.on(|world, place| world.state.borrow_mut().value(place, self.0))
+    }
 }
 
 /// The address of a lock, in simulated memory: the place of its word, as big as a real address.
@@ -105,7 +108,8 @@ impl AtomicAddress for SimAddress {
     }
 }
 
-/// Counts events of all simulated CPUs together, at no simulated cost.
+/// Counts events of all simulated CPUs together, at no simulated cost: a run that counts and one that does not have
+/// the same digest.
 #[derive(Debug)]
 pub struct SimEvents([Cell<u64>; Event::ALL.len()]);
 

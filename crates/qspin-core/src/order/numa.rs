@@ -189,11 +189,11 @@ fn hand_on<P: Platform>(p: &P, node: &Node<P::Word>, next: NodeId, keeps_place: 
 }
 
 fn count_hand_over<P: Platform>(p: &P, from: &Node<P::Word>, to: &Node<P::Word>) {
-    let there = to.place.load(Relaxed);
+    let there = to.place.observe();
     if there & URGENT != 0 {
         counting::count(p, Event::CnaPrioritised);
     }
-    let here = from.place.load(Relaxed) & !URGENT;
+    let here = from.place.observe() & !URGENT;
     let local = p.distance(here, there & !URGENT) == 0;
     counting::count(p, if local { Event::CnaLocalHandoff } else { Event::CnaRemoteHandoff });
 }

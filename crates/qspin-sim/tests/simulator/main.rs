@@ -1,6 +1,7 @@
 //! The simulator's tests, a file a subject.
 
 mod costs;
+mod counting;
 mod determinism;
 mod files;
 mod fixtures;
