@@ -6,6 +6,7 @@
 use core::ops::Deref;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
+use super::score::Score;
 use super::{Choice, End, SleepPlatform, Taken, place};
 use crate::node::NodeId;
 use crate::platform::{AtomicWord, ConstWord, Until};
@@ -29,12 +30,14 @@ pub struct SleepBucket<W> {
     pub(super) rescan: W,
     /// Whether those who pass the sleepers have short turns; a guess.
     pub(super) short: W,
-    /// What waiters have learned of how to poll: see [`super::Pace`].
-    pub(super) pace: W,
+    /// Whether waiters are to poll rarely: see [`super::Pace`].
+    pub(super) pace: Score<W>,
     /// How long a hand-over takes, in nanoseconds: the same.
     pub(super) handover_ns: W,
     /// Whether yields of waiters are long here: see [`super::SpinBudget`].
-    pub(super) long_yields: W,
+    pub(super) long_yields: Score<W>,
+    /// Whether polls of waiters are in vain here: the same.
+    pub(super) vain_polls: Score<W>,
 }
 
 impl<W: AtomicWord> SleepBucket<W> {
@@ -49,9 +52,10 @@ impl<W: AtomicWord> SleepBucket<W> {
             idle: W::new(0),
             rescan: W::new(0),
             short: W::new(0),
-            pace: W::new(0),
+            pace: Score::new(),
             handover_ns: W::new(0),
-            long_yields: W::new(0),
+            long_yields: Score::new(),
+            vain_polls: Score::new(),
         }
     }
 
@@ -84,9 +88,10 @@ impl<W: ConstWord> SleepBucket<W> {
         idle: W::ZERO,
         rescan: W::ZERO,
         short: W::ZERO,
-        pace: W::ZERO,
+        pace: Score::EMPTY,
         handover_ns: W::ZERO,
-        long_yields: W::ZERO,
+        long_yields: Score::EMPTY,
+        vain_polls: Score::EMPTY,
     };
 }
 

@@ -6,14 +6,17 @@
 //! for, or others that have work to do.
 //!
 //! # What it does
-//! A waiter polls for slices of time, as the lock's [pace](super::Pace) says; then it also yields the CPU after each slice;
-//! then it is to sleep. All of it is time, in pauses whose length the platform knows
+//! A waiter polls for as long as [sleeping costs](super::cost), in slices, as the lock's [pace](super::Pace) says; then it
+//! also yields the CPU after each slice; then it is to sleep. All of it is time, in pauses whose length the platform knows
 //! ([`Platform::pause_ns`](crate::platform::Platform::pause_ns)).
 //!
 //! A yield gives the CPU to threads that use the lock or the data, and that is as it should be; or to threads that have
 //! nothing to do with it, which keep it for a whole time slice, while a waiter that sleeps would have it back at once when
 //! it is woken. Which of the two it is, is learned for each bucket from how long yields take: where they have used up all
 //! the time that a waiter has for them, waiters do not yield, but poll for as long as sleeping costs, and sleep.
+//!
+//! Polling may be in vain as well: the owner has yielded or sleeps in its critical section, was preempted, or the sections
+//! are longer than sleeping costs. Where waiters have mostly polled for all of their time, the next ones yield at once.
 //!
 //! Four things shorten the budget:
 //! * Other waiters are awake. One is enough to take the lock as soon as it is free, and one more for the case that the
@@ -38,23 +41,18 @@
 use core::sync::atomic::Ordering::Relaxed;
 
 use super::{SleepPlatform, bucket, cost};
-use crate::node::NodeId;
-use crate::platform::{AtomicWord, Budget, Until};
+use crate::platform::{Budget, Until};
 
 /// A slice of a waiter that watches the lock, in nanoseconds: between two yields.
 const SLICE_NS: u32 = 2000;
 /// A slice of a waiter that polls rarely: so long does an owner that comes right back have the line for itself.
 const RARE_SLICE_NS: u32 = 20_000;
+/// Points for a yield that was too long; one is taken off for each other.
+const LONG_WEIGHT: i32 = 2;
+/// A slice of a waiter whose polls are in vain, in nanoseconds: some polls, and the CPU goes to others.
+const VAIN_SLICE_NS: u32 = 300;
 /// How long a waiter polls where enough others are awake, in nanoseconds.
 const CROWD_NS: u32 = 6000;
-/// One waiter in 2 to the power of this yields where yields are long.
-const TRY_BITS: u32 = 4;
-/// Points for a yield that was too long; one is taken off for each other.
-const LONG_WEIGHT: u32 = 2;
-/// From so many points on waiters do not yield.
-const LONG_SCORE: u32 = 4;
-/// The most points.
-const MAX_SCORE: u32 = 8;
 /// How long a waiter for readers or a writer polls, in nanoseconds.
 const RWLOCK_SPIN_NS: u32 = 2000;
 /// A slice of a waiter for readers or a writer.
@@ -75,27 +73,6 @@ const NOTIFIED_NS: u32 = 200;
 /// about 2 µs. Not measured since.
 const RATIONED_NS: u32 = 2000;
 
-/// Whether waiters for what is at `on` are not to yield, since that has taken too long of late. One in 2 to the power of
-/// `TRY_BITS` yields all the same, to see whether that is still so.
-fn are_long<P: SleepPlatform>(p: &P, on: usize) -> bool {
-    if bucket::of(p, on).long_yields.load(Relaxed) < LONG_SCORE {
-        return false;
-    }
-    let first = p.cpu().and_then(|cpu| NodeId::new(cpu, 0));
-    first.is_none_or(|first| p.node(first).throw(TRY_BITS) != 0)
-}
-
-/// Notes whether a yield has used up all the time that a waiter has for that.
-fn note<P: SleepPlatform>(p: &P, on: usize, was_long: bool) {
-    let score = &bucket::of(p, on).long_yields;
-    let before = score.load(Relaxed);
-    let now =
-        if was_long { (before + LONG_WEIGHT).min(MAX_SCORE) } else { before.saturating_sub(1) };
-    if now != before {
-        score.store(now, Relaxed);
-    }
-}
-
 /// What is left of a waiter's spin budget.
 #[derive(Debug)]
 pub struct SpinBudget {
@@ -111,6 +88,8 @@ pub struct SpinBudget {
     on: usize,
     /// Whether it stays awake however long its yields take.
     stays: bool,
+    /// Whether it learns from its polls.
+    learns: bool,
 }
 
 impl SpinBudget {
@@ -122,6 +101,7 @@ impl SpinBudget {
             here: HERE_YIELDS.min(yields),
             on,
             stays: false,
+            learns: false,
         }
     }
 
@@ -134,11 +114,18 @@ impl SpinBudget {
             let budget = Self::of(p, on, slice_ns, spin_ns.min(RATIONED_NS), yields);
             return Self { yields: 0, ..budget };
         }
-        if are_long(p, on) {
+        let learned = bucket::of(p, on);
+        if learned.long_yields.holds_for(p) {
             let budget = Self::of(p, on, slice_ns, cost::ns(p), yields);
             return Self { yields: 0, ..budget };
         }
-        Self::of(p, on, slice_ns, spin_ns, yields)
+        // A waiter that polls rarely does not find the lock free by polling alone.
+        let learns = !rare && p.pause_ns() != 0;
+        if learns && learned.vain_polls.holds_for(p) {
+            let yields = Self::yields(p, VAIN_SLICE_NS);
+            return Self::of(p, on, VAIN_SLICE_NS, 0, yields);
+        }
+        Self { learns, ..Self::of(p, on, slice_ns, spin_ns, yields) }
     }
 
     /// As many yields as there is time to stay awake with them.
@@ -167,7 +154,7 @@ impl SpinBudget {
     /// That of a waiter that is to sleep at once.
     #[must_use]
     pub const fn none() -> Self {
-        Self { slice: 1, spins: 0, yields: 0, here: 0, on: 0, stays: false }
+        Self { slice: 1, spins: 0, yields: 0, here: 0, on: 0, stays: false, learns: false }
     }
 
     /// Whether it is not yet to yield.
@@ -202,8 +189,13 @@ impl SpinBudget {
         } else {
             self.spins -= 1;
         }
-        if poll(self.slice) && yields {
+        let waits = poll(self.slice);
+        if waits && yields {
             self.yield_cpu(p);
+        }
+        if self.learns && !yields && (!waits || self.spins == 0) {
+            self.learns = false;
+            bucket::of(p, self.on).vain_polls.add(if waits { 1 } else { -1 });
         }
     }
 
@@ -216,7 +208,8 @@ impl SpinBudget {
         p.yield_cpu();
         // A clock may go back.
         let took = p.now_ns().saturating_sub(begin);
-        note(p, self.on, took >= u64::from(p.tuning().mutex_awake_us) * 1000);
+        let was_long = took >= u64::from(p.tuning().mutex_awake_us) * 1000;
+        bucket::of(p, self.on).long_yields.add(if was_long { LONG_WEIGHT } else { -1 });
         let slice_ns = u64::from(self.slice) * u64::from(p.pause_ns());
         let slices = took / slice_ns.max(1);
         self.yields -= u64::from(self.yields).min(slices) as u32;

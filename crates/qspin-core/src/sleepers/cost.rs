@@ -23,8 +23,11 @@ use crate::platform::AtomicWord;
 
 /// What is assumed before anybody has slept, in nanoseconds.
 const UNKNOWN_NS: u32 = 6000;
-/// What is believed of a delay, in nanoseconds.
-const RANGE_NS: (u32, u32) = (500, 50_000);
+/// No machine puts a thread to sleep and wakes it in less, in nanoseconds: a shorter delay is that of a thread that was
+/// kicked on its way to sleep. Where many are, they would make sleeping look free.
+const LEAST_NS: u32 = 1500;
+/// What is believed of a delay at most, in nanoseconds.
+const MOST_NS: u32 = 50_000;
 /// A longer delay moves the estimate by this part of it, a shorter one by four times as much: the lowest fifth of all
 /// delays is below it.
 const STEP: u32 = 64;
@@ -53,11 +56,14 @@ pub(super) fn kicks<P: SleepPlatform>(p: &P, sleeper: &Sleeper<P::Word, P::Addre
 pub(super) fn woke<P: SleepPlatform>(p: &P, sleeper: &Sleeper<P::Word, P::Address>) {
     let Some(known) = p.wake_ns() else { return };
     let delay = (p.now_ns() as u32).wrapping_sub(sleeper.woken_at.load(Relaxed));
+    if delay < LEAST_NS {
+        return;
+    }
     let before = known.load(Relaxed);
     let now = match before {
         0 => delay,
         _ if delay > before => before + before / STEP + 1,
         _ => before - before / (STEP / 4),
     };
-    known.store(now.clamp(RANGE_NS.0, RANGE_NS.1), Relaxed);
+    known.store(now.clamp(LEAST_NS, MOST_NS), Relaxed);
 }

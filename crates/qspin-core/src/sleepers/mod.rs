@@ -60,6 +60,7 @@ mod cost;
 mod pace;
 mod record;
 mod requeue;
+mod score;
 
 pub use bucket::SleepBucket;
 pub use budget::SpinBudget;

@@ -22,19 +22,14 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use super::{SleepPlatform, bucket};
-use crate::node::NodeId;
+use super::{SleepPlatform, bucket, score};
 use crate::platform::{AtomicWord, Budget, Until};
 
 /// One wait in two to this power is a probe.
 const PROBE_BITS: u32 = 3;
-/// The most that the score can be: what was learned before is outweighed by so much evidence.
-const MAX_SCORE: u32 = 8;
-/// From this score on waiters poll rarely.
-const RARE_SCORE: u32 = 4;
 /// A lock that stays free counts twice. Where absences are as long as a hand-over in the mean, and exponentially
 /// distributed, watching and polling rarely are worth the same, and 63 of 100 absences are shorter than a hand-over.
-const AWAY_WEIGHT: u32 = 2;
+const AWAY_WEIGHT: i32 = 2;
 /// The longest hand-over that is believed, in nanoseconds.
 const MAX_HANDOVER_NS: u32 = 2000;
 
@@ -52,10 +47,9 @@ impl Pace {
         if p.pause_ns() == 0 {
             return Self { rare: false, probes: false };
         }
-        let first = p.cpu().and_then(|cpu| NodeId::new(cpu, 0));
-        let probes = first.is_some_and(|first| p.node(first).throw(PROBE_BITS) == 0);
+        let probes = score::one_in(p, PROBE_BITS);
         // A probe must see the lock come free: what it finds free was free for a part of that time only.
-        let rare = !probes && bucket::of(p, on).pace.load(Relaxed) >= RARE_SCORE;
+        let rare = !probes && bucket::of(p, on).pace.holds();
         Self { rare, probes }
     }
 
@@ -101,19 +95,13 @@ impl Pace {
         let pause_ns = p.pause_ns().max(1);
         let pauses = 1 + (ns + pause_ns / 2) / pause_ns;
         let now = p.wait_until(word, Until::is_not(free), Budget::Looks(pauses), Relaxed);
-        let score = bucket.pace.load(Relaxed);
-        let learned = if now == free {
-            score.saturating_sub(AWAY_WEIGHT)
+        if now == free {
+            bucket.pace.add(-AWAY_WEIGHT);
         } else if is_back(now) {
-            (score + 1).min(MAX_SCORE)
-        } else {
-            // Another waiter has it.
-            score
-        };
-        if learned != score {
-            bucket.pace.store(learned, Relaxed);
+            bucket.pace.add(1);
         }
-        self.rare = learned >= RARE_SCORE;
+        // Otherwise another waiter has it, which says nothing.
+        self.rare = bucket.pace.holds();
         now
     }
 

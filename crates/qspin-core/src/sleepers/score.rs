@@ -1,0 +1,62 @@
+//! What waiters have learned of a lock, as one guess that each of them may correct.
+//!
+//! Evidence for the guess adds points, evidence against it takes points off, between none and [`MAX`]. So a guess is
+//! outweighed by a few waits, however long it has been right. A point that is lost, because two waiters note theirs at
+//! the same time, is one wait less to learn from: the word is read and written without any order.
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use crate::node::NodeId;
+use crate::platform::{AtomicWord, ConstWord, Platform};
+
+/// The most points.
+const MAX: u32 = 8;
+/// From so many points on the guess holds.
+const HOLDS: u32 = 4;
+/// One waiter in 2 to the power of this does as if the guess did not hold, to see whether it still does.
+const TRY_BITS: u32 = 4;
+
+/// The points of a guess.
+#[derive(Debug, Default)]
+pub(super) struct Score<W>(W);
+
+impl<W: AtomicWord> Score<W> {
+    /// A guess that nothing is known of.
+    pub(super) fn new() -> Self {
+        Self(W::new(0))
+    }
+
+    /// Whether the guess holds.
+    #[inline]
+    pub(super) fn holds(&self) -> bool {
+        self.0.load(Relaxed) >= HOLDS
+    }
+
+    /// Whether it holds, and this waiter is not one of those that try the contrary.
+    #[inline]
+    pub(super) fn holds_for<P: Platform>(&self, p: &P) -> bool {
+        self.holds() && !one_in(p, TRY_BITS)
+    }
+
+    /// So many points for it, or against it.
+    pub(super) fn add(&self, points: i32) {
+        let before = self.0.load(Relaxed);
+        let now = before.saturating_add_signed(points).min(MAX);
+        if now != before {
+            self.0.store(now, Relaxed);
+        }
+    }
+}
+
+impl<W: ConstWord> Score<W> {
+    /// The same for a static table.
+    #[allow(clippy::declare_interior_mutable_const)]
+    pub(super) const EMPTY: Self = Self(W::ZERO);
+}
+
+/// True for one waiter in 2 to the power of `bits`, drawn with the dice of this context; false where it has none.
+#[inline]
+pub(super) fn one_in<P: Platform>(p: &P, bits: u32) -> bool {
+    let first = p.cpu().and_then(|cpu| NodeId::new(cpu, 0));
+    first.is_some_and(|first| p.node(first).throw(bits) == 0)
+}
