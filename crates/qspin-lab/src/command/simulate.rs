@@ -1,6 +1,7 @@
 //! `qspin simulate`: predicts locks on a machine that a text file describes.
 
 mod choice;
+mod random;
 mod rows;
 mod table;
 
@@ -26,8 +27,18 @@ pub(in crate::command) use choice::machine;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The scenario: machine, locks, numbers of CPUs, and what they do.
-    #[arg(value_name = "SCENARIO.toml")]
-    scenario: PathBuf,
+    #[arg(value_name = "SCENARIO.toml", required_unless_present = "random")]
+    scenario: Option<PathBuf>,
+    /// Instead of a scenario, so many machines and loads drawn at random from --seed: how far each lock is from the best
+    /// of each.
+    #[arg(long, value_name = "CELLS", allow_negative_numbers = true,
+          value_parser = clap::value_parser!(u32).range(1..=100_000),
+          conflicts_with_all = ["scenario", "threads", "variants", "loads", "machine", "hypervisor", "seeds", "trace", "shard"])]
+    random: Option<u32>,
+    /// This cell of the seed alone.
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true, requires = "random",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    cell: Option<u32>,
     /// Locks, instead of the scenario's.
     #[arg(long, value_name = "LOCK,…", allow_hyphen_values = true, value_delimiter = ',',
           value_parser = Lock::named)]
@@ -84,6 +95,9 @@ fn parse_cpus(text: &str) -> Result<u32, String> {
 ///
 /// Wrong input; a lock that fails in the simulation.
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
+    if let Some(count) = args.random {
+        return random::run(args, count);
+    }
     if args.shard.is_some() && args.machine.as_deref() == Some("this") {
         return Err(Failure::usage(
             "each part would measure this machine anew: describe it once by `qspin calibrate --measure --out \
@@ -126,7 +140,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let rows: Vec<Row> = cells
         .iter()
         .zip(&outcomes)
-        .filter_map(|(cell, of_cell)| rows::row(cell, &plan, of_cell, args.seeds))
+        .filter_map(|(cell, of_cell)| rows::row(cell, plan.locks.len() > 1, of_cell, args.seeds))
         .collect();
     let lines = row::to_json_lines(&machine, &rows)?;
     if let Some(out) = out
@@ -179,26 +193,34 @@ fn simulate_all(
             (0..seeds).map(job)
         })
         .collect();
+    let (ended, failed) = simulate_jobs(&jobs, interrupt);
+    let of_cell = |some: &[Option<Outcome>]| some.iter().flatten().cloned().collect();
+    (ended.chunks(seeds as usize).map(of_cell).collect(), failed)
+}
+
+/// What each run showed that came to its end; and how the first one failed that did, after which no other is begun.
+fn simulate_jobs(jobs: &[Job], interrupt: &Interrupt) -> (Vec<Option<Outcome>>, Option<String>) {
     let bar = super::bar(jobs.len() as u64, "SIMULATED {msg} ");
     let stopped = || interrupt.is_raised();
-    let results = batch::run_until(&jobs, stopped, |number, result| {
+    let results = batch::run_until(jobs, stopped, |number, result| {
         bar.set_message(jobs[number].0.lock.name());
         bar.inc(1);
         result.is_ok()
     });
     bar.finish_and_clear();
     let mut failed = None;
-    let mut outcomes = vec![Vec::new(); cells.len()];
-    for (number, result) in results.into_iter().enumerate() {
-        match result {
-            Some(Ok(outcome)) => outcomes[number / seeds as usize].push(outcome),
+    let mut ended = Vec::with_capacity(jobs.len());
+    for (job, result) in jobs.iter().zip(results) {
+        ended.push(match result {
+            Some(Ok(outcome)) => Some(outcome),
             Some(Err(failure)) => {
-                failed.get_or_insert_with(|| describe_failure(&jobs[number], &failure));
+                failed.get_or_insert_with(|| describe_failure(job, &failure));
+                None
             }
-            None => {}
-        }
+            None => None,
+        });
     }
-    (outcomes, failed)
+    (ended, failed)
 }
 
 fn describe_failure((scenario, seed): &Job, failure: &Failed) -> String {
@@ -209,26 +231,33 @@ fn describe_failure((scenario, seed): &Job, failure: &Failed) -> String {
 /// The machine row: the simulated machine, not this one.
 fn describe(args: &Args, plan: &Plan) -> Machine {
     let shape = &plan.base.machine.shape;
-    let mut machine = host::describe(args.seed);
+    let mut machine = simulated(host::describe(args.seed));
     machine.cpu = format!("SIMULATED {}", plan.base.machine.name);
     machine.cpus = shape.processors();
     machine.numa_nodes = shape.sockets;
-    machine.topology = None;
     machine.hypervisor = "none".to_owned();
     if plan.base.hypervisor.is_some() {
         machine.hypervisor = "SIMULATED".to_owned();
     }
     machine.quota_cpus =
         plan.base.hypervisor.as_ref().and_then(|it| (it.quota > 0.0).then(|| it.quota / it.period));
-    // The same whenever and wherever it is simulated: shards of it are compared by this row.
-    machine.kernel = "SIMULATED".to_owned();
-    machine.started = "SIMULATED".to_owned();
     machine.command = choice::command(args);
-    machine.governor = None;
-    machine.load = 0.0;
     machine.warnings = vec![format!(
         "SIMULATED: nothing was measured; these figures follow from the description in {}.",
-        args.scenario.file_name().unwrap_or_default().to_string_lossy()
+        choice::scenario(args)
     )];
     machine
+}
+
+/// A machine row without what is this computer's, or of now: what is simulated is the same whenever and wherever that is
+/// done, and shards of it are compared by this row.
+fn simulated(machine: Machine) -> Machine {
+    Machine {
+        kernel: "SIMULATED".to_owned(),
+        started: "SIMULATED".to_owned(),
+        topology: None,
+        governor: None,
+        load: 0.0,
+        ..machine
+    }
 }

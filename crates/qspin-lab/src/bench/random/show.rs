@@ -2,6 +2,7 @@
 
 use qspin_table::number::plural;
 use qspin_table::{Cell as Shown, Columns, Table, fixed};
+use serde_json::Value;
 
 use crate::bench::load::words;
 
@@ -16,10 +17,12 @@ fn ratio(value: f64) -> String {
     if value.is_finite() { format!("{value:.2}") } else { "∞".to_owned() }
 }
 
-/// A cell in words: `8 threads, 1 µs, 2 µs, tailed`.
+/// A cell in words: `8 threads, 1 µs, 2 µs, tailed`; and the machine, where that was drawn, too.
 pub fn name(cell: &Cell<'_>) -> String {
     let row = cell.rows[0];
-    format!("{}, {}", plural(f64::from(row.threads), "thread"), words::load(row))
+    let machine = row.params.get("machine").and_then(Value::as_str);
+    let machine = machine.map_or_else(String::new, |machine| format!("; {machine}"));
+    format!("{}, {}{machine}", plural(f64::from(row.threads), "thread"), words::load(row))
 }
 
 /// Each contender with its regret, in the order of the rows; the best of the oracle has a star.
@@ -76,7 +79,11 @@ pub fn parts(cells: &[Cell<'_>], oracle: &[&str], named: &[&str]) -> Vec<Part> {
             (Of::CpuTime, "CPU time an operation, over the least of the cell"),
             (Of::Wait, "The worst thread's p99.9 of waits, over the least of the cell"),
         ] {
-            parts.push(Part::Table(what.to_owned(), table(&some, of, oracle)));
+            let lines = ranked(&some, of, oracle);
+            // What is simulated has no CPU time and no percentiles.
+            if !lines.is_empty() {
+                parts.push(Part::Table(what.to_owned(), table(&lines)));
+            }
         }
     }
     for lock in named {
@@ -108,7 +115,7 @@ pub fn ranked<'a>(cells: &[Cell<'a>], of: Of, oracle: &[&str]) -> Vec<(&'a str, 
 }
 
 /// A line a lock, the best first.
-fn table(cells: &[Cell<'_>], of: Of, oracle: &[&str]) -> Table {
+fn table(lines: &[(&str, Summary)]) -> Table {
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
     Columns::<(&str, Summary)>::new()
         .text("lock", |(lock, _)| Shown::name(lock))
@@ -117,7 +124,7 @@ fn table(cells: &[Cell<'_>], of: Of, oracle: &[&str]) -> Table {
         .number("worst", "", |(_, it)| ratio(it.worst))
         .number("within 5 %", "", move |(_, it)| percent(it.within_5))
         .number("within 10 %", "", move |(_, it)| percent(it.within_10))
-        .table(&ranked(cells, of, oracle))
+        .table(lines)
 }
 
 /// The cells in which a lock has the largest regret.

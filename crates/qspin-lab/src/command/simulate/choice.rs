@@ -16,8 +16,9 @@ const LONGEST_FILE: u64 = 1 << 20;
 
 /// What is asked for, by the file and by the command line.
 pub(super) fn plan(args: &Args) -> Result<Plan, Failure> {
-    let path = args.scenario.display();
-    let text = read(&args.scenario, "name a scenario, such as those in the folder scenarios")?;
+    let file = args.scenario.as_deref().unwrap_or(Path::new(""));
+    let path = file.display();
+    let text = read(file, "name a scenario, such as those in the folder scenarios")?;
     let wrong = |why: String| Failure::usage(format!("{path}: {why}"));
     let mut plan = Plan::from_toml(&text).map_err(wrong)?;
     if !args.locks.is_empty() {
@@ -86,11 +87,15 @@ fn file_name(path: &str) -> String {
     Path::new(path).file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
+/// The name of the scenario's file.
+pub(super) fn scenario(args: &Args) -> String {
+    args.scenario.as_ref().map_or_else(String::new, |path| file_name(&path.to_string_lossy()))
+}
+
 /// The command line as far as it decides what is simulated: not where the rows go, nor which part of
 /// them is made here.
 pub(super) fn command(args: &Args) -> Vec<String> {
-    let scenario = args.scenario.file_name().unwrap_or_default().to_string_lossy();
-    let mut command = vec!["qspin".to_owned(), "simulate".to_owned(), scenario.into_owned()];
+    let mut command = vec!["qspin".to_owned(), "simulate".to_owned(), scenario(args)];
     let mut add = |option: &str, value: String| command.extend([option.to_owned(), value]);
     let locks: Vec<&str> = args.locks.iter().map(|lock| lock.name()).collect();
     let threads: Vec<String> = args.threads.iter().map(u32::to_string).collect();

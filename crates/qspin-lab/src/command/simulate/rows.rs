@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use qspin_sim::plan::Cell;
-use qspin_sim::workload::Workload;
-use qspin_sim::{Outcome, Pinning, Plan};
+use qspin_sim::workload::{Spread, Workload};
+use qspin_sim::{Outcome, Pinning};
 use serde_json::Value;
 
 use crate::bench::counters::locality;
@@ -12,9 +12,9 @@ use crate::bench::rows::of_rounds;
 use crate::bench::stats::median;
 use crate::row::Row;
 
-/// The row of a cell, from its runs; `None` without any. `asked` runs were asked for.
+/// The row of a cell, from its runs; `None` without any. `asked` runs were asked for, of `several` locks or one.
 #[must_use]
-pub(super) fn row(cell: &Cell, plan: &Plan, runs: &[Outcome], asked: u32) -> Option<Row> {
+pub(super) fn row(cell: &Cell, several: bool, runs: &[Outcome], asked: u32) -> Option<Row> {
     let first = runs.first()?;
     let scenario = &cell.scenario;
     let rates: Vec<f64> = runs.iter().map(|run| run.throughput * 1e6).collect();
@@ -27,12 +27,12 @@ pub(super) fn row(cell: &Cell, plan: &Plan, runs: &[Outcome], asked: u32) -> Opt
     let (workload, critical_ns, outside_ns) = workload(&scenario.workload);
     Some(Row {
         workload: workload.to_owned(),
-        params: params(cell, plan),
+        params: params(cell, several),
         tune: scenario.tuning.iter().map(|(name, &value)| (name.clone(), value.into())).collect(),
         threads: scenario.cpus,
         critical_ns,
         outside_ns,
-        lines: 0,
+        lines: lines(&scenario.workload),
         pin: pin(&scenario.pinning).to_owned(),
         hogs: scenario.hogs,
         partial: runs.len() < asked as usize,
@@ -89,18 +89,33 @@ fn workload(workload: &Workload) -> (&'static str, f64, f64) {
     }
 }
 
+/// The lines that a section writes, where that was chosen.
+fn lines(workload: &Workload) -> u32 {
+    if let Workload::Lengths(it) = workload { it.writes } else { 0 }
+}
+
 /// A variant is a step, which the report shows as a contender; a load is a setting of its own.
-fn params(cell: &Cell, plan: &Plan) -> BTreeMap<String, Value> {
+fn params(cell: &Cell, several: bool) -> BTreeMap<String, Value> {
     let mut params = BTreeMap::new();
     if let Some(variant) = &cell.variant {
-        let step = match plan.locks.len() {
-            1 => variant.clone(),
-            _ => format!("{}, {variant}", cell.scenario.lock.name()),
+        let step = match several {
+            false => variant.clone(),
+            true => format!("{}, {variant}", cell.scenario.lock.name()),
         };
         params.insert("step".to_owned(), step.into());
     }
     if let Some(load) = &cell.load {
         params.insert("load".to_owned(), load.as_str().into());
+    }
+    if let Workload::Lengths(it) = &cell.scenario.workload {
+        match it.spread {
+            Spread::Fixed => {}
+            Spread::Exponential => drop(params.insert("lengths".to_owned(), "exponential".into())),
+            Spread::Tailed => drop(params.insert("lengths".to_owned(), "tailed".into())),
+        }
+        if it.locks > 1 {
+            params.insert("locks".to_owned(), it.locks.into());
+        }
     }
     if let Workload::KernelLockBench(it) = &cell.scenario.workload {
         params.insert("critical".to_owned(), it.critical.into());
