@@ -89,9 +89,18 @@ impl Output {
     ///
     /// When the disk is full or the directory has gone.
     pub fn finish(self, text: &str) -> anyhow::Result<()> {
+        self.finish_bytes(text.as_bytes())
+    }
+
+    /// As [`Self::finish`], of what is no text.
+    ///
+    /// # Errors
+    ///
+    /// The same.
+    pub fn finish_bytes(self, bytes: &[u8]) -> anyhow::Result<()> {
         let write = || -> io::Result<()> {
             let mut file = temporary(&self.directory)?;
-            file.write_all(text.as_bytes())?;
+            file.write_all(bytes)?;
             if let Ok(old) = fs::metadata(&self.path) {
                 file.as_file().set_permissions(old.permissions())?;
             }

@@ -48,7 +48,7 @@ pub(crate) mod register;
 mod wait;
 
 pub(crate) use marks::find as find_marks;
-pub(crate) use wait::wait;
+pub(crate) use wait::{_pthread_cleanup_pop, _pthread_cleanup_push, Cleanup, wait};
 
 /// A condition variable as it lies in the caller's memory.
 #[repr(C)]
@@ -77,6 +77,8 @@ struct Waiter {
     condvar: *mut pthread_cond_t,
     mutex: *mut pthread_mutex_t,
     site: usize,
+    /// Where others see that it waits, if they want to.
+    record: Option<&'static statistics::Record>,
     /// Its neighbours among all who wait at this place of the register.
     before: AtomicPtr<Waiter>,
     behind: AtomicPtr<Waiter>,

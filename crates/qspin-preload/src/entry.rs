@@ -9,15 +9,16 @@
 //! underscores are what old programs and libraries call.
 
 use core::arch::naked_asm;
+use core::ffi::c_void;
 use core::ptr::null;
 
 use libc::{
     c_int, clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, pthread_mutexattr_t,
-    pthread_rwlock_t, pthread_rwlockattr_t, pthread_spinlock_t, timespec,
+    pthread_rwlock_t, pthread_rwlockattr_t, pthread_spinlock_t, pthread_t, timespec,
 };
 
 use crate::sleep::system_call;
-use crate::{c11, condvar, mutex, rwlock, spin, statistics};
+use crate::{c11, condvar, join, mutex, rwlock, spin, statistics};
 
 /// A function that also gets the address that it returns to: of one, two, three or four arguments.
 macro_rules! with_site {
@@ -50,6 +51,7 @@ with_site! {
     pthread_cond_clockwait, "r8" => cond_clockwait;
     cnd_wait, "rdx" => c11_wait;
     cnd_timedwait, "rcx" => c11_timedwait;
+    pthread_join, "rdx" => thread_join;
     pthread_rwlock_rdlock, "rsi" => rwlock_rdlock;
     __pthread_rwlock_rdlock, "rsi" => rwlock_rdlock;
     pthread_rwlock_timedrdlock, "rdx" => rwlock_timedrdlock;
@@ -96,6 +98,7 @@ continued! {
         c11::said(condvar::wait(c, m, None, null(), site));
     fn c11_timedwait(c: *mut pthread_cond_t, m: *mut pthread_mutex_t, time: *const timespec, site: usize) =
         c11::said(condvar::wait(c, m, None, time, site));
+    fn thread_join(t: pthread_t, r: *mut *mut c_void, site: usize) = join::join(t, r, site);
     fn rwlock_rdlock(l: *mut pthread_rwlock_t, site: usize) = rwlock::acquire::<true>(l, None, site);
     fn rwlock_timedrdlock(l: *mut pthread_rwlock_t, time: *const timespec, site: usize) =
         rwlock::acquire::<true>(l, Some((None, time)), site);

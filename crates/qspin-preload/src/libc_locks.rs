@@ -11,7 +11,7 @@ use core::sync::atomic::Ordering::{Acquire, Release};
 
 use libc::{
     c_int, c_void, clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t,
-    pthread_mutexattr_t, pthread_rwlock_t, pthread_rwlockattr_t, sem_t, timespec,
+    pthread_mutexattr_t, pthread_rwlock_t, pthread_rwlockattr_t, pthread_t, sem_t, timespec,
 };
 
 /// A function of the C library.
@@ -143,6 +143,7 @@ functions! {
     fn pthread_rwlock_timedwrlock(l: *mut pthread_rwlock_t, t: *const timespec);
     fn pthread_rwlock_clockwrlock(l: *mut pthread_rwlock_t, c: clockid_t, t: *const timespec);
     fn pthread_rwlock_unlock(l: *mut pthread_rwlock_t);
+    fn pthread_join(t: pthread_t, r: *mut *mut c_void);
     fn mtx_init(m: *mut pthread_mutex_t, kind: c_int);
     fn sem_clockwait(s: *mut sem_t, c: clockid_t, t: *const timespec);
 }

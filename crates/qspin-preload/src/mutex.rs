@@ -23,7 +23,7 @@ use libc::{c_int, pthread_mutex_t, pthread_mutexattr_t, timespec};
 use crate::deadline::Deadline;
 use crate::libc_locks as real;
 use crate::served::{self, Mode, Words};
-use crate::statistics::{self, LeftToLibc, MEASURED, Wait};
+use crate::statistics::{self, Begins, Kind, LeftToLibc, MEASURED, Released};
 use crate::{generation, thread};
 
 /// A mutex as it lies in the caller's memory.
@@ -133,8 +133,8 @@ impl Mutex {
 
     #[inline(never)]
     fn take_specially(&self, site: usize, wait: fn(&Words)) {
-        if statistics::is_on() {
-            self.take_counted(site, wait);
+        if statistics::watches() {
+            self.take_watched(site, wait);
         } else if !served::try_fast(&self.words) {
             self.wait(wait);
         }
@@ -149,18 +149,41 @@ impl Mutex {
 
     #[cold]
     #[inline(never)]
-    fn take_counted(&self, site: usize, wait: fn(&Words)) {
+    fn take_watched(&self, site: usize, wait: fn(&Words)) {
         if served::try_fast(&self.words) {
-            self.count(site);
+            self.is_taken(site);
         } else {
-            let waited = self.tally.begins_to_wait();
-            self.wait(wait);
-            self.has_waited(site, &waited);
+            let begins = Begins::new(Kind::Mutex, self.address(), site);
+            self.waits(&begins, || {
+                self.wait(wait);
+                true
+            });
         }
     }
 
-    fn has_waited(&self, site: usize, wait: &Wait) {
-        self.tally.has_waited(&self.kind, self.address(), site, wait);
+    /// Was taken without waiting.
+    #[inline]
+    fn is_taken(&self, site: usize) {
+        if statistics::is_on() {
+            self.count(site);
+        }
+        if statistics::tracks() {
+            statistics::hold(Kind::Mutex, self.address(), site);
+        }
+    }
+
+    /// A wait that others see, and its end; whether this thread has the lock now.
+    fn waits(&self, begins: &Begins, wait: impl FnOnce() -> bool) -> bool {
+        let waits = self.tally.begins_to_wait(&self.kind, begins);
+        let taken = wait();
+        self.tally.stops_waiting(self.address(), &waits);
+        if taken {
+            self.tally.has_waited(&self.kind, self.address(), begins.site, &waits);
+            if statistics::tracks() {
+                statistics::hold(Kind::Mutex, self.address(), begins.site);
+            }
+        }
+        taken
     }
 
     /// Takes the lock itself if that takes no waiting.
@@ -170,8 +193,8 @@ impl Mutex {
             return true;
         }
         let taken = served::try_fast(&self.words) || self.try_again();
-        if taken && statistics::is_on() {
-            self.count(site);
+        if taken {
+            self.is_taken(site);
         }
         taken
     }
@@ -192,12 +215,12 @@ impl Mutex {
         if !deadline.is_valid() {
             return libc::EINVAL;
         }
-        let wait = self.tally.begins_to_wait();
-        if !served::lock_until(&self.words, deadline) {
-            return libc::ETIMEDOUT;
+        let begins = Begins { timed: true, ..Begins::new(Kind::Mutex, self.address(), site) };
+        if self.waits(&begins, || served::lock_until(&self.words, deadline)) {
+            0
+        } else {
+            libc::ETIMEDOUT
         }
-        self.has_waited(site, &wait);
-        0
     }
 
     #[inline(always)]
@@ -209,10 +232,18 @@ impl Mutex {
 
     #[inline(never)]
     fn release_specially(&self) {
-        if self.kind() & MEASURED != 0 {
-            self.tally.note_hold(&self.kind, self.address());
+        let address = self.address();
+        let released = if self.kind() & MEASURED != 0 {
+            self.tally.note_release(&self.kind, address)
+        } else {
+            Released::default()
+        };
+        if statistics::tracks() {
+            statistics::release(address);
         }
         served::unlock(&self.words, || self.renew());
+        // Nobody waits for this any more.
+        statistics::has_released(address, released);
     }
 
     fn address(&self) -> usize {

@@ -55,7 +55,7 @@ pub(crate) unsafe fn acquire<const READS: bool>(
         }
         match if READS { this.try_read() } else { this.try_write() } {
             Err(libc::EBUSY) => wait::<READS>(this, until, site),
-            taken => this.counted(taken, site),
+            taken => this.counted::<READS>(taken, site),
         }
     }
 }
@@ -67,7 +67,7 @@ unsafe fn wait<const READS: bool>(this: &RwLock, until: Until, site: usize) -> c
     // SAFETY: the caller's time is valid.
     let deadline = unsafe { deadline_of(until) }.ok().flatten();
     let deadline = deadline.as_ref();
-    this.counted_wait(site, || {
+    this.counted_wait::<READS>(site, deadline.is_some(), || {
         if READS { this.read_slow(deadline) } else { this.write_slow(deadline) }
     })
 }
@@ -87,7 +87,7 @@ pub(crate) unsafe fn try_read(lock: *mut pthread_rwlock_t, site: usize) -> c_int
             }
             taken => taken,
         };
-        this.counted(taken, site)
+        this.counted::<true>(taken, site)
     }
 }
 
@@ -99,7 +99,7 @@ pub(crate) unsafe fn try_write(lock: *mut pthread_rwlock_t, site: usize) -> c_in
         if !this.is_served() {
             return real::pthread_rwlock_trywrlock(lock);
         }
-        this.counted(this.try_write(), site)
+        this.counted::<false>(this.try_write(), site)
     }
 }
 
@@ -143,7 +143,7 @@ pub(crate) unsafe fn destroy(lock: *mut pthread_rwlock_t) -> c_int {
         if !this.is_served() {
             return real::pthread_rwlock_destroy(lock);
         }
-        this.end();
+        this.hand_on();
     }
     0
 }

@@ -20,7 +20,7 @@ use qspin_core::lock::Guard;
 use qspin_core::locks::{Family, Id, Lock};
 
 use crate::deadline::Deadline;
-use crate::{deadline, sleep, thread};
+use crate::{deadline, sleep, statistics, thread};
 
 /// The whole word of a held queued lock (SERVED-2).
 const LOCKED: u32 = 1;
@@ -129,33 +129,39 @@ pub(crate) fn choose(name: &[u8]) -> bool {
     let place = Choice::ALL.iter().position(|choice| Some(choice.lock().id) == wanted);
     if let Some(place) = place {
         CHOICE.store(place as u8, Relaxed);
-        if place != 0 {
-            be_special();
-        }
     }
     place.is_some()
 }
 
-/// What the fast paths have to look at, in one byte: beside an instruction that locks the bus each load shows.
-static MODE: AtomicU8 = AtomicU8::new(PERHAPS_ALONE);
+// What the fast paths have to look at is one word: beside an instruction that locks the bus each load shows. It lies where
+// other processes can set its bits (`statistics::mode`). All zeros: the default serves, nothing is counted, and there
+// may be one thread.
 
-/// The default serves, nothing is counted, and there may be one thread.
-const PERHAPS_ALONE: u8 = 0;
-/// A bit: there was a second thread.
-const ORDINARY: u8 = 1;
+/// A bit: there was a second thread. A child may set it in its parent's word, which costs that nothing but time.
+const ORDINARY: u32 = 1;
 /// A bit: locks are counted.
-const COUNTED: u8 = 2;
-/// Another lock serves.
-const SPECIAL: u8 = 4;
+const COUNTED: u32 = 2;
+/// From this bit on nothing is done at once.
+const SLOW: u32 = TRACKED;
+/// A bit: what threads hold is written down.
+const TRACKED: u32 = 4;
+/// A bit: another lock serves.
+const SPECIAL: u32 = 8;
 
 /// What the first step of an operation is.
 #[derive(Clone, Copy)]
-pub(crate) struct Mode(u8);
+pub(crate) struct Mode(u32);
 
 impl Mode {
     #[inline(always)]
     pub(crate) fn now() -> Self {
-        Self(MODE.load(Relaxed))
+        Self(statistics::mode().load(Relaxed))
+    }
+
+    /// Whether what threads hold is written down.
+    #[inline(always)]
+    pub(crate) fn tracks(self) -> bool {
+        self.0 & TRACKED != 0
     }
 
     /// Whether acquisitions by [`lock_at_once`] are counted.
@@ -165,16 +171,14 @@ impl Mode {
     }
 }
 
-/// Another lock serves. For the constructor (SERVED-1).
-fn be_special() {
-    MODE.store(SPECIAL, Relaxed);
-}
-
-/// Locks are counted. For the constructor, after the choice (SERVED-1).
-pub(crate) fn be_counted() {
-    if MODE.load(Relaxed) != SPECIAL {
-        MODE.store(COUNTED, Relaxed);
-    }
+/// What the process begins with. For the constructor, after the choice and after the page that the mode lies in was put
+/// in its place (SERVED-1).
+pub(crate) fn begin(counts: bool, tracks: bool) {
+    let special = if CHOICE.load(Relaxed) == 0 { 0 } else { SPECIAL };
+    let [counted, tracked] =
+        [(counts, COUNTED), (tracks, TRACKED)].map(|(on, bit)| if on { bit } else { 0 });
+    statistics::want([counts, tracks]);
+    statistics::mode().fetch_or(special | counted | tracked, Relaxed);
 }
 
 /// Whether the word of the lock is what SERVED-2 says.
@@ -191,7 +195,7 @@ fn is_alone() -> bool {
 /// A second thread was seen: from now on nobody asks again.
 #[cold]
 fn be_ordinary() {
-    let _ = MODE.fetch_update(Relaxed, Relaxed, |mode| (mode < SPECIAL).then_some(mode | ORDINARY));
+    statistics::mode().fetch_or(ORDINARY, Relaxed);
 }
 
 const DEFAULT: Choice = Choice::ALL[0];
@@ -199,7 +203,7 @@ const DEFAULT: Choice = Choice::ALL[0];
 /// The first step of taking the lock, where the default serves; whether that was all.
 #[inline(always)]
 pub(crate) fn lock_at_once(Mode(mode): Mode, words: &Words) -> bool {
-    if mode >= SPECIAL {
+    if mode >= SLOW {
         return false;
     }
     if mode & ORDINARY != 0 { try_at_once(words) } else { try_alone(words) }
@@ -229,8 +233,8 @@ fn try_alone(words: &Words) -> bool {
 /// As [`lock_at_once`], of the release.
 #[inline(always)]
 pub(crate) fn unlock_at_once(words: &Words) -> bool {
-    let mode = MODE.load(Relaxed);
-    if mode >= SPECIAL {
+    let Mode(mode) = Mode::now();
+    if mode >= SLOW {
         return false;
     }
     match DEFAULT.form() {
@@ -273,7 +277,7 @@ pub(crate) fn try_fast(words: &Words) -> bool {
 
 #[inline(always)]
 fn be_ordinary_if_not() {
-    if MODE.load(Relaxed) & (ORDINARY | SPECIAL) == 0 {
+    if Mode::now().0 & ORDINARY == 0 {
         be_ordinary();
     }
 }

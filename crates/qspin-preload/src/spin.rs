@@ -13,7 +13,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use libc::{c_int, pthread_spinlock_t};
 
 use crate::sleep::Patience;
-use crate::statistics;
+use crate::statistics::{self, Begins, Kind};
 
 const FREE: u32 = 1;
 const HELD: u32 = 0;
@@ -41,12 +41,27 @@ pub(crate) unsafe fn lock(lock: *mut pthread_spinlock_t) -> c_int {
     if !try_take(word) {
         wait(word);
     }
+    if statistics::tracks() {
+        statistics::hold(Kind::Spin, lock.addr(), 0);
+    }
     0
 }
 
 #[cold]
 #[inline(never)]
 fn wait(word: &AtomicU32) {
+    if !statistics::tracks() {
+        return spin(word);
+    }
+    let record = Begins::new(Kind::Spin, core::ptr::from_ref(word).addr(), 0).begin_with_stack();
+    spin(word);
+    if let Some(record) = record {
+        record.end();
+    }
+}
+
+#[inline]
+fn spin(word: &AtomicU32) {
     let mut patience = Patience::new();
     loop {
         for _ in 0..LOOKS {
@@ -62,19 +77,30 @@ fn wait(word: &AtomicU32) {
 /// `pthread_spin_trylock`.
 pub(crate) unsafe fn try_lock(lock: *mut pthread_spinlock_t) -> c_int {
     // SAFETY: PRELOAD-1.
-    if try_take(unsafe { at(lock) }) { 0 } else { libc::EBUSY }
+    if !try_take(unsafe { at(lock) }) {
+        return libc::EBUSY;
+    }
+    if statistics::tracks() {
+        statistics::hold(Kind::Spin, lock.addr(), 0);
+    }
+    0
 }
 
 /// `pthread_spin_init`.
 pub(crate) unsafe fn init(lock: *mut pthread_spinlock_t) -> c_int {
     statistics::spinlock_made();
-    // SAFETY: the caller's.
-    unsafe { unlock(lock) }
+    // ORDERING: as in `unlock`.
+    // SAFETY: PRELOAD-1.
+    unsafe { at(lock) }.store(FREE, Release);
+    0
 }
 
-/// `pthread_spin_unlock`, and what makes a new one free.
+/// `pthread_spin_unlock`.
 #[inline(always)]
 pub(crate) unsafe fn unlock(lock: *mut pthread_spinlock_t) -> c_int {
+    if statistics::tracks() {
+        statistics::release(lock.addr());
+    }
     // ORDERING: Release pairs with the Acquire of `try_take`.
     // SAFETY: PRELOAD-1.
     unsafe { at(lock) }.store(FREE, Release);

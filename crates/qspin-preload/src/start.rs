@@ -14,7 +14,7 @@ use qspin::inside::{self, Environment, Errno};
 use qspin::platform::{ration, topology};
 use qspin::tuning::Tuning;
 
-use crate::{condvar, generation, libc_locks, served, statistics};
+use crate::{condvar, generation, libc_locks, quit, served, statistics};
 
 /// The lock that serves.
 const LOCK: &CStr = c"QSPIN_PRELOAD_LOCK";
@@ -24,6 +24,8 @@ const TUNE: &CStr = c"QSPIN_PRELOAD_TUNE";
 const REPORT: &CStr = c"QSPIN_PRELOAD_REPORT";
 /// Whether locks are counted.
 const STATISTICS: &CStr = c"QSPIN_PRELOAD_STATS";
+/// Whether what threads hold is written down, so that deadlocks are found.
+const DEADLOCKS: &CStr = c"QSPIN_PRELOAD_DEADLOCKS";
 
 /// Where the C library says whether the process has one thread; a zero where it does not say.
 pub(crate) static ALONE: AtomicPtr<u8> = AtomicPtr::new((&raw const NOT_KNOWN).cast_mut());
@@ -85,8 +87,9 @@ fn begin(environment: &Environment) {
     if !alone.is_null() {
         ALONE.store(alone.cast(), Relaxed);
     }
-    let [lock, tunables, report, counts] =
-        [LOCK, TUNE, REPORT, STATISTICS].map(|name| environment.value_of(name));
+    let [lock, tunables, report] = [LOCK, TUNE, REPORT].map(|name| environment.value_of(name));
+    let [counts, tracks] = [STATISTICS, DEADLOCKS]
+        .map(|name| environment.value_of(name).is_some_and(|value| value.to_bytes() == b"1"));
     if let Some(lock) = lock {
         served::choose(lock.to_bytes());
     }
@@ -96,12 +99,11 @@ fn begin(environment: &Environment) {
     }
     ration::look();
     tune(tunables.map_or(b"", CStr::to_bytes));
-    let counts = counts.is_some_and(|value| value.to_bytes() == b"1");
-    if counts {
-        served::be_counted();
-    }
-    if report.is_some() || counts {
-        statistics::begin(report, counts);
+    statistics::prepare();
+    statistics::begin(report, counts);
+    served::begin(counts, tracks);
+    if tracks {
+        quit::begin();
     }
 }
 

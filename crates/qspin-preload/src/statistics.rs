@@ -12,8 +12,13 @@
 //!
 //! ```text
 //! file = a page: magic, processes so far │ slot 0 │ slot 1 │ …          one slot a process
-//! slot = a page: pid, on, rows lost, left to the C library, lock │ rows │ the process's map of memory
+//! slot = a page: pid, on, rows lost, left to the C library, lock, mode │ rows │ the process's map of memory │
+//!        stacks (`stacks`) │ threads (`threads`)
 //! ```
+//!
+//! **Switched on from outside.** The byte that every fast path looks at anyway, the process's mode, lies in the slot. So
+//! another process of the same user switches counting and tracking on and off by setting bits of it; nothing is sent,
+//! and no thread of the program has to listen.
 //!
 //! # Invariants
 //! * **STATISTICS-1** A row is written by who holds its lock; rows of reader-writer locks by several, with locked
@@ -23,20 +28,26 @@
 
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
 use crate::generation;
+use crate::served::Mode;
 
 pub(crate) use file::{begin, end};
 pub(crate) use shared::SharedTally;
+pub(crate) use stacks::{Released, has_released};
 pub(crate) use tally::{MEASURED, Tally};
-pub(crate) use wait::Wait;
+pub(crate) use threads::{Begins, Kind, Record, hold, release};
+pub(crate) use unwind::prepare;
 
 mod file;
 mod print;
 mod shared;
+mod stacks;
 mod tally;
+mod threads;
+mod unwind;
 mod wait;
 
 const PAGE: usize = 4096;
@@ -78,6 +89,60 @@ struct Row {
     weight: AtomicU64,
     /// Acquisitions, contended ones and nanoseconds waited that do not count any more: written by `qspin stat --reset`.
     before: [AtomicU64; 3],
+    /// Of the measured waits that have not ended: how many they stand for, and the sum of the times at which they began,
+    /// or since when they have been charged to nobody.
+    waiting: AtomicU64,
+    began: AtomicU64,
+    /// When waiters were last charged to a release.
+    charged: AtomicU64,
+    /// The stack of the longest wait: one more than its number.
+    longest_stack: AtomicU64,
+}
+
+impl Row {
+    /// A measured wait begins, which stands for `weight`.
+    fn waiter_comes(&self, now: u64, weight: u32) {
+        let weight = u64::from(weight);
+        // In this order: a release that sees the one without the other charges too little, and the next one the rest.
+        self.began.fetch_add(weight.wrapping_mul(now), AcqRel);
+        self.waiting.fetch_add(weight, AcqRel);
+    }
+
+    /// It ends.
+    fn waiter_goes(&self, since: u64, weight: u32) {
+        let weight = u64::from(weight);
+        let since = since.max(self.charged.load(Relaxed));
+        let left = self.waiting.fetch_sub(weight, AcqRel) - weight;
+        let began = self
+            .began
+            .fetch_sub(weight.wrapping_mul(since), AcqRel)
+            .wrapping_sub(weight.wrapping_mul(since));
+        // What was rounded off by those who came and went at once does not stay.
+        if left == 0 && began != 0 && self.waiting.load(Acquire) == 0 {
+            let _ = self.began.compare_exchange(began, 0, AcqRel, Relaxed);
+        }
+    }
+
+    /// The lock is about to be released: how long others have waited for it since it was last charged to a release, all
+    /// together.
+    fn charge(&self, now: u64) -> u64 {
+        let before = self.charged.load(Relaxed);
+        loop {
+            let waiting = self.waiting.load(Acquire);
+            if waiting == 0 {
+                return 0;
+            }
+            let began = self.began.load(Acquire);
+            let due = waiting.wrapping_mul(now).wrapping_sub(began).cast_signed();
+            let most = waiting.saturating_mul(now.saturating_sub(before));
+            let due = u64::try_from(due).unwrap_or(0).min(most);
+            if self.began.compare_exchange(began, began.wrapping_add(due), AcqRel, Relaxed).is_ok()
+            {
+                self.charged.store(now, Relaxed);
+                return due;
+            }
+        }
+    }
 }
 
 /// What is said of a process.
@@ -98,13 +163,31 @@ struct Head {
     /// Of `lost` and `left`, what does not count any more.
     lost_before: AtomicU64,
     left_before: [AtomicU64; REASONS],
+    /// Stacks that found no place.
+    stacks_lost: AtomicU64,
+    /// In a line that is hardly ever written: 512 bytes from the beginning.
+    rest: [AtomicU64; 38],
+    /// What the fast paths have to look at: see `served::Mode`. Others set bits of it.
+    mode: AtomicU32,
+    /// How many commands have switched counting on, and tracking: the last one switches it off.
+    wanted: [AtomicU32; 2],
+    /// A thread that was sent SIGQUIT asks for a report (1), and has it (2).
+    quit: AtomicU32,
+    /// Raised when tracking is switched on: holds of before do not count.
+    epoch: AtomicU64,
+    /// Records of threads that were given.
+    threads: AtomicU64,
 }
+
+const _: () = assert!(core::mem::offset_of!(Head, mode) == 512);
 
 #[repr(C)]
 struct Slot {
     head: Head,
     rows: [Row; ROWS],
     map: UnsafeCell<[u8; MAP]>,
+    stacks: [stacks::Stack; stacks::STACKS],
+    threads: [threads::Record; threads::THREADS],
 }
 
 // SAFETY: `map` is written by the library's destructor alone.
@@ -113,15 +196,46 @@ unsafe impl Sync for Slot {}
 const _: () = assert!(size_of::<Slot>().is_multiple_of(PAGE) && size_of::<Head>() == PAGE);
 
 /// `qspin-locks` and the number of the format.
-const MAGIC: [u64; 2] = [u64::from_le_bytes(*b"qspin-lo"), u64::from_le_bytes(*b"cks 1\0\0\0")];
+const MAGIC: [u64; 2] = [u64::from_le_bytes(*b"qspin-lo"), u64::from_le_bytes(*b"cks 2\0\0\0")];
 
 // SAFETY: made of atomics and bytes, of which zeros are a value.
 static SLOT: Slot = unsafe { MaybeUninit::zeroed().assume_init() };
 
+/// How many want counting and tracking from the beginning, so that no command switches them off.
+pub(crate) fn want(wanted: [bool; 2]) {
+    for (count, wanted) in SLOT.head.wanted.iter().zip(wanted) {
+        count.fetch_add(wanted.into(), Relaxed);
+    }
+}
+
+/// What a thread that was sent SIGQUIT asks by.
+pub(crate) fn quit() -> &'static AtomicU32 {
+    &SLOT.head.quit
+}
+
+/// What the fast paths look at.
+#[inline(always)]
+pub(crate) fn mode() -> &'static AtomicU32 {
+    &SLOT.head.mode
+}
+
 /// Whether locks are counted.
 #[inline(always)]
 pub(crate) fn is_on() -> bool {
-    generation::counts()
+    Mode::now().counts() && generation::counts()
+}
+
+/// Whether what threads hold is written down.
+#[inline(always)]
+pub(crate) fn tracks() -> bool {
+    Mode::now().tracks()
+}
+
+/// Whether what threads wait for is written down.
+#[inline(always)]
+pub(crate) fn watches() -> bool {
+    let mode = Mode::now();
+    mode.counts() || mode.tracks()
 }
 
 /// Something was left to the C library.

@@ -27,6 +27,12 @@ global_asm!(
     ".size qspin_preload_tick, 8",
     "qspin_preload_tick:",
     ".zero 8",
+    ".hidden qspin_preload_record",
+    ".globl qspin_preload_record",
+    ".type qspin_preload_record, @object",
+    ".size qspin_preload_record, 8",
+    "qspin_preload_record:",
+    ".zero 8",
     ".popsection",
 );
 
@@ -64,6 +70,36 @@ fn ask() -> u32 {
         );
     }
     number
+}
+
+/// The number of this thread's record (`statistics::threads`), as it was last set.
+#[inline]
+pub(crate) fn record() -> u64 {
+    let kept: u64;
+    // SAFETY: as in `number`.
+    unsafe {
+        asm!(
+            "mov {kept}, qword ptr [rip + qspin_preload_record@GOTTPOFF]",
+            "mov {kept}, qword ptr fs:[{kept}]",
+            kept = out(reg) kept,
+            options(nostack, readonly, preserves_flags),
+        );
+    }
+    kept
+}
+
+#[cold]
+pub(crate) fn set_record(number: u64) {
+    // SAFETY: as in `ask`.
+    unsafe {
+        asm!(
+            "mov {place}, qword ptr [rip + qspin_preload_record@GOTTPOFF]",
+            "mov qword ptr fs:[{place}], {number}",
+            place = out(reg) _,
+            number = in(reg) number,
+            options(nostack, preserves_flags),
+        );
+    }
 }
 
 /// How often this thread has asked.

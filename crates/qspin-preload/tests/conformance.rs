@@ -244,7 +244,7 @@ fn slot(report: &Path, number: u64) -> [u64; 3] {
         u64::from_ne_bytes(bytes)
     })
 }
-const SLOT: u64 = 4096 + 2048 * 1024 + (1 << 17);
+const SLOT: u64 = 4096 + 2048 * 1024 + (1 << 17) + 4096 * 256 + 1024 * 1024;
 
 #[test]
 fn a_child_writes_nothing_and_an_executed_program_ends_the_one_before() {

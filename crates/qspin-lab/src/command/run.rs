@@ -5,25 +5,35 @@
 //! that this command opens for it, so nothing stays behind, however the program ends.
 
 mod compare;
+mod deadlock;
+mod futexes;
 mod launch;
 mod library;
 mod live;
+mod profile;
 mod program;
 mod report;
+mod switch;
 mod symbols;
 mod table;
+mod watch;
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use qspin_core::locks::{Id, LOCKS};
 
 use crate::failure::Failure;
+use crate::output::Output;
 use crate::quantity::parse_count;
 use crate::tune::{self, Tune};
 
 pub(super) use live::{Live, Look, live, why_not_live};
+pub(super) use profile::FORMAT;
+pub use profile::Format;
+pub(super) use switch::What;
+pub use watch::OnDeadlock;
 
 /// Exit code where the library was not loaded.
 const NOT_LOADED: u8 = 3;
@@ -45,8 +55,15 @@ pub struct Args {
     #[arg(long, value_name = "NAME=VALUE", value_parser = tune::parse)]
     tune: Vec<Tune>,
     /// Count what the locks do, and show it on stderr at the end; `qspin stat PID` shows it live.
-    #[arg(long)]
-    stats: bool,
+    #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "table")]
+    stats: Option<Format>,
+    /// Write the statistics to this file instead of stderr.
+    #[arg(long, value_name = "FILE", requires = "stats")]
+    stats_out: Option<PathBuf>,
+    /// Watch for deadlocks, and say them on stderr with all stacks; `abort` also ends the process, by SIGABRT.
+    #[arg(long, value_name = "ACTION", num_args = 0..=1, require_equals = true, default_missing_value = "report",
+          conflicts_with = "compare")]
+    deadlocks: Option<OnDeadlock>,
     /// Run the program so many times with these locks and as many with the C library's, in turns, and
     /// show the ratio, after one run that shows whether it locks at all. What the program prints is not shown.
     #[arg(long, value_name = "N", value_parser = parse_pairs, conflicts_with = "stats")]
@@ -83,6 +100,12 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let Some((name, arguments)) = args.command.split_first() else {
         return Err(Failure::usage("there is no program to run: write qspin run -- CMD"));
     };
+    if args.stats == Some(Format::Pprof) && args.stats_out.is_none() {
+        return Err(Failure::usage(
+            "a pprof file is not for a terminal: name it with --stats-out FILE",
+        ));
+    }
+    let out = args.stats_out.as_deref().map(Output::prepare).transpose()?;
     let program = program::find(name)?;
     let library = library::find()?;
     if let Some(why) = program::why_not_loaded(&program) {
@@ -95,7 +118,8 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         library: &library,
         lock: args.lock,
         tunes: &args.tune,
-        stats: args.stats,
+        stats: args.stats.is_some(),
+        deadlocks: args.deadlocks,
     };
     if let Some(pairs) = args.compare {
         return compare::run(&command, pairs, args.figure.as_deref());
@@ -104,12 +128,20 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     if let Some(code) = check(&command, &ended)? {
         return Ok(code);
     }
-    if args.stats && ended.code == 0 && ended.report.locks_nothing() {
-        return Ok(locks_nothing());
+    if args.stats.is_some() && ended.code == 0 && ended.report.locks_nothing() {
+        return Ok(locks_nothing(ended.futexes));
     }
-    if args.stats {
-        super::tell(&format!("the locks of {}:", program.display()));
-        eprint!("{}", table::text(&ended.report, &ended.maps));
+    if let Some(format) = args.stats {
+        let written = profile::write(format, &ended.report, &ended.maps)?;
+        match out {
+            Some(out) => out.finish_bytes(&written)?,
+            None => {
+                if format == Format::Table {
+                    super::tell(&format!("the locks of {}:", program.display()));
+                }
+                eprint!("{}", String::from_utf8_lossy(&written));
+            }
+        }
     }
     Ok(ExitCode::from(ended.code))
 }
@@ -138,11 +170,13 @@ fn not_loaded(program: &Path, why: &str) -> ExitCode {
 }
 
 /// Says that there is nothing to serve.
-fn locks_nothing() -> ExitCode {
-    super::tell(
+fn locks_nothing(futexes: futexes::Futexes) -> ExitCode {
+    super::tell(&format!(
         "this program locks nothing through the C library: it calls no function of pthread's or C11's locks, so none of \
-         these locks is used. Locks of its own (programs in Go, Java or Rust have them) are not reached",
-    );
+         these locks is used. Locks of its own (programs in Go, Java or Rust have them) are not reached{}. A program in \
+         Rust counts what qspin::Mutex does (docs/statistics.md)",
+        futexes.text()
+    ));
     ExitCode::from(LOCKS_NOTHING)
 }
 

@@ -1,12 +1,14 @@
 //! `qspin stat`: the counters of a running process.
 
 mod counters;
+mod diff;
 mod header;
 mod locks;
 mod process;
 mod show;
 
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -26,8 +28,15 @@ use show::Before;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The process to look at.
-    #[arg(value_name = "PID", value_parser = parse_process)]
-    process: u32,
+    #[arg(value_name = "PID", value_parser = parse_process, required_unless_present = "diff")]
+    process: Option<u32>,
+    /// Compare two files that `qspin run --stats=json --stats-out FILE` wrote.
+    #[arg(long, value_names = ["OLD", "NEW"], num_args = 2,
+          conflicts_with_all = ["process", "interval", "json", "reset", "deadlocks"])]
+    diff: Option<Vec<PathBuf>>,
+    /// Show what each thread waits for and holds, and which wait for each other: the exit code is 1 if some do.
+    #[arg(long, conflicts_with_all = ["interval", "json", "reset"])]
+    deadlocks: bool,
     /// Watch: show the counters with their rates every so many seconds, until interrupted.
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     interval: Option<Duration>,
@@ -64,16 +73,26 @@ fn parse_times(text: &str) -> Result<u64, String> {
 ///
 /// A process that cannot be looked at, or that publishes no counters: wrong input.
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let process = Process::open(args.process)?;
-    if let Some(live) = super::run::live(args.process) {
-        return locks::run(args, &process, live);
+    if let Some([old, new]) = args.diff.as_deref() {
+        return diff::run(old, new);
+    }
+    let number = args.process.unwrap_or_default();
+    let process = Process::open(number)?;
+    let live = super::run::live(number);
+    if args.deadlocks {
+        return locks::deadlocks(&process, live);
+    }
+    if let Some(live) = live {
+        // A program with counters of its own shows those, unless its locks are counted anyway.
+        if live.counts() || Search::default().first(&process).is_err() {
+            return locks::run(args, &process, live);
+        }
     }
     let mut search = Search::default();
-    let found =
-        search.first(&process).map_err(|why| match super::run::why_not_live(args.process) {
-            Some(why) => Failure::usage(format!("{process} has no statistics to show: {why}")),
-            None => why,
-        })?;
+    let found = search.first(&process).map_err(|why| match super::run::why_not_live(number) {
+        Some(why) => Failure::usage(format!("{process} has no statistics to show: {why}")),
+        None => why,
+    })?;
     if args.reset {
         may_reset(&process, found)?;
     }

@@ -15,6 +15,7 @@ use crate::deadline::{self, Deadline};
 use crate::libc_locks as real;
 use crate::mutex;
 use crate::sleep::Patience;
+use crate::statistics::{self, Begins, Kind, Record};
 
 unsafe extern "C-unwind" {
     // Points of cancellation, which unwind the stack.
@@ -24,17 +25,17 @@ unsafe extern "C-unwind" {
     fn wait_for_post_until(semaphore: *mut sem_t, time: *const timespec) -> c_int;
 
     // The C library's own list of what a cancellation calls; <pthread.h> of old had it.
-    pub(super) fn _pthread_cleanup_push(
+    pub(crate) fn _pthread_cleanup_push(
         buffer: *mut Cleanup,
         routine: unsafe extern "C" fn(*mut c_void),
         argument: *mut c_void,
     );
-    pub(super) fn _pthread_cleanup_pop(buffer: *mut Cleanup, execute: c_int);
+    pub(crate) fn _pthread_cleanup_pop(buffer: *mut Cleanup, execute: c_int);
 }
 
 /// `struct _pthread_cleanup_buffer`.
 #[repr(C)]
-pub(super) struct Cleanup {
+pub(crate) struct Cleanup {
     routine: *mut c_void,
     argument: *mut c_void,
     canceltype: c_int,
@@ -56,6 +57,9 @@ unsafe extern "C" fn cancelled(waiter: *mut c_void) {
     // SAFETY: the node is on this thread's stack, which is unwound after this only; the mutex is there while somebody
     // is to have it back.
     unsafe {
+        if let Some(record) = (*waiter).record {
+            record.end();
+        }
         give_up(waiter);
         let _ = mutex::take_back((*waiter).mutex, (*waiter).site);
     }
@@ -137,6 +141,16 @@ unsafe fn await_post(waiter: *mut Waiter, deadline: *const Deadline) -> c_int {
     }
 }
 
+/// Others see that this thread waits.
+#[cold]
+#[inline(never)]
+unsafe fn begins_to_wait(waiter: *mut Waiter, timed: bool) -> Option<&'static Record> {
+    // SAFETY: the caller's own node.
+    let (condvar, mutex, site) = unsafe { ((*waiter).condvar, (*waiter).mutex, (*waiter).site) };
+    let begins = Begins::new(Kind::Condition, condvar.addr(), site);
+    Begins { mutex: mutex.addr(), timed, ..begins }.begin_with_stack()
+}
+
 /// Waits, with the mutex given up meanwhile.
 unsafe fn wait_served(
     condvar: *mut pthread_cond_t,
@@ -161,6 +175,7 @@ unsafe fn wait_served(
             condvar,
             mutex,
             site,
+            record: None,
             before: AtomicPtr::new(null_mut()),
             behind: AtomicPtr::new(null_mut()),
         });
@@ -172,8 +187,14 @@ unsafe fn wait_served(
             errno.restore();
             return refused;
         }
+        if statistics::tracks() {
+            (*waiter).record = begins_to_wait(waiter, !deadline.is_null());
+        }
         _pthread_cleanup_push(cleanup.as_mut_ptr(), cancelled, waiter.cast());
         let mut result = await_post(waiter, deadline);
+        if let Some(record) = (*waiter).record {
+            record.end();
+        }
         _pthread_cleanup_pop(cleanup.as_mut_ptr(), 0);
         if result != 0 && !leave_or_wait(waiter) {
             // The signal came with the deadline.

@@ -42,7 +42,7 @@ use libc::{c_int, pthread_rwlock_t};
 
 use crate::deadline::Deadline;
 use crate::sleep::{Woken, sleep_among, wake_among};
-use crate::statistics::{self, SharedTally};
+use crate::statistics::{self, Begins, Kind, SharedTally};
 use crate::{generation, thread};
 
 /// A reader-writer lock as it lies in the caller's memory.
@@ -367,11 +367,11 @@ impl RwLock {
 
     /// What an attempt has come to, as the C library says it; what was taken is counted.
     #[inline(always)]
-    pub(super) fn counted(&self, taken: Taken, site: usize) -> c_int {
+    pub(super) fn counted<const READS: bool>(&self, taken: Taken, site: usize) -> c_int {
         match taken {
             Ok(number) => {
-                if statistics::is_on() && self.tally.is_due(number) {
-                    self.tally.tell(self.address(), site, number);
+                if statistics::watches() {
+                    self.is_taken::<READS>(number, site);
                 }
                 0
             }
@@ -379,28 +379,70 @@ impl RwLock {
         }
     }
 
+    #[inline(never)]
+    fn is_taken<const READS: bool>(&self, number: u8, site: usize) {
+        if statistics::is_on() && self.tally.is_due(number) {
+            self.tally.tell(self.address(), site, number);
+        }
+        if statistics::tracks() {
+            let kind = if READS { Kind::Read } else { Kind::Write };
+            statistics::hold(kind, self.address(), site);
+        }
+    }
+
     /// The same of an attempt that waits, which is measured.
-    pub(super) fn counted_wait(&self, site: usize, wait: impl FnOnce() -> Taken) -> c_int {
-        let waits = self.tally.begins_to_wait();
+    pub(super) fn counted_wait<const READS: bool>(
+        &self,
+        site: usize,
+        timed: bool,
+        wait: impl FnOnce() -> Taken,
+    ) -> c_int {
+        let kind = if READS { Kind::Read } else { Kind::Write };
+        let begins = Begins {
+            timed,
+            writers_first: self.writers_first(),
+            ..Begins::new(kind, self.address(), site)
+        };
+        let waits = self.tally.begins_to_wait(&begins);
         let taken = wait();
+        self.tally.stops_waiting(self.address(), &waits);
         if taken.is_ok() && statistics::is_on() {
             self.tally.has_waited(self.address(), site, &waits);
         }
-        self.counted(taken, site)
+        self.counted::<READS>(taken, site)
     }
 
     /// What is counted in the lock's own memory is handed on.
-    pub(super) fn end(&self) {
+    pub(super) fn hand_on(&self) {
         self.tally.end(self.address(), number(self.state.load(Relaxed)));
     }
 
     /// Who has it leaves: one reader, or the writer. If nobody has it that is undefined, and without effect here.
+    #[inline]
     pub(super) fn leave(&self) {
+        if statistics::watches() { self.leave_watched() } else { self.end() }
+    }
+
+    #[inline]
+    fn end(&self) {
         match self.state.load(Relaxed) & COUNT {
             0 => {}
             WRITER => self.end_write(),
             _ => self.end_read(),
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn leave_watched(&self) {
+        let address = self.address();
+        let released = self.tally.note_release(address);
+        if statistics::tracks() {
+            statistics::release(address);
+        }
+        self.end();
+        // Nobody waits for this any more.
+        statistics::has_released(address, released);
     }
 
     /// A new lock is of this process.

@@ -68,7 +68,7 @@ fn open(report: Option<&CStr>) -> Option<(u64, u64)> {
     Some((file, PAGE as u64 + slot * size_of::<Slot>() as u64))
 }
 
-/// Says in the file that the library is loaded, and counts from now on if `counts`. For the constructor.
+/// Says in the file that the library is loaded, and whether it counts from now on. For the constructor.
 pub(crate) fn begin(report: Option<&CStr>, counts: bool) {
     /// File descriptors from here on are not what programs expect to be free.
     const HIGH: u64 = 700;
@@ -96,13 +96,13 @@ pub(crate) fn begin(report: Option<&CStr>, counts: bool) {
         SLOT.head.magic[0].store(MAGIC[0], Relaxed);
         generation::begin_to_report();
         end_predecessors(file, process, (place - PAGE as u64) / size_of::<Slot>() as u64);
+        // Open for `qspin stat`, where no program looks for it: it may switch counting on.
+        let high = [file, libc::F_DUPFD_CLOEXEC as u64, HIGH];
+        // SAFETY: numbers only.
+        unsafe { system_call(libc::SYS_fcntl, high) };
+        generation::begin_to_count();
         if counts {
             SLOT.head.first_map.store(write_map() as u64, Relaxed);
-            // Open for `qspin stat`, where no program looks for it.
-            let high = [file, libc::F_DUPFD_CLOEXEC as u64, HIGH];
-            // SAFETY: numbers only.
-            unsafe { system_call(libc::SYS_fcntl, high) };
-            generation::begin_to_count();
             if report.is_none() {
                 print::at_the_end();
             }

@@ -19,8 +19,11 @@
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
 
+use super::stacks::Released;
+use super::threads::Begins;
 use super::wait::{FIRST_WAITS, Wait};
 use super::{ROWS, Row, SLOT, add_to_bucket, bucket, is_on, note_site, period_after, place};
+use crate::deadline::now_ns;
 use crate::rwlock;
 
 /// Of a reader-writer lock: what the row was told, and when it will be told again.
@@ -102,25 +105,42 @@ impl SharedTally {
     }
 
     /// This thread is about to wait for the lock.
-    pub(crate) fn begins_to_wait(&self) -> Wait {
-        Wait::begin(self.waited.load(Relaxed) & MANY != 0)
+    pub(crate) fn begins_to_wait(&self, what: &Begins) -> Wait {
+        Wait::begin(what, self.waited.load(Relaxed) & MANY != 0, || self.row(what.address))
+    }
+
+    /// It waits no more, and has the lock or not.
+    pub(crate) fn stops_waiting(&self, address: usize, wait: &Wait) {
+        wait.leave(|| self.row(address).0);
+    }
+
+    /// The lock is about to be released by one of its owners: how long others have waited, as of a mutex.
+    #[inline]
+    pub(crate) fn note_release(&self, address: usize) -> Released {
+        if !is_on() || self.seat.load(Relaxed) & SEATED == 0 {
+            return Released::default();
+        }
+        let (row, place) = self.row(address);
+        // A look at the clock is for those whom somebody waits for.
+        let waits = place != 0 && row.waiting.load(Relaxed) != 0;
+        Released { delayed_ns: if waits { row.charge(now_ns()) } else { 0 }, holds: 0 }
     }
 
     /// It has waited, and has taken the lock by a call from `site`.
     pub(crate) fn has_waited(&self, address: usize, site: usize, wait: &Wait) {
         self.waited.fetch_add(1, Relaxed);
         if let Some((waited, weight)) = wait.end() {
-            self.note_wait(address, site, waited, weight);
+            self.note_wait(address, site, wait, waited, weight);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn note_wait(&self, address: usize, site: usize, waited: u64, weight: u32) {
+    fn note_wait(&self, address: usize, site: usize, wait: &Wait, waited: u64, weight: u32) {
         let (row, _) = self.row(address);
         self.note_waits(row);
         row.wait_ns.fetch_add(waited * u64::from(weight), Relaxed);
-        row.longest_wait_ns.fetch_max(waited, Relaxed);
+        wait.tell(row, waited, weight);
         add_to_bucket(&row.waits, bucket(waited), weight);
         note_site(row, site, weight);
     }

@@ -11,13 +11,16 @@
 //! all that it stands for.
 //!
 //! # Invariants
-//! * **TALLY-1** A tally is written by who holds the lock, and so is the mark of a measured hold, the highest bit of
-//!   the mutex's kind, which means nothing to the C library. All zeros are a new tally.
+//! * **TALLY-1** A tally is written by who holds the lock. The highest bit of the mutex's kind, which means nothing to the
+//!   C library, says that the release is to be looked at: the hold is measured, or somebody's wait is. It is set and
+//!   cleared by instructions that change nothing else, and cleared by who holds the lock. All zeros are a new tally.
 //! * **TALLY-2** With SEATED in `seat`, `period - 1 - left` acquisitions are not in the row yet.
 
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
 
+use super::stacks::Released;
+use super::threads::Begins;
 use super::wait::{FIRST_WAITS, Wait};
 use super::{ROWS, Row, SLOT, add, add_to_bucket, bucket, is_on, note_site, period_after, place};
 use crate::deadline::now_ns;
@@ -50,7 +53,7 @@ const LONGEST: u64 = 1024;
 /// In `waited`: the first waits are over.
 const MANY: u32 = 1 << 31;
 
-/// In a mutex's kind: this hold is measured (TALLY-1).
+/// In a mutex's kind: the release is to be looked at (TALLY-1).
 pub(crate) const MEASURED: u32 = 1 << 31;
 
 impl Tally {
@@ -92,7 +95,7 @@ impl Tally {
         self.note_waits(row);
         note_site(row, site, 1);
         row.weight.store(period.into(), Relaxed);
-        kind.store(kind.load(Relaxed) | MEASURED, Relaxed);
+        kind.fetch_or(MEASURED, Relaxed);
         row.since.store(now_ns(), Relaxed);
     }
 
@@ -106,8 +109,23 @@ impl Tally {
     }
 
     /// This thread is about to wait for the lock.
-    pub(crate) fn begins_to_wait(&self) -> Wait {
-        Wait::begin(self.waited.load(Relaxed) & MANY != 0)
+    pub(crate) fn begins_to_wait(&self, kind: &AtomicU32, what: &Begins) -> Wait {
+        let many = self.waited.load(Relaxed) & MANY != 0;
+        let row = || {
+            let (row, place) = self.row(what.address);
+            (row, place as usize)
+        };
+        let wait = Wait::begin(what, many, row);
+        if wait.charges() {
+            // TALLY-1.
+            kind.fetch_or(MEASURED, Relaxed);
+        }
+        wait
+    }
+
+    /// It waits no more, and has the lock or not.
+    pub(crate) fn stops_waiting(&self, address: usize, wait: &Wait) {
+        wait.leave(|| self.row(address).0);
     }
 
     /// It has waited, and has the lock now.
@@ -117,7 +135,7 @@ impl Tally {
         }
         self.waited.store(self.waited.load(Relaxed) + 1, Relaxed);
         if let Some((waited, weight)) = wait.end() {
-            self.note_wait(address, site, waited, weight);
+            self.note_wait(address, site, wait, waited, weight);
         }
         if self.count() {
             self.note(kind, address, site);
@@ -126,32 +144,42 @@ impl Tally {
 
     #[cold]
     #[inline(never)]
-    fn note_wait(&self, address: usize, site: usize, waited: u64, weight: u32) {
+    fn note_wait(&self, address: usize, site: usize, wait: &Wait, waited: u64, weight: u32) {
         let (row, _) = self.row(address);
         self.note_waits(row);
         add(&row.wait_ns, waited * u64::from(weight));
-        if waited > row.longest_wait_ns.load(Relaxed) {
-            row.longest_wait_ns.store(waited, Relaxed);
-        }
+        wait.tell(row, waited, weight);
         add_to_bucket(&row.waits, bucket(waited), weight);
         note_site(row, site, weight);
     }
 
-    /// A measured hold is over, and the lock about to be released.
+    /// The lock is about to be released, and that is to be looked at.
     #[cold]
     #[inline(never)]
-    pub(crate) fn note_hold(&self, kind: &AtomicU32, address: usize) {
-        kind.store(kind.load(Relaxed) & !MEASURED, Relaxed);
+    pub(crate) fn note_release(&self, kind: &AtomicU32, address: usize) -> Released {
         if !is_on() {
-            return;
+            kind.fetch_and(!MEASURED, Relaxed);
+            return Released::default();
         }
         let (row, _) = self.row(address);
+        let mut released = Released::default();
+        let now = now_ns();
         let since = row.since.load(Relaxed);
         if since != 0 {
             row.since.store(0, Relaxed);
-            let held = now_ns().saturating_sub(since);
-            add_to_bucket(&row.holds, bucket(held), row.weight.load(Relaxed) as u32);
+            let held = now.saturating_sub(since);
+            released.holds = row.weight.load(Relaxed);
+            add_to_bucket(&row.holds, bucket(held), released.holds as u32);
         }
+        released.delayed_ns = row.charge(now);
+        if row.waiting.load(Relaxed) == 0 {
+            kind.fetch_and(!MEASURED, Relaxed);
+            // One that has come meanwhile has set the mark before, or sets it later.
+            if row.waiting.load(Relaxed) != 0 {
+                kind.fetch_or(MEASURED, Relaxed);
+            }
+        }
+        released
     }
 
     /// The mutex is destroyed: the row gets what is left.

@@ -4,7 +4,11 @@
 //! waits of a lock are measured, then one in 16 of each thread, which counts for all of these; and those of 20 ms and
 //! more always are, by a clock that costs little and ticks in milliseconds.
 
-use super::is_on;
+use core::sync::atomic::Ordering::Relaxed;
+
+use super::stacks::{self, Captured};
+use super::threads::{Begins, Record};
+use super::{ROWS, Row, is_on, tracks};
 use crate::deadline::{coarse_ns, now_ns};
 use crate::thread;
 
@@ -22,25 +26,68 @@ pub(crate) struct Wait {
     coarse: u64,
     /// How many waits it stands for.
     weight: u32,
+    /// Its stack's place, if it is measured.
+    pub(super) stack: u32,
+    /// Whether it is among those that its row says wait (`Row::waiter_comes`).
+    told: bool,
+    record: Option<&'static Record>,
 }
 
 impl Wait {
-    /// It begins, and is one of the first of its lock, or comes after many.
-    pub(super) fn begin(after_many: bool) -> Self {
-        if !is_on() {
-            return Self { since: 0, coarse: 0, weight: 0 };
+    /// It begins, and is one of the first of its lock, or comes after many. The stack of one that is measured is looked
+    /// at now, when nobody waits for this thread; `row` finds the lock's row then.
+    pub(super) fn begin(
+        what: &Begins,
+        after_many: bool,
+        row: impl FnOnce() -> (&'static Row, usize),
+    ) -> Self {
+        let mut this = Self { since: 0, coarse: 0, weight: 0, stack: 0, told: false, record: None };
+        let (counts, tracks) = (is_on(), tracks());
+        if counts {
+            this.coarse = coarse_ns();
+            this.weight = if !after_many {
+                1
+            } else if thread::tick().is_multiple_of(SAMPLE) {
+                SAMPLE
+            } else {
+                0
+            };
         }
-        let weight = if !after_many {
-            1
-        } else if thread::tick().is_multiple_of(SAMPLE) {
-            SAMPLE
-        } else {
-            0
-        };
-        Self { since: if weight > 0 { now_ns() } else { 0 }, coarse: coarse_ns(), weight }
+        if !counts && !tracks {
+            return this;
+        }
+        let stack = (this.weight > 0 || tracks).then(Captured::now);
+        this.record = what.begin(stack.as_ref());
+        if let Some(stack) = stack.filter(|_| this.weight > 0) {
+            this.stack = stack.place(what.address);
+            this.since = now_ns();
+            let (row, place) = row();
+            // Row 0 is that of many locks.
+            if place % ROWS != 0 {
+                row.waiter_comes(this.since, this.weight);
+                this.told = true;
+            }
+        }
+        this
     }
 
-    /// It is over: how long it took, in nanoseconds, and how many waits that stands for; if it was measured.
+    /// Whether the releases of the lock are to be looked at while it lasts.
+    pub(super) fn charges(&self) -> bool {
+        self.told
+    }
+
+    /// It is over, with the lock or without it: nobody is to believe that it lasts.
+    #[inline]
+    pub(super) fn leave(&self, row: impl FnOnce() -> &'static Row) {
+        if let Some(record) = self.record {
+            record.end();
+        }
+        if self.told {
+            row().waiter_goes(self.since, self.weight);
+        }
+    }
+
+    /// How long it took, in nanoseconds, and how many waits that stands for; if it was measured.
     #[inline]
     pub(super) fn end(&self) -> Option<(u64, u32)> {
         let coarse = coarse_ns().saturating_sub(self.coarse);
@@ -50,5 +97,13 @@ impl Wait {
             return Some((exact, 1));
         }
         (self.weight > 0).then(|| (now_ns().saturating_sub(self.since), self.weight))
+    }
+
+    /// Tells the row and the stack what was measured.
+    pub(super) fn tell(&self, row: &Row, waited: u64, weight: u32) {
+        if waited > row.longest_wait_ns.fetch_max(waited, Relaxed) {
+            row.longest_stack.store(self.stack.into(), Relaxed);
+        }
+        stacks::has_waited(self.stack, waited, weight);
     }
 }

@@ -24,7 +24,7 @@ pub(super) fn run(
         return Ok(failed(launch, &ended, true));
     }
     if ended.report.locks_nothing() {
-        return Ok(super::locks_nothing());
+        return Ok(super::locks_nothing(ended.futexes));
     }
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for pair in 0..pairs {

@@ -19,9 +19,11 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use crate::failure::Failure;
 use crate::tune::Tune;
 
+use super::futexes::Futexes;
 use super::program;
 use super::report::{self, Report};
 use super::symbols::Maps;
+use super::watch::{self, OnDeadlock, Watch};
 
 /// How often the maps of memory of the processes are looked at, while the program runs: so that addresses have
 /// names also if it is killed. Soon after the start more often: some programs crash early.
@@ -29,8 +31,13 @@ const LOOK: Duration = Duration::from_millis(100);
 const FIRST_LOOK: Duration = Duration::from_millis(1);
 
 /// What the library reads in its environment.
-const VARIABLES: [&str; 4] =
-    ["QSPIN_PRELOAD_LOCK", "QSPIN_PRELOAD_TUNE", "QSPIN_PRELOAD_STATS", "QSPIN_PRELOAD_REPORT"];
+const VARIABLES: [&str; 5] = [
+    "QSPIN_PRELOAD_LOCK",
+    "QSPIN_PRELOAD_TUNE",
+    "QSPIN_PRELOAD_STATS",
+    "QSPIN_PRELOAD_DEADLOCKS",
+    "QSPIN_PRELOAD_REPORT",
+];
 
 /// What is run, and how.
 pub(super) struct Launch<'a> {
@@ -41,6 +48,7 @@ pub(super) struct Launch<'a> {
     pub(super) lock: &'static str,
     pub(super) tunes: &'a [Tune],
     pub(super) stats: bool,
+    pub(super) deadlocks: Option<OnDeadlock>,
 }
 
 /// What becomes of what the program prints.
@@ -60,6 +68,8 @@ pub(super) struct Ended {
     /// What the library said, of each process that loaded it.
     pub(super) report: Report,
     pub(super) maps: Maps,
+    /// How much its threads waited in the kernel, if that was looked at.
+    pub(super) futexes: Futexes,
 }
 
 impl Launch<'_> {
@@ -91,7 +101,9 @@ impl Launch<'_> {
         }
         let tunes: Vec<String> =
             self.tunes.iter().map(|tune| format!("{}={}", tune.name(), tune.value())).collect();
-        let values = [self.lock, &tunes.join(","), if self.stats { "1" } else { "0" }];
+        let on = |wanted| if wanted { "1" } else { "0" };
+        let (stats, deadlocks) = (on(self.stats), on(self.deadlocks.is_some()));
+        let values = [self.lock, &tunes.join(","), stats, deadlocks];
         for (variable, value) in VARIABLES.iter().zip(values) {
             command.env(variable, value);
         }
@@ -141,9 +153,25 @@ impl Launch<'_> {
         drop(held);
         let mut maps = Maps::default();
         let mut look = if self.stats { FIRST_LOOK } else { Duration::MAX };
+        let mut futexes = Futexes::default();
+        let mut watch = self.deadlocks.map(Watch::new);
+        let mut next_maps = Instant::now();
+        if watch.is_some() {
+            look = look.min(watch::LOOK);
+        }
         while !await_end(&child, look) {
-            report::running(file).into_iter().for_each(|process| maps.look_at(process));
-            look = LOOK.min(look * 2);
+            if let Some(watch) = &mut watch {
+                watch.look(file);
+            }
+            if self.stats && Instant::now() >= next_maps {
+                futexes.look(child.id());
+                report::running(file).into_iter().for_each(|process| maps.look_at(process));
+            }
+            if watch.is_none() {
+                look = LOOK.min(look * 2);
+            } else if self.stats {
+                next_maps = Instant::now() + LOOK;
+            }
         }
         let elapsed = began.elapsed();
         // Until the child is waited for its number is nobody else's.
@@ -159,7 +187,7 @@ impl Launch<'_> {
         }
         let report = report::read(file)?;
         let code = status.code().or_else(|| Some(128 + status.signal()?)).unwrap_or(1);
-        Ok(Ended { code: code as u8, elapsed, printed, report, maps })
+        Ok(Ended { code: code as u8, elapsed, printed, report, maps, futexes })
     }
 }
 

@@ -1,4 +1,4 @@
-//! The locks of a process that runs, and that `qspin run --stats` has started.
+//! The locks of a process that runs under the library: counted from its start on, or from now on until nobody looks.
 
 use std::fs::{File, OpenOptions};
 use std::path::PathBuf;
@@ -9,8 +9,9 @@ use crate::command::proc;
 use crate::failure::Failure;
 
 use super::report::{self, Process};
-use super::symbols::Maps;
-use super::table;
+use super::switch::{Switch, What};
+use super::symbols::{Maps, Names};
+use super::{deadlock, table, watch};
 
 /// Where such a process counts.
 pub(in crate::command) struct Live {
@@ -21,22 +22,30 @@ pub(in crate::command) struct Live {
     slot: u64,
     /// So that addresses have names also when it has ended.
     maps: Maps,
+    /// What was switched on for this look at it.
+    switch: Option<Switch>,
 }
 
 /// What it had counted at one look.
 pub(in crate::command) struct Look(Process);
 
-/// Looks for the locks of a process; `None` if it has none that are counted.
+/// Looks for the locks of a process; `None` if it has none that can be counted.
 pub(in crate::command) fn live(process: u32) -> Option<Live> {
     // A program may have closed the file; `qspin run`, which has started it, still has it.
     let mut holder = process;
     for _ in 0..64 {
         let files = proc::files(holder, "/memfd:qspin-locks").unwrap_or_default();
         if let Some(live) = files.into_iter().find_map(|path| {
-            let file = File::open(&path).ok()?;
+            // To switch something on, it is written to; to look at what is on anyway, it need not be.
+            let file = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .open(&path)
+                .or_else(|_| File::open(&path))
+                .ok()?;
             // The file is that of all that `qspin run` started.
             let slot = own_slot(process, &file)?;
-            Some(Live { process, path, file, slot, maps: Maps::default() })
+            Some(Live { process, path, file, slot, maps: Maps::default(), switch: None })
         }) {
             return Some(live);
         }
@@ -52,7 +61,7 @@ fn own_slot(process: u32, file: &File) -> Option<u64> {
     // The child of a fork has its parent's slot.
     let own = proc::own_number(&proc::text(process, "status")?)?;
     let found = report::read_slot(file, slot).ok()??;
-    (found.number == own && found.counts).then_some(slot)
+    (found.number == own).then_some(slot)
 }
 
 /// Why a process whose locks are these has no table, if they are.
@@ -62,8 +71,8 @@ pub(in crate::command) fn why_not_live(process: u32) -> Option<&'static str> {
         return None;
     }
     Some(
-        "its locks are those of `qspin run`, and are not counted: they are from the start on with --stats, and \
-         not in the child of a fork",
+        "its locks are those of `qspin run`, but they cannot be counted: it is the child of a fork that has executed no \
+         program, has closed its files, or has loaded a library of another version than this command",
     )
 }
 
@@ -74,6 +83,44 @@ impl Live {
         self.slot = own_slot(self.process, &self.file).unwrap_or(self.slot);
         let found = report::read_slot(&self.file, self.slot)?;
         found.map(Look).ok_or_else(|| Failure::usage("the file of its locks is no longer one"))
+    }
+
+    /// Whether it counts.
+    pub(in crate::command) fn counts(&self) -> bool {
+        let look = Switch::of(&self.file, self.slot).ok();
+        look.is_some_and(|switch| switch.is_on(What::Counts))
+    }
+
+    /// Whether it writes down what its threads hold.
+    pub(in crate::command) fn tracks(&self) -> bool {
+        let look = Switch::of(&self.file, self.slot).ok();
+        look.is_some_and(|switch| switch.is_on(What::Holds))
+    }
+
+    /// Switches something on, until this is dropped.
+    pub(in crate::command) fn switch_on(&mut self, what: What) -> std::io::Result<()> {
+        if self.switch.is_none() {
+            let file = OpenOptions::new().read(true).write(true).open(&self.path)?;
+            self.switch = Some(Switch::of(&file, self.slot)?);
+        }
+        self.switch.as_mut().into_iter().for_each(|switch| switch.on(what));
+        Ok(())
+    }
+
+    /// What every thread waits for and holds, and what is wrong with that; and whether it is certain that something is.
+    pub(in crate::command) fn deadlocks(&mut self) -> Result<(String, bool), Failure> {
+        let find = |live: &Self| deadlock::find(&live.file, live.slot, live.process);
+        let mut found = find(self)?;
+        if found.iter().any(|finding| !matches!(finding, deadlock::Finding::Circle(_))) {
+            // What is no circle may be about to end.
+            std::thread::sleep(watch::LASTING);
+            let again = find(self)?;
+            found.retain(|finding| again.iter().any(|other| other.key() == finding.key()));
+        }
+        let map = proc::text(self.process, "maps").unwrap_or_default();
+        let mut names = Names::of(&map);
+        let certain = found.iter().any(deadlock::Finding::is_certain);
+        Ok((watch::overview(&self.file, self.slot, self.process, &mut names), certain))
     }
 
     /// Lets the counts begin at zero again.
@@ -92,7 +139,6 @@ impl Live {
     }
 
     fn map<'a>(&'a self, look: &'a Look) -> &'a str {
-        let maps = [look.0.map.as_str(), self.maps.of(look.0.slot), &look.0.first_map];
-        maps.into_iter().find(|map| !map.is_empty()).unwrap_or_default()
+        table::map_of(&look.0, &self.maps)
     }
 }

@@ -10,14 +10,19 @@ use anyhow::Context;
 
 use crate::failure::Failure;
 
+pub(super) use observed::{Hold, Kind, Stack, Thread, Wait, threads};
+use observed::{STACK, STACKS, STACKS_AT, THREAD, THREADS};
+
+mod observed;
+
 const PAGE: u64 = 4096;
 const ROWS: u64 = 2048;
 const ROW: u64 = 1024;
 const MAP: u64 = 1 << 17;
 /// Processes that find a slot.
 pub(super) const SLOTS: u64 = 64;
-const SLOT: u64 = PAGE + ROWS * ROW + MAP;
-const MAGIC: &[u8; 16] = b"qspin-locks 1\0\0\0";
+const SLOT: u64 = STACKS_AT + STACKS * STACK + THREADS * THREAD;
+const MAGIC: &[u8; 16] = b"qspin-locks 2\0\0\0";
 const BUCKETS: usize = 96;
 const SITES: usize = 4;
 
@@ -60,6 +65,10 @@ pub(super) struct Process {
     /// Spinlocks that it has made.
     spinlocks: u64,
     pub(super) locks: Vec<Lock>,
+    pub(super) stacks: Vec<Stack>,
+    pub(super) threads: Vec<Thread>,
+    /// Stacks that found no place.
+    pub(super) stacks_lost: u64,
     /// Its map of memory at its end; empty if it ended without one.
     pub(super) map: String,
     /// That with which it began.
@@ -79,6 +88,11 @@ pub(super) struct Lock {
     pub(super) sites: Vec<(u64, u64)>,
     pub(super) wait_p99_ns: Option<u64>,
     pub(super) hold_p99_ns: Option<u64>,
+    /// Waits and holds by how long they took: the end of a bucket, and how many are in it.
+    pub(super) waits: Vec<(u64, u64)>,
+    pub(super) holds: Vec<(u64, u64)>,
+    /// The place of the stack of the longest wait; 0 if it is not known.
+    pub(super) longest_stack: u64,
 }
 
 fn number(bytes: &[u8], at: usize) -> u64 {
@@ -92,6 +106,15 @@ fn end_of(bucket: usize) -> u64 {
         1 => 2,
         _ => (2 + (bucket as u64 + 1) % 2) << (bucket.div_ceil(2) - 1),
     }
+}
+
+/// The buckets in which something is.
+fn buckets(bytes: &[u8]) -> Vec<(u64, u64)> {
+    let counts = bytes
+        .chunks_exact(4)
+        .map(|count| count.as_array().map_or(0, |count| u32::from_ne_bytes(*count)));
+    let all = counts.enumerate().filter(|(_, count)| *count > 0);
+    all.map(|(bucket, count)| (end_of(bucket), count.into())).collect()
 }
 
 /// Below which value 99 of 100 are, to the bucket; `None` of nothing.
@@ -129,6 +152,9 @@ impl Lock {
             // The end of a bucket may lie beyond the longest wait.
             wait_p99_ns: p99(&row[112..112 + 4 * BUCKETS]).map(|end| end.min(number(row, 32))),
             hold_p99_ns: p99(&row[496..496 + 4 * BUCKETS]),
+            waits: buckets(&row[112..112 + 4 * BUCKETS]),
+            holds: buckets(&row[496..496 + 4 * BUCKETS]),
+            longest_stack: number(row, 936),
         })
     }
 }
@@ -173,6 +199,7 @@ pub(super) fn reset(file: &File, slot: u64) -> std::io::Result<()> {
     };
     let at = PAGE + slot * SLOT;
     note(at, PAGE as usize, &HEAD_COUNTS, HEAD_BEFORE)?;
+    observed::reset_stacks(file, slot)?;
     for row in 0..ROWS {
         let at = at + PAGE + row * ROW;
         let mut address = [0; 16];
@@ -219,6 +246,26 @@ pub(super) fn running(file: &File) -> Vec<u32> {
     (0..many).filter_map(number_of).collect()
 }
 
+/// Where in the file a slot begins.
+pub(super) const fn place_of(slot: u64) -> u64 {
+    PAGE + slot * SLOT
+}
+
+/// The slots of a file, with the numbers of their processes, in which holds are written down.
+pub(super) fn tracked(file: &File) -> Vec<(u64, u32)> {
+    const MODE: u64 = 512;
+    const TRACKED: u8 = 4;
+    let many = asked(file).unwrap_or(0).min(SLOTS);
+    let number_of = |slot: u64| {
+        let mut head = [0; 24];
+        file.read_exact_at(&mut head, place_of(slot)).ok()?;
+        let mut mode = [0; 4];
+        file.read_exact_at(&mut mode, place_of(slot) + MODE).ok()?;
+        (&head[..16] == MAGIC && mode[0] & TRACKED != 0).then(|| (slot, number(&head, 16) as u32))
+    };
+    (0..many).filter_map(number_of).collect()
+}
+
 /// Which slot a process writes to that has this map of memory: the one that lies there.
 pub(super) fn slot_in(map: &str) -> Option<u64> {
     let line = map.lines().find(|line| line.contains("/memfd:qspin-locks"))?;
@@ -235,7 +282,7 @@ pub(super) fn read_slot(file: &File, slot: u64) -> Result<Option<Process>, Failu
         return Ok(None);
     }
     since_reset(&mut head, &HEAD_COUNTS, HEAD_BEFORE);
-    let mut locks = Vec::new();
+    let (mut locks, mut stacks) = (Vec::new(), Vec::new());
     let counts = number(&head, 24) != 0;
     if counts {
         let mut rows = vec![0; (ROWS * ROW) as usize];
@@ -244,6 +291,7 @@ pub(super) fn read_slot(file: &File, slot: u64) -> Result<Option<Process>, Failu
             since_reset(row, &ROW_COUNTS, ROW_BEFORE);
         }
         let each = rows.chunks_exact(ROW as usize).enumerate();
+        stacks = observed::stacks(file, slot).context(PROBLEM)?;
         locks = each.filter_map(|(place, row)| Lock::of(row, place == 0)).collect();
     }
     // The second is written over the first.
@@ -266,6 +314,9 @@ pub(super) fn read_slot(file: &File, slot: u64) -> Result<Option<Process>, Failu
         left,
         spinlocks: number(&head, 136),
         locks,
+        stacks,
+        threads: threads(file, slot).context(PROBLEM)?,
+        stacks_lost: number(&head, 200),
         map,
         first_map,
     }))

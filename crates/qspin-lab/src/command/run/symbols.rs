@@ -1,10 +1,17 @@
-//! Names of addresses: in which function of which file of a process.
+//! Names of addresses: in which function of which file of a process, on which line of its source; and which variable
+//! lies there.
+//!
+//! All of it is looked up here, in the files that the process had in its memory, and none of it in the process. Lines and
+//! inlined functions come from debug information: the file's own, or a separate one that is found by the file's build
+//! id or by the name that it gives (`/usr/lib/debug`, as Debian installs it).
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 
-use object::{Object, ObjectSegment, ObjectSymbol};
+use addr2line::Loader;
+use object::{Object, ObjectSegment, ObjectSymbol, SymbolKind};
 
 use super::report;
 use crate::command::proc;
@@ -28,83 +35,258 @@ impl Maps {
     }
 }
 
-/// The functions of a file, by where they begin.
-type Functions = BTreeMap<u64, (u64, String)>;
+/// A function, perhaps one that was inlined into the next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Frame {
+    /// As the source has it; an address within the file where no name is known.
+    pub(super) function: String,
+    /// The file of the process's memory that it is in, without directories.
+    pub(super) object: String,
+    /// Where it goes on in the source.
+    pub(super) line: Option<(String, u32)>,
+}
 
-/// The segments of a file: where in the file, how long, at which address.
-type Segments = Vec<(u64, u64, u64)>;
+impl Frame {
+    /// `function in file`, or `function (source:line)`.
+    pub(super) fn text(&self) -> String {
+        match &self.line {
+            Some((file, line)) => {
+                let file = Path::new(file).file_name().unwrap_or_default().to_string_lossy();
+                format!("{} ({file}:{line})", self.function)
+            }
+            None if self.object.is_empty() || self.function.contains("+0x") => {
+                self.function.clone()
+            }
+            None => format!("{} in {}", self.function, self.object),
+        }
+    }
+
+    /// Whether it only hands a call on to a function that locks: its caller is what people look for.
+    pub(super) fn only_hands_on(&self) -> bool {
+        const BEGINNINGS: [&str; 22] = [
+            "__gthread_",
+            "__gthrw_",
+            "std::mutex::",
+            "std::timed_mutex::",
+            "std::recursive_mutex::",
+            "std::__recursive_mutex",
+            "std::__mutex_base",
+            "std::__timed_mutex_impl",
+            "std::lock_guard<",
+            "std::unique_lock<",
+            "std::scoped_lock<",
+            "std::shared_lock<",
+            "std::shared_mutex::",
+            "std::shared_timed_mutex::",
+            "std::__shared_mutex_pthread::",
+            "std::__shared_timed_mutex_base::",
+            "std::__glibcxx_rwlock",
+            "std::condition_variable::",
+            "std::lock<",
+            "std::__detail::__try_lock",
+            "std::__detail::__lock_impl",
+            "std::thread::join",
+        ];
+        if BEGINNINGS.iter().any(|beginning| self.function.starts_with(beginning)) {
+            return true;
+        }
+        // Classes of other libraries: a method that is called as what it does, or the end of a guard.
+        let Some((_, method)) = self.function.rsplit_once("::") else { return false };
+        let method = method.to_lowercase();
+        let words = ["lock", "mutex", "guard"];
+        let ends_a_guard =
+            method.starts_with('~') && words.iter().any(|word| method.contains(word));
+        let plain = method.replace('_', "");
+        let does = ["read", "write", "reader", "writer", "shared", "try", ""];
+        let is_named = ["lock", "unlock", "acquire", "release"].iter().any(|what| {
+            does.iter()
+                .any(|how| plain == format!("{what}{how}") || plain == format!("{how}{what}"))
+        });
+        ends_a_guard || is_named
+    }
+}
+
+/// The symbols of one kind, by where they begin.
+type Symbols = BTreeMap<u64, (u64, String)>;
+
+/// A file of a process's memory.
+struct Module {
+    name: String,
+    /// What is to be added to an address of the file.
+    base: u64,
+    /// Where it lies.
+    range: Range<u64>,
+    functions: Symbols,
+    variables: Symbols,
+    lines: Option<Loader>,
+}
 
 /// Finds names in the files that a process had in its memory.
-pub(super) struct Names<'a> {
-    map: &'a str,
-    files: BTreeMap<String, Option<(Functions, Segments)>>,
+pub(super) struct Names {
+    modules: Vec<Module>,
+    known: BTreeMap<u64, Vec<Frame>>,
 }
 
-impl<'a> Names<'a> {
-    pub(super) fn of(map: &'a str) -> Self {
-        Self { map, files: BTreeMap::new() }
-    }
-
-    /// What is at `address`: `function in file`, or as much of that as is known.
-    pub(super) fn at(&mut self, address: u64) -> String {
-        // A return address: the call is before it.
-        let Some((path, offset)) = self.place(address.wrapping_sub(1)) else {
-            return format!("{address:#x}");
-        };
-        let file = Path::new(&path).file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let known = self.files.entry(path.clone()).or_insert_with(|| functions(Path::new(&path)));
-        let within = known.as_ref().and_then(|(functions, segments)| {
-            let segment = segments
-                .iter()
-                .find(|(start, size, _)| (*start..start + size).contains(&offset))?;
-            let place = offset - segment.0 + segment.2;
-            let (begin, (size, name)) = functions.range(..=place).next_back()?;
-            (place < begin + (*size).max(1)).then(|| name.clone())
-        });
-        match within {
-            Some(name) => format!("{name} in {file}"),
-            None => format!("{file}+{offset:#x}"),
-        }
-    }
-
-    /// In which file, and where in it.
-    fn place(&self, address: u64) -> Option<(String, u64)> {
-        self.map.lines().find_map(|line| {
-            let mut fields = line.splitn(6, ' ');
-            let (start, end) = fields.next()?.split_once('-')?;
-            let hexadecimal = |text| u64::from_str_radix(text, 16).ok();
-            let (start, end) = (hexadecimal(start)?, hexadecimal(end)?);
-            if !(start..end).contains(&address) {
-                return None;
+impl Names {
+    pub(super) fn of(map: &str) -> Self {
+        let mut modules: Vec<Module> = Vec::new();
+        let mut seen = Vec::new();
+        for line in map.lines() {
+            if let Some((start, offset, path)) = mapping(line)
+                && !seen.contains(&path)
+            {
+                seen.push(path);
+                modules.extend(module(Path::new(path), start, offset));
             }
-            let offset = hexadecimal(fields.nth(1)?)?;
-            let path = fields.nth(2)?.trim();
-            path.starts_with('/').then(|| (path.to_owned(), address - start + offset))
+        }
+        Self { modules, known: BTreeMap::new() }
+    }
+
+    /// What the call that returns to `address` is in, the innermost function first.
+    pub(super) fn frames(&mut self, address: u64) -> &[Frame] {
+        let modules = &self.modules;
+        // A return address: the call is before it.
+        self.known.entry(address).or_insert_with(|| frames(modules, address.wrapping_sub(1)))
+    }
+
+    /// The function that is shown of a stack: the first that does more than hand the call on.
+    pub(super) fn place(&mut self, stack: &[u64]) -> Option<Frame> {
+        let all: Vec<Frame> =
+            stack.iter().flat_map(|address| self.frames(*address).to_vec()).collect();
+        all.iter().find(|frame| !frame.only_hands_on()).or(all.first()).cloned()
+    }
+
+    /// The variable that lies at `address`, with what is added to it.
+    pub(super) fn variable(&self, address: u64) -> Option<String> {
+        let module = self.modules.iter().find(|module| module.range.contains(&address))?;
+        let place = address - module.base;
+        let (begin, (size, name)) = module.variables.range(..=place).next_back()?;
+        let within = place - begin;
+        (within < (*size).max(1)).then(|| match within {
+            0 => name.clone(),
+            within => format!("{name}+{within:#x}"),
         })
     }
 }
 
-/// The functions of an ELF file, and its segments.
-fn functions(path: &Path) -> Option<(Functions, Segments)> {
-    let bytes = fs::read(path).ok()?;
-    let file = object::File::parse(&*bytes).ok()?;
-    let mut functions = Functions::new();
+/// Start, offset in the file and path of a line of a map, if it is of a file.
+fn mapping(line: &str) -> Option<(u64, u64, &str)> {
+    let mut fields = line.splitn(6, ' ');
+    let (start, _) = fields.next()?.split_once('-')?;
+    let hexadecimal = |text| u64::from_str_radix(text, 16).ok();
+    let offset = hexadecimal(fields.nth(1)?)?;
+    let path = fields.nth(2)?.trim();
+    (path.starts_with('/') && !path.starts_with("/memfd:")).then_some((
+        hexadecimal(start)?,
+        offset,
+        path,
+    ))
+}
+
+fn frames(modules: &[Module], place: u64) -> Vec<Frame> {
+    let Some(module) = modules.iter().find(|module| module.range.contains(&place)) else {
+        return vec![Frame { function: format!("{place:#x}"), object: String::new(), line: None }];
+    };
+    let probe = place - module.base;
+    let symbol = module
+        .functions
+        .range(..=probe)
+        .next_back()
+        .filter(|(begin, (size, _))| probe < *begin + (*size).max(1))
+        .map_or_else(|| format!("{}+{probe:#x}", module.name), |(_, (_, name))| name.clone());
+    let mut all = Vec::new();
+    if let Some(mut inlined) = module.lines.as_ref().and_then(|lines| lines.find_frames(probe).ok())
+    {
+        while let Ok(Some(frame)) = inlined.next() {
+            let name =
+                frame.function.as_ref().and_then(|name| Some(readable(&name.raw_name().ok()?)));
+            let line = frame.location.and_then(|place| Some((place.file?.to_owned(), place.line?)));
+            if name.is_some() || line.is_some() {
+                let function = name.unwrap_or_else(|| symbol.clone());
+                all.push(Frame { function, object: module.name.clone(), line });
+            }
+        }
+    }
+    if all.is_empty() {
+        all.push(Frame { function: symbol, object: module.name.clone(), line: None });
+    }
+    all
+}
+
+/// Where the debug information of a file may lie beside the file itself.
+fn separate(path: &Path, file: &object::File<'_>) -> Vec<PathBuf> {
+    const DEBUG: &str = "/usr/lib/debug";
+    let mut places = Vec::new();
+    if let Ok(Some(id)) = file.build_id()
+        && let Some((first, rest)) = id.split_first()
+    {
+        let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
+        places.push(format!("{DEBUG}/.build-id/{first:02x}/{rest}.debug").into());
+    }
+    if let Ok(Some((name, _))) = file.gnu_debuglink() {
+        let name = String::from_utf8_lossy(name).into_owned();
+        let beside = path.parent().unwrap_or(Path::new("/"));
+        let below = beside.strip_prefix("/").unwrap_or(beside);
+        places.extend([
+            beside.join(&name),
+            beside.join(".debug").join(&name),
+            Path::new(DEBUG).join(below).join(&name),
+        ]);
+    }
+    places
+}
+
+fn symbols_of(file: &object::File<'_>, functions: &mut Symbols, variables: &mut Symbols) {
     for symbol in file.symbols().chain(file.dynamic_symbols()) {
-        if symbol.kind() == object::SymbolKind::Text
-            && symbol.is_definition()
+        let to = match symbol.kind() {
+            SymbolKind::Text => &mut *functions,
+            SymbolKind::Data => &mut *variables,
+            _ => continue,
+        };
+        if symbol.is_definition()
             && let Ok(name) = symbol.name()
         {
-            functions.insert(symbol.address(), (symbol.size(), readable(name)));
+            to.insert(symbol.address(), (symbol.size(), readable(name)));
         }
     }
-    let segments = file
-        .segments()
-        .map(|segment| {
-            let (offset, size) = segment.file_range();
-            (offset, size, segment.address())
-        })
-        .collect();
-    Some((functions, segments))
+}
+
+/// A file that lies in memory from `start` on with what stands in it from `offset` on.
+fn module(path: &Path, start: u64, offset: u64) -> Option<Module> {
+    let bytes = fs::read(path).ok()?;
+    let file = object::File::parse(&*bytes).ok()?;
+    let mut ends = 0;
+    let mut base = None;
+    for segment in file.segments() {
+        let (at, size) = segment.file_range();
+        // A mapping begins with the page that the segment begins in.
+        if base.is_none() && (at & !0xfff..at + size.max(1)).contains(&offset) {
+            base =
+                Some(start.wrapping_sub(offset).wrapping_add(at).wrapping_sub(segment.address()));
+        }
+        ends = ends.max(segment.address() + segment.size());
+    }
+    let base = base?;
+    let (mut functions, mut variables) = (Symbols::new(), Symbols::new());
+    symbols_of(&file, &mut functions, &mut variables);
+    let mut lines = None;
+    for separate in separate(path, &file) {
+        if let Ok(bytes) = fs::read(&separate)
+            && let Ok(file) = object::File::parse(&*bytes)
+        {
+            symbols_of(&file, &mut functions, &mut variables);
+            lines = Loader::new(&separate).ok();
+            break;
+        }
+    }
+    Some(Module {
+        name: path.file_name()?.to_string_lossy().into_owned(),
+        base,
+        range: start..base.wrapping_add(ends),
+        functions,
+        variables,
+        lines: lines.or_else(|| Loader::new(path).ok()),
+    })
 }
 
 /// As the program's source has it, without the arguments.
@@ -137,5 +319,39 @@ mod tests {
         );
         assert_eq!(readable("_RNvC6_123foo3bar"), "123foo::bar");
         assert_eq!(readable("_Z"), "_Z");
+    }
+
+    #[test]
+    fn the_caller_of_a_wrapper_is_what_is_shown() {
+        let frame =
+            |function: &str| Frame { function: function.into(), object: "x".into(), line: None };
+        for wrapper in
+            ["__gthread_mutex_lock", "std::mutex::lock", "std::lock_guard<std::mutex>::lock_guard"]
+        {
+            assert!(frame(wrapper).only_hands_on(), "{wrapper}");
+        }
+        for wrapper in [
+            "kyotocabinet::RWLock::lock_writer",
+            "kyotocabinet::Mutex::unlock",
+            "kyotocabinet::ScopedMutex::~ScopedMutex",
+            "rocksdb::port::RWMutex::ReadLock",
+            "rocksdb::port::Mutex::Lock",
+        ] {
+            assert!(frame(wrapper).only_hands_on(), "{wrapper}");
+        }
+        for own in [
+            "f",
+            "main",
+            "lock",
+            "std::sort",
+            "std::mutexes::f",
+            "Db::lock_table",
+            "Db::~Db",
+            "Db::writes",
+        ] {
+            assert!(!frame(own).only_hands_on(), "{own}");
+        }
+        assert_eq!(Frame { line: Some(("/a/b.c".into(), 7)), ..frame("f") }.text(), "f (b.c:7)");
+        assert_eq!(frame("f").text(), "f in x");
     }
 }

@@ -7,7 +7,8 @@ use serde_json::{Map, Value, json};
 
 use crate::report::number::rate;
 
-use super::report::{self, Lock, Process, REASONS, Report};
+use super::deadlock;
+use super::report::{self, Kind, Lock, Process, REASONS, Report, Thread, Wait};
 use super::symbols::{Maps, Names};
 
 /// So many locks are shown: those that were waited for longest, then those that were taken most.
@@ -26,9 +27,7 @@ pub(super) fn text(report: &Report, maps: &Maps) -> String {
     let mut text: String = shown
         .iter()
         .map(|process| {
-            // The latest that there is: libraries come while a program runs.
-            let maps = [process.map.as_str(), maps.of(process.slot), &process.first_map];
-            let map = maps.into_iter().find(|map| !map.is_empty()).unwrap_or_default();
+            let map = map_of(process, maps);
             let head =
                 if all > 1 { format!("process {}: ", process.number) } else { String::new() };
             head + &text_of(process, map, None)
@@ -45,6 +44,12 @@ pub(super) fn text(report: &Report, maps: &Maps) -> String {
         );
     }
     text
+}
+
+/// The latest map of a process's memory that there is: libraries come while a program runs.
+pub(super) fn map_of<'a>(process: &'a Process, maps: &'a Maps) -> &'a str {
+    let maps = [process.map.as_str(), maps.of(process.slot), &process.first_map];
+    maps.into_iter().find(|map| !map.is_empty()).unwrap_or_default()
 }
 
 /// A process's locks, those that were waited for longest first.
@@ -65,10 +70,47 @@ fn per_second(lock: &Lock, before: Before<'_>) -> Option<f64> {
     Some(gained as f64 / seconds)
 }
 
-/// The call site that a lock is waited for at most.
-fn place(lock: &Lock, names: &RefCell<Names<'_>>) -> Option<String> {
+/// Where a lock is waited for most, or taken most if nobody waits.
+fn place(lock: &Lock, process: &Process, names: &RefCell<Names>) -> Option<String> {
     let site = lock.sites.iter().map(|(site, _)| *site).find(|site| *site != 0)?;
-    Some(names.borrow_mut().at(site))
+    let of_lock =
+        || process.stacks.iter().filter(|stack| lock.address != 0 && stack.lock == lock.address);
+    let most = of_lock().filter(|stack| stack.waits > 0).max_by_key(|stack| stack.waited_ns);
+    let most = most.or_else(|| of_lock().max_by_key(|stack| stack.holds));
+    // One frame is known of every lock, the others of those that have a stack.
+    let found = match most {
+        Some(stack) => names.borrow_mut().place(&stack.frames),
+        None => names.borrow_mut().place(&[site]),
+    };
+    found.map(|frame| frame.text())
+}
+
+/// The release that kept the others waiting longest, all together, and its share of what they waited.
+fn culprit(lock: &Lock, process: &Process, names: &RefCell<Names>) -> Option<(String, f64)> {
+    let blamed =
+        || process.stacks.iter().filter(|stack| stack.lock == lock.address && stack.delayed_ns > 0);
+    let all: u64 = blamed().map(|stack| stack.delayed_ns).sum();
+    let mut functions = std::collections::BTreeMap::<String, u64>::new();
+    for stack in blamed() {
+        let place = names.borrow_mut().place(&stack.frames)?;
+        *functions.entry(place.text()).or_default() += stack.delayed_ns;
+    }
+    let (place, most) = functions.into_iter().max_by_key(|(_, delayed)| *delayed)?;
+    Some((place, most as f64 / all as f64))
+}
+
+/// Where the longest wait was.
+fn longest(lock: &Lock, process: &Process, names: &RefCell<Names>) -> Option<String> {
+    let stack = process.stacks.iter().find(|stack| stack.place == lock.longest_stack)?;
+    names.borrow_mut().place(&stack.frames).map(|frame| frame.text())
+}
+
+/// What people call a lock: a variable, or its address.
+fn name(lock: &Lock, names: &RefCell<Names>) -> String {
+    match lock.address {
+        0 => "others".to_owned(),
+        address => names.borrow().variable(address).unwrap_or_else(|| format!("{address:#x}")),
+    }
 }
 
 /// What is known of a process's locks; all of them.
@@ -83,8 +125,16 @@ pub(super) fn json(process: &Process, map: &str, before: Before<'_>) -> Value {
             "wait_p99_ns": lock.wait_p99_ns,
             "hold_p99_ns": lock.hold_p99_ns,
             "longest_wait_ns": lock.longest_wait_ns,
-            "where": place(lock, &names),
+            "longest_wait_where": longest(lock, process, &names),
+            "name": name(lock, &names),
+            "where": place(lock, process, &names),
+            "waits": lock.waits,
+            "holds": lock.holds,
         });
+        if let Some((place, share)) = culprit(lock, process, &names) {
+            value["blamed"] = json!(place);
+            value["blamed_share"] = json!(share);
+        }
         if let Some(rate) = per_second(lock, before) {
             value["acquisitions_per_s"] = json!(rate);
         }
@@ -100,6 +150,15 @@ pub(super) fn json(process: &Process, map: &str, before: Before<'_>) -> Value {
         "locks": sorted(process).into_iter().map(each).collect::<Vec<_>>(),
         "acquisitions_without_a_row": process.lost,
         "left_to_the_c_library": left,
+        "unfinished_waits": long_waits(process)
+            .map(|(thread, wait, age)| json!({
+                "thread": thread.number,
+                "for": deadlock::object(wait.kind, wait.address, &names.borrow()),
+                "age_ns": age,
+                "where": names.borrow_mut().place(&wait.frames).map(|frame| frame.text()),
+            }))
+            .collect::<Vec<_>>(),
+        "stacks_without_a_place": process.stacks_lost,
     })
 }
 
@@ -113,16 +172,15 @@ pub(super) fn text_of(process: &Process, map: &str, before: Before<'_>) -> Strin
         locks.len()
     );
     if locks.is_empty() {
-        return text + &left_of(process);
+        return text + &unfinished(process, &RefCell::new(Names::of(map))) + &left_of(process);
     }
     let names = RefCell::new(Names::of(map));
     let microseconds = |ns: Option<u64>| ns.map(|ns| fixed(ns as f64 / 1e3, 1));
-    let mut columns = Columns::<Lock>::new()
-        .text("lock", |lock| match lock.address {
-            0 => "others".to_owned(),
-            address => format!("{address:#x}"),
-        })
-        .number("acquisitions", "", |lock| lock.acquisitions);
+    let mut columns = Columns::<Lock>::new().text("lock", |lock| name(lock, &names)).number(
+        "acquisitions",
+        "",
+        |lock| lock.acquisitions,
+    );
     if before.is_some() {
         columns = columns.number("per second", "", |lock| per_second(lock, before).map(rate));
     }
@@ -136,7 +194,11 @@ pub(super) fn text_of(process: &Process, map: &str, before: Before<'_>) -> Strin
         .number("longest wait", "us", |lock| {
             microseconds(Some(lock.longest_wait_ns).filter(|ns| *ns > 0))
         })
-        .text("where", |lock| place(lock, &names));
+        .text("where", |lock| place(lock, process, &names))
+        .text("held up most by", |lock| {
+            let (place, share) = culprit(lock, process, &names)?;
+            Some(format!("{place} {:.0} %", 100.0 * share))
+        });
     text += &format!("{}\n", columns.table(locks.iter().copied().take(SHOWN)));
     if locks.len() > SHOWN {
         text += &format!("and {} more, which were waited for less\n", locks.len() - SHOWN);
@@ -147,7 +209,36 @@ pub(super) fn text_of(process: &Process, map: &str, before: Before<'_>) -> Strin
             process.lost
         );
     }
-    text + &left_of(process)
+    text + &unfinished(process, &names) + &left_of(process)
+}
+
+/// Waits that have lasted long, and have not ended.
+fn long_waits(process: &Process) -> impl Iterator<Item = (&Thread, &Wait, u64)> {
+    const LONG_NS: u64 = 100_000_000;
+    process.threads.iter().filter_map(|thread| {
+        let wait = thread.wait.as_ref()?;
+        let age = deadlock::age_ns(wait.since_ns);
+        let is_lock = !matches!(wait.kind, Kind::Condition | Kind::Join);
+        (is_lock && age >= LONG_NS).then_some((thread, wait, age))
+    })
+}
+
+fn unfinished(process: &Process, names: &RefCell<Names>) -> String {
+    long_waits(process)
+        .map(|(thread, wait, age)| {
+            let what = deadlock::object(wait.kind, wait.address, &names.borrow());
+            let place = names
+                .borrow_mut()
+                .place(&wait.frames)
+                .map(|frame| format!(", in {}", frame.text()));
+            format!(
+                "thread {} waits for {what} since {:.1} s{}\n",
+                thread.number,
+                age as f64 / 1e9,
+                place.unwrap_or_default()
+            )
+        })
+        .collect()
 }
 
 /// What the process's locks are not.

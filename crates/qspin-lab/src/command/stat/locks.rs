@@ -2,22 +2,68 @@
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
 use super::Args;
 use super::process::Process;
 use crate::bench::interrupt::Interrupt;
-use crate::command::run::{Live, Look};
+use crate::command::run::{Live, Look, What, why_not_live};
 use crate::command::tell;
 use crate::failure::Failure;
+
+/// How long a process that did not count is looked at, for one look.
+const FOR: Duration = Duration::from_secs(1);
+
+fn cannot(process: &Process, why: &std::io::Error) -> Failure {
+    Failure::usage(format!(
+        "cannot switch anything on in {process}: {why}; run as {} or root",
+        process.owner()
+    ))
+}
+
+/// Shows which threads wait for what, and which for each other.
+///
+/// # Errors
+/// A process that is not under the library, or that cannot be written to.
+pub(super) fn deadlocks(process: &Process, live: Option<Live>) -> Result<ExitCode, Failure> {
+    let Some(mut live) = live else {
+        let why = why_not_live(process.pid)
+            .unwrap_or("it runs with its own locks: start it with `qspin run --deadlocks`");
+        return Err(Failure::usage(format!(
+            "cannot see what threads of {process} wait for: {why}"
+        )));
+    };
+    let was_on = live.tracks();
+    live.switch_on(What::Holds).map_err(|why| cannot(process, &why))?;
+    if !was_on {
+        tell(&format!(
+            "{process} writes down what its threads hold from now on, while this looks; what they held before is not \
+             known: start it with `qspin run --deadlocks`"
+        ));
+        std::thread::sleep(FOR);
+    }
+    let (text, certain) = live.deadlocks()?;
+    super::write_on(&mut std::io::stdout().lock(), &text)?;
+    Ok(ExitCode::from(u8::from(certain)))
+}
 
 /// Shows them, once or again and again.
 ///
 /// # Errors
 /// They cannot be read, or not reset: wrong input.
 pub(super) fn run(args: &Args, process: &Process, mut live: Live) -> Result<ExitCode, Failure> {
+    let interrupt = Interrupt::on_signals()?;
+    if !live.counts() {
+        live.switch_on(What::Counts)
+            .and_then(|()| live.reset())
+            .map_err(|why| cannot(process, &why))?;
+        tell(&format!("{process} counts as long as this looks at it"));
+        if args.interval.is_none() {
+            process.wait(FOR, &interrupt);
+        }
+    }
     let Some(interval) = args.interval else {
         let look = live.look()?;
         show(args, process, &live, &look, None)?;
@@ -26,7 +72,6 @@ pub(super) fn run(args: &Args, process: &Process, mut live: Live) -> Result<Exit
         }
         return Ok(ExitCode::SUCCESS);
     };
-    let interrupt = Interrupt::on_signals()?;
     if args.reset {
         reset(process, &live)?;
     }

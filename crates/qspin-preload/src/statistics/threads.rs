@@ -1,0 +1,286 @@
+//! What each thread waits for and what it holds: a record a thread, which another process reads.
+//!
+//! # Problem
+//! The word of a lock does not say which thread has it: a counter of readers cannot, and that of the default mutex
+//! names a CPU. To find a deadlock, or to show which thread the others wait for, it must be known.
+//!
+//! So a thread writes down what it holds, in a record of its own, by plain stores, while somebody wants to know (TRACKED
+//! in the process's mode); and what it waits for while that or counting is on. Nobody reads the records but the
+//! command, from outside.
+//!
+//! ```text
+//!   a wait:  turn odd ─► what, since when, stack ─► … the wait … ─► turn even
+//!   a hold:  lock taken ─► written down ─► … ─► taken out ─► lock released
+//! ```
+//!
+//! # Invariants
+//! * **THREADS-1** A hold is written down after the lock is taken, and taken out before it is released. So what stands
+//!   there is held; what is held may not stand there yet.
+//! * **THREADS-2** While a thread waits its turn is odd and stays the same, and its holds do not change. So holds that
+//!   were read between two looks at the same odd turn were all held at once. A wait may be over for a moment before
+//!   its turn ends; then what it waited for is held by this thread, and by no other (THREADS-1).
+//! * **THREADS-3** Holds are those of the record's epoch: they do not count once tracking was switched on anew.
+
+use core::arch::asm;
+use core::sync::atomic::Ordering::{Relaxed, Release};
+use core::sync::atomic::{AtomicU32, AtomicU64};
+
+use super::SLOT;
+use super::stacks::Captured;
+use super::unwind::FRAMES;
+use crate::deadline::coarse_ns;
+use crate::sleep::system_call;
+use crate::{generation, thread};
+
+pub(super) const THREADS: usize = 1024;
+/// Holds that a record has room for. Those beyond are counted, and not known.
+const HOLDS: usize = 32;
+
+/// What kind of wait or hold it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u64)]
+pub(crate) enum Kind {
+    Mutex = 1,
+    Read = 2,
+    Write = 3,
+    Spin = 4,
+    Condition = 5,
+    Join = 6,
+}
+
+/// In a wait's kind: it ends by itself.
+const TIMED: u64 = 1 << 8;
+/// In a wait's kind: a lock whose waiting writers come before readers.
+const WRITERS_FIRST: u64 = 1 << 9;
+/// Where in a hold's first word the kind is.
+const KIND: u32 = 60;
+const ADDRESS: u64 = (1 << KIND) - 1;
+
+#[repr(C, align(1024))]
+pub(crate) struct Record {
+    /// The thread's number; 0: nobody's yet.
+    thread: AtomicU64,
+    /// What `pthread_self` says in it.
+    handle: AtomicU64,
+    epoch: AtomicU64,
+    turn: AtomicU64,
+    kind: AtomicU64,
+    address: AtomicU64,
+    since: AtomicU64,
+    /// Of a wait for a condition: the mutex.
+    mutex: AtomicU64,
+    depth: AtomicU64,
+    frames: [AtomicU64; FRAMES],
+    held: AtomicU64,
+    holds: [[AtomicU64; 2]; HOLDS],
+}
+
+/// In the place of a record's number: there is none for this thread.
+const NONE: u32 = u32::MAX;
+
+/// This thread's record.
+#[inline]
+fn mine() -> Option<&'static Record> {
+    let kept = thread::record();
+    let number = kept as u32;
+    if number != 0 && (kept >> 32) as u32 == generation::current() {
+        SLOT.threads.get((number - 1) as usize)
+    } else {
+        claim()
+    }
+}
+
+/// The first time that a thread asks: a new record, or that of a thread that has ended.
+#[cold]
+#[inline(never)]
+fn claim() -> Option<&'static Record> {
+    // STATISTICS-2.
+    if !generation::reports() {
+        return None;
+    }
+    static CURSOR: AtomicU32 = AtomicU32::new(0);
+    let own = u64::from(thread::number());
+    let given = &SLOT.head.threads;
+    let next =
+        given.fetch_update(Relaxed, Relaxed, |many| (many < THREADS as u64).then_some(many + 1));
+    let place = match next {
+        Ok(place) => {
+            SLOT.threads[place as usize].thread.store(own, Relaxed);
+            Some(place as usize)
+        }
+        Err(_) => (0..THREADS).find_map(|_| {
+            let place = CURSOR.fetch_add(1, Relaxed) as usize % THREADS;
+            let thread = &SLOT.threads[place].thread;
+            let other = thread.load(Relaxed);
+            // SAFETY: asks whether there is such a thread; nothing is sent.
+            let ended = other != 0
+                && unsafe {
+                    let process = system_call(libc::SYS_getpid, []) as u64;
+                    system_call(libc::SYS_tgkill, [process, other, 0]) == -i64::from(libc::ESRCH)
+                };
+            (ended && thread.compare_exchange(other, own, Relaxed, Relaxed).is_ok())
+                .then_some(place)
+        }),
+    };
+    let number = place.map_or(NONE, |place| place as u32 + 1);
+    thread::set_record(u64::from(number) | u64::from(generation::current()) << 32);
+    let record = SLOT.threads.get(place?)?;
+    record.held.store(0, Relaxed);
+    record.turn.store((record.turn.load(Relaxed) + 1) & !1, Relaxed);
+    record.epoch.store(SLOT.head.epoch.load(Relaxed), Relaxed);
+    let handle: u64;
+    // SAFETY: the first word of a thread's block is its own address, which is what `pthread_self` returns.
+    unsafe {
+        asm!("mov {handle}, qword ptr fs:[0]", handle = out(reg) handle, options(nostack, readonly))
+    };
+    record.handle.store(handle, Relaxed);
+    Some(record)
+}
+
+impl Record {
+    /// THREADS-3.
+    #[inline]
+    fn renew(&self) {
+        let epoch = SLOT.head.epoch.load(Relaxed);
+        if self.epoch.load(Relaxed) != epoch {
+            self.held.store(0, Relaxed);
+            self.epoch.store(epoch, Relaxed);
+        }
+    }
+
+    /// The wait is over.
+    #[inline]
+    pub(crate) fn end(&self) {
+        // THREADS-2.
+        self.turn.store((self.turn.load(Relaxed) + 1) & !1, Release);
+    }
+}
+
+/// A wait that begins.
+pub(crate) struct Begins {
+    pub(crate) kind: Kind,
+    pub(crate) address: usize,
+    /// Of a condition, the mutex.
+    pub(crate) mutex: usize,
+    /// Where the program called, if that is known.
+    pub(crate) site: usize,
+    /// It ends by itself.
+    pub(crate) timed: bool,
+    pub(crate) writers_first: bool,
+}
+
+impl Begins {
+    pub(crate) const fn new(kind: Kind, address: usize, site: usize) -> Self {
+        Self { kind, address, mutex: 0, site, timed: false, writers_first: false }
+    }
+
+    /// As [`Self::begin`], with the stack of this thread.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn begin_with_stack(&self) -> Option<&'static Record> {
+        self.begin(Some(&Captured::now()))
+    }
+
+    /// Writes it down, with the stack if that is known. The record is to be told when it ends.
+    pub(crate) fn begin(&self, stack: Option<&Captured>) -> Option<&'static Record> {
+        let record = mine()?;
+        record.renew();
+        let mut kind = self.kind as u64;
+        if self.timed {
+            kind |= TIMED;
+        }
+        if self.writers_first {
+            kind |= WRITERS_FIRST;
+        }
+        record.kind.store(kind, Relaxed);
+        record.address.store(self.address as u64, Relaxed);
+        record.mutex.store(self.mutex as u64, Relaxed);
+        record.since.store(coarse_ns(), Relaxed);
+        match stack {
+            Some(stack) => {
+                for (to, frame) in record.frames.iter().zip(&stack.frames[..stack.depth]) {
+                    to.store(*frame, Relaxed);
+                }
+                record.depth.store(stack.depth as u64, Relaxed);
+            }
+            None => {
+                record.frames[0].store(self.site as u64, Relaxed);
+                record.depth.store(u64::from(self.site != 0), Relaxed);
+            }
+        }
+        // ORDERING: Release: a reader that sees the turn sees what is waited for.
+        record.turn.store((record.turn.load(Relaxed) + 1) | 1, Release);
+        Some(record)
+    }
+}
+
+/// This thread has taken the lock at `address` (THREADS-1).
+#[cold]
+#[inline(never)]
+pub(crate) fn hold(kind: Kind, address: usize, site: usize) {
+    let Some(record) = mine() else { return };
+    record.renew();
+    let held = record.held.load(Relaxed);
+    if let Some([lock, place]) = record.holds.get(held as usize) {
+        place.store(site as u64, Relaxed);
+        lock.store(address as u64 | (kind as u64) << KIND, Relaxed);
+    }
+    // ORDERING: Release: a reader that sees the count sees the hold.
+    record.held.store(held + 1, Release);
+}
+
+/// This thread is about to release the lock at `address` (THREADS-1).
+#[cold]
+#[inline(never)]
+pub(crate) fn release(address: usize) {
+    let Some(record) = mine() else { return };
+    record.renew();
+    if !record.take_out(address) {
+        forget_elsewhere(address);
+    }
+}
+
+impl Record {
+    /// Takes the latest hold of this address out; whether there is one.
+    #[inline]
+    fn take_out(&self, address: usize) -> bool {
+        let held = self.held.load(Relaxed) as usize;
+        let known = held.min(HOLDS);
+        let is_it = |hold: &[AtomicU64; 2]| hold[0].load(Relaxed) & ADDRESS == address as u64;
+        let Some(place) = self.holds[..known].iter().rposition(is_it) else {
+            // One of those that there was no room for.
+            if held > HOLDS {
+                self.held.store(held as u64 - 1, Release);
+            }
+            return held > HOLDS;
+        };
+        for (hold, next) in self.holds[place..known].iter().zip(&self.holds[place + 1..known]) {
+            hold[1].store(next[1].load(Relaxed), Relaxed);
+            hold[0].store(next[0].load(Relaxed), Relaxed);
+        }
+        // Of more than there is room for, one place is free in the middle: that hold is not known.
+        if held > HOLDS {
+            self.holds[HOLDS - 1][0].store(0, Relaxed);
+        }
+        self.held.store(held as u64 - 1, Release);
+        true
+    }
+}
+
+/// A thread releases what it does not hold: another has taken it, or it was taken before tracking was on.
+#[cold]
+#[inline(never)]
+fn forget_elsewhere(address: usize) {
+    let given = (SLOT.head.threads.load(Relaxed) as usize).min(THREADS);
+    for record in &SLOT.threads[..given] {
+        let held = (record.held.load(Relaxed) as usize).min(HOLDS);
+        for [lock, _] in &record.holds[..held] {
+            let seen = lock.load(Relaxed);
+            if seen & ADDRESS == address as u64
+                && lock.compare_exchange(seen, 0, Relaxed, Relaxed).is_ok()
+            {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! The stack of this thread, as addresses that its calls return to.
+//!
+//! # Problem
+//! Most programs keep no frame pointers, so the way from a frame to its caller's stands in the tables for exceptions
+//! (`.eh_frame`), which nearly every object has. To read them takes microseconds and must not allocate, nor take the
+//! dynamic linker's lock: a thread may be stopped anywhere with it.
+//!
+//! So the C library is asked for an object's table by `_dl_find_object`, which takes no lock (from 2.35 on), and what
+//! the table says of a place in the code is kept, in one word. Where there is no table (code that was made while the
+//! program runs, an older C library) the frame pointer is followed.
+//!
+//! # Invariants
+//! * **UNWIND-1** By a rule of a table, memory is read between the stack pointer and the end of the stack only, which
+//!   is mapped throughout. By a frame pointer, which may be any number, the kernel is asked to read.
+
+use core::arch::asm;
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicPtr, AtomicU64};
+
+use gimli::{
+    BaseAddresses, CfaRule, EhFrame, EhFrameHdr, NativeEndian, Pointer, RegisterRule,
+    UnwindContext, UnwindContextStorage, UnwindSection, UnwindTableRow, X86_64,
+};
+
+use crate::sleep::system_call;
+
+/// Frames that are kept of a stack.
+pub(crate) const FRAMES: usize = 24;
+/// Frames that are walked through, with this library's own.
+const STEPS: usize = 40;
+
+/// What is kept of the tables: a place in the code and its rule, by the place.
+const KEPT: usize = 4096;
+static RULES: [[AtomicU64; 2]; KEPT] = [const { [const { AtomicU64::new(0) }; 2] }; KEPT];
+
+/// `struct dl_find_object`.
+#[repr(C)]
+struct Found {
+    flags: u64,
+    start: *const u8,
+    end: *const u8,
+    link_map: *mut c_void,
+    eh_frame: *const u8,
+    reserved: [u64; 7],
+}
+
+type Find = unsafe extern "C" fn(*mut c_void, *mut Found) -> c_int;
+
+/// `_dl_find_object`, and where the first thread's stack ends; null where the C library has none.
+static FIND: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+static STACK_END: AtomicU64 = AtomicU64::new(0);
+/// Where this library lies: its frames are not shown.
+static OWN: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+/// For the constructor.
+pub(crate) fn prepare() {
+    // SAFETY: texts that end with a zero.
+    let [find, stack_end] = unsafe {
+        [c"_dl_find_object", c"__libc_stack_end"]
+            .map(|name| libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()))
+    };
+    if !stack_end.is_null() {
+        // SAFETY: the dynamic linker's variable, a pointer, which it has set before.
+        STACK_END.store(unsafe { *stack_end.cast::<u64>() }, Relaxed);
+    }
+    FIND.store(find, Relaxed);
+    if let Some(own) = object_at(prepare as *const () as u64) {
+        OWN[0].store(own.start.addr() as u64, Relaxed);
+        OWN[1].store(own.end.addr() as u64, Relaxed);
+    }
+}
+
+fn object_at(place: u64) -> Option<Found> {
+    let find = FIND.load(Relaxed);
+    if find.is_null() {
+        return None;
+    }
+    // SAFETY: the function of this name has this type; zeros are a value of the struct that it fills in.
+    unsafe {
+        let find: Find = core::mem::transmute(find);
+        let mut found: Found = core::mem::zeroed();
+        (find(place as *mut c_void, &raw mut found) == 0).then_some(found)
+    }
+}
+
+/// How to come from a frame to its caller's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Rule {
+    /// Nothing is known: by the frame pointer.
+    Unknown,
+    /// There is no caller.
+    End,
+    /// The caller's stack pointer is one of two registers and so many words; the frame pointer lies so many words
+    /// below it, or is what it was (0).
+    Step { by_frame_pointer: bool, words: u32, saved: u32 },
+}
+
+impl Rule {
+    const fn packed(self) -> u64 {
+        match self {
+            Self::Unknown => 1,
+            Self::End => 2,
+            Self::Step { by_frame_pointer, words, saved } => {
+                3 | (by_frame_pointer as u64) << 2 | (words as u64) << 8 | (saved as u64) << 40
+            }
+        }
+    }
+
+    const fn unpacked(word: u64) -> Self {
+        match word & 3 {
+            3 => Self::Step {
+                by_frame_pointer: word & 4 != 0,
+                words: (word >> 8) as u32,
+                saved: (word >> 40) as u32,
+            },
+            2 => Self::End,
+            _ => Self::Unknown,
+        }
+    }
+
+    /// The rule of this place in the code.
+    fn at(place: u64) -> Self {
+        let hash = place.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52;
+        let [name, rule] = &RULES[hash as usize % KEPT];
+        let kept = rule.load(Relaxed);
+        // Both words of one place: two threads may write here at once.
+        if kept != 0 && name.load(Relaxed) ^ kept == place {
+            return Self::unpacked(kept);
+        }
+        let found = look_up(place).unwrap_or(Self::Unknown);
+        rule.store(found.packed(), Relaxed);
+        name.store(place ^ found.packed(), Relaxed);
+        found
+    }
+}
+
+/// Room for what a table says, on the stack.
+struct OnStack;
+
+impl UnwindContextStorage<usize> for OnStack {
+    type Rules = [(gimli::Register, RegisterRule<usize>); 32];
+    type Stack = [UnwindTableRow<usize, Self>; 3];
+}
+
+/// What the table of the object says that this place lies in.
+#[cold]
+#[inline(never)]
+fn look_up(place: u64) -> Option<Rule> {
+    let found = object_at(place)?;
+    if found.eh_frame.is_null() {
+        return None;
+    }
+    let rest_of = |start: *const u8| {
+        let length = found.end.addr().checked_sub(start.addr())?;
+        // SAFETY: an object that code of a frame below lies in, so it stays; its tables are not written to.
+        Some(unsafe { core::slice::from_raw_parts(start, length) })
+    };
+    let bases = BaseAddresses::default().set_eh_frame_hdr(found.eh_frame.addr() as u64);
+    let header = EhFrameHdr::new(rest_of(found.eh_frame)?, NativeEndian).parse(&bases, 8).ok()?;
+    let Pointer::Direct(start) = header.eh_frame_ptr() else { return None };
+    let bases = bases.set_eh_frame(start);
+    let section = EhFrame::new(rest_of(start as *const u8)?, NativeEndian);
+    let fde =
+        header.table()?.fde_for_address(&section, &bases, place, EhFrame::cie_from_offset).ok()?;
+    if fde.is_signal_trampoline() {
+        return Some(Rule::End);
+    }
+    let mut context = UnwindContext::<usize, OnStack>::new_in();
+    let row = fde.unwind_info_for_address(&section, &bases, &mut context, place).ok()?;
+    match row.register(X86_64::RA) {
+        Some(RegisterRule::Undefined) => return Some(Rule::End),
+        Some(RegisterRule::Offset(-8)) => {}
+        _ => return None,
+    }
+    let CfaRule::RegisterAndOffset { register, offset } = *row.cfa() else { return None };
+    let by_frame_pointer = match register {
+        X86_64::RSP => false,
+        X86_64::RBP => true,
+        _ => return None,
+    };
+    let saved = match row.register(X86_64::RBP) {
+        Some(RegisterRule::Offset(below)) => u32::try_from(-below / 8).ok()?,
+        _ => 0,
+    };
+    let words = u32::try_from(offset / 8).ok()?;
+    // What does not fit in the word, or makes no sense, is not known.
+    (offset % 8 == 0 && words > 0 && saved < 1 << 24).then_some(Rule::Step {
+        by_frame_pointer,
+        words,
+        saved,
+    })
+}
+
+/// The end of the stack that `pointer` is on: a thread's block lies there; that of the first one the dynamic linker
+/// knows. Of another stack the page is there at least.
+fn end_of_stack(pointer: u64) -> u64 {
+    const LARGEST: u64 = 1 << 30;
+    let thread: u64;
+    // SAFETY: the first word of a thread's block is its own address.
+    unsafe {
+        asm!("mov {thread}, qword ptr fs:[0]", thread = out(reg) thread, options(nostack, readonly))
+    };
+    for end in [thread, STACK_END.load(Relaxed)] {
+        if pointer < end && end - pointer < LARGEST {
+            return end;
+        }
+    }
+    (pointer | 0xfff) + 1
+}
+
+/// Two words at `place`, if there is memory.
+fn read_two(place: u64) -> Option<[u64; 2]> {
+    let mut words = [0_u64; 2];
+    let to = libc::iovec { iov_base: words.as_mut_ptr().cast(), iov_len: 16 };
+    let from = libc::iovec { iov_base: place as *mut c_void, iov_len: 16 };
+    // SAFETY: a system call without arguments; one that fills in 16 bytes of this frame.
+    let read = unsafe {
+        let own = system_call(libc::SYS_getpid, []) as u64;
+        let arguments = [own, &raw const to as u64, 1, &raw const from as u64, 1, 0];
+        system_call(libc::SYS_process_vm_readv, arguments)
+    };
+    (read == 16).then_some(words)
+}
+
+/// Fills in the addresses that the calls of this thread return to, the latest first, without those of this library;
+/// how many there are.
+#[inline(never)]
+pub(crate) fn capture(frames: &mut [u64; FRAMES]) -> usize {
+    let (mut place, mut pointer, mut frame): (u64, u64, u64);
+    // SAFETY: reads registers.
+    unsafe {
+        asm!(
+            "lea {place}, [rip]",
+            "mov {pointer}, rsp",
+            "mov {frame}, rbp",
+            place = out(reg) place,
+            pointer = out(reg) pointer,
+            frame = out(reg) frame,
+            options(nomem, nostack, preserves_flags),
+        );
+    }
+    let end = end_of_stack(pointer);
+    let own = OWN[0].load(Relaxed)..OWN[1].load(Relaxed);
+    let mut depth = 0;
+    for step in 0..STEPS {
+        // A call is before the address that it returns to.
+        let (caller, saved) = match Rule::at(if step == 0 { place } else { place - 1 }) {
+            Rule::End => break,
+            Rule::Step { by_frame_pointer, words, saved } => {
+                let base = if by_frame_pointer { frame } else { pointer };
+                let after = base.wrapping_add(u64::from(words) * 8);
+                // UNWIND-1.
+                let is_mapped = |place: u64| place >= pointer && place <= end - 8;
+                if after > end || after % 8 != 0 || !is_mapped(after.wrapping_sub(8)) {
+                    break;
+                }
+                if saved > 0 {
+                    let place = after.wrapping_sub(u64::from(saved) * 8);
+                    if !is_mapped(place) {
+                        break;
+                    }
+                    // SAFETY: UNWIND-1.
+                    frame = unsafe { (place as *const u64).read_volatile() };
+                }
+                // SAFETY: UNWIND-1.
+                (unsafe { ((after - 8) as *const u64).read_volatile() }, after)
+            }
+            Rule::Unknown => {
+                if frame < pointer || frame % 8 != 0 || frame > end - 16 {
+                    break;
+                }
+                let Some([outer, caller]) = read_two(frame) else { break };
+                let after = frame + 16;
+                frame = outer;
+                (caller, after)
+            }
+        };
+        if caller < 4096 {
+            break;
+        }
+        (place, pointer) = (caller, saved);
+        if own.contains(&place) {
+            continue;
+        }
+        frames[depth] = place;
+        depth += 1;
+        if depth == FRAMES {
+            break;
+        }
+    }
+    depth
+}
