@@ -21,7 +21,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use super::stacks::Released;
 use super::threads::Begins;
-use super::wait::{FIRST_WAITS, Wait};
+use super::wait::{Wait, only_some};
 use super::{ROWS, Row, SLOT, add_to_bucket, bucket, is_on, note_site, period_after, place};
 use crate::deadline::now_ns;
 use crate::rwlock;
@@ -99,7 +99,7 @@ impl SharedTally {
     /// The row gets the number of waits.
     fn note_waits(&self, row: &Row) {
         let new = self.waited.load(Relaxed) & !MANY;
-        let many = row.contended.load(Relaxed) + u64::from(new) >= FIRST_WAITS;
+        let many = only_some(row, row.contended.load(Relaxed) + u64::from(new));
         let waited = self.waited.swap(if many { MANY } else { 0 }, Relaxed) & !MANY;
         row.contended.fetch_add(waited.into(), Relaxed);
     }

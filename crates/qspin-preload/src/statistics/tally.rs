@@ -21,7 +21,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use super::stacks::Released;
 use super::threads::Begins;
-use super::wait::{FIRST_WAITS, Wait};
+use super::wait::{Wait, only_some};
 use super::{ROWS, Row, SLOT, add, add_to_bucket, bucket, is_on, note_site, period_after, place};
 use crate::deadline::now_ns;
 
@@ -104,7 +104,7 @@ impl Tally {
         let waited = self.waited.load(Relaxed) & !MANY;
         if waited > 0 {
             let all = add(&row.contended, waited.into());
-            self.waited.store(if all < FIRST_WAITS { 0 } else { MANY }, Relaxed);
+            self.waited.store(if only_some(row, all) { MANY } else { 0 }, Relaxed);
         }
     }
 

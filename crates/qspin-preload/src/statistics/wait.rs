@@ -2,7 +2,8 @@
 //!
 //! A look at the clock costs as much as an acquisition, and the second one keeps the others waiting. So the first 64
 //! waits of a lock are measured, then one in 16 of each thread, which counts for all of these; and those of 20 ms and
-//! more always are, by a clock that costs little and ticks in milliseconds.
+//! more always are, by a clock that costs little and ticks in milliseconds. Of a lock whose waits take long on average each is
+//! measured: a look at the clock is nothing beside them, and there are so few that one in 16 would say nothing.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -13,11 +14,18 @@ use crate::deadline::{coarse_ns, now_ns};
 use crate::thread;
 
 /// So many waits of a lock are measured each.
-pub(super) const FIRST_WAITS: u64 = 64;
+const FIRST_WAITS: u64 = 64;
+/// On average so long: each is measured.
+const EACH_NS: u64 = 1_000_000;
 /// Later one in so many.
 const SAMPLE: u32 = 16;
 /// Waits of this length are always measured: two ticks of the slowest clock.
 const LONG_NS: u64 = 20_000_000;
+
+/// Whether of a lock with so many waits some are measured, and no longer each.
+pub(super) fn only_some(row: &Row, waits: u64) -> bool {
+    waits >= FIRST_WAITS && row.wait_ns.load(Relaxed) / waits < EACH_NS
+}
 
 /// A wait that may be measured.
 pub(crate) struct Wait {
