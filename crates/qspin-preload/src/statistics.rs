@@ -31,6 +31,7 @@ use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
+use crate::deadline::coarse_ns;
 use crate::generation;
 use crate::served::Mode;
 
@@ -121,6 +122,15 @@ impl Row {
         if left == 0 && began != 0 && self.waiting.load(Acquire) == 0 {
             let _ = self.began.compare_exchange(began, 0, AcqRel, Relaxed);
         }
+    }
+
+    /// Whether a release is to be charged now: the first after each tick of the clock that costs little. So what the
+    /// waiters have waited since the last one is charged to an owner by chance in proportion to how long it held the
+    /// lock, and where sections are longer than a tick, to each. A stack for every release of a lock that somebody
+    /// waits for would cost several times as much as short sections take.
+    #[inline]
+    fn is_due(&self) -> bool {
+        self.waiting.load(Relaxed) != 0 && coarse_ns() > self.charged.load(Relaxed)
     }
 
     /// The lock is about to be released: how long others have waited for it since it was last charged to a release, all

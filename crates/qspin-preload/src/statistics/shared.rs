@@ -122,7 +122,7 @@ impl SharedTally {
         }
         let (row, place) = self.row(address);
         // A look at the clock is for those whom somebody waits for.
-        let waits = place != 0 && row.waiting.load(Relaxed) != 0;
+        let waits = place != 0 && row.is_due();
         Released { delayed_ns: if waits { row.charge(now_ns()) } else { 0 }, holds: 0 }
     }
 

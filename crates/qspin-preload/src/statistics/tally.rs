@@ -163,15 +163,29 @@ impl Tally {
         }
         let (row, _) = self.row(address);
         let mut released = Released::default();
-        let now = now_ns();
         let since = row.since.load(Relaxed);
+        let is_due = row.is_due();
+        if since == 0 && !is_due {
+            self.look_on(row, kind);
+            return released;
+        }
+        let now = now_ns();
         if since != 0 {
             row.since.store(0, Relaxed);
             let held = now.saturating_sub(since);
             released.holds = row.weight.load(Relaxed);
             add_to_bucket(&row.holds, bucket(held), released.holds as u32);
         }
-        released.delayed_ns = row.charge(now);
+        if is_due {
+            released.delayed_ns = row.charge(now);
+        }
+        self.look_on(row, kind);
+        released
+    }
+
+    /// The next release is to be looked at, too, if somebody's measured wait goes on.
+    #[inline]
+    fn look_on(&self, row: &Row, kind: &AtomicU32) {
         if row.waiting.load(Relaxed) == 0 {
             kind.fetch_and(!MEASURED, Relaxed);
             // One that has come meanwhile has set the mark before, or sets it later.
@@ -179,7 +193,6 @@ impl Tally {
                 kind.fetch_or(MEASURED, Relaxed);
             }
         }
-        released
     }
 
     /// The mutex is destroyed: the row gets what is left.
