@@ -70,9 +70,17 @@ pub(in crate::command) fn why_not_live(process: u32) -> Option<&'static str> {
     if !maps.contains(super::library::NAME) {
         return None;
     }
+    let files = proc::files(process, "/memfd:qspin-locks").unwrap_or_default();
+    let other =
+        |path: &PathBuf| File::open(path).is_ok_and(|file| report::is_of_another_version(&file));
+    if files.iter().any(other) {
+        return Some(
+            "its library is of another version than this command: use the `qspin` that is installed with it",
+        );
+    }
     Some(
-        "its locks are those of `qspin run`, but they cannot be counted: it is the child of a fork that has executed no \
-         program, has closed its files, or has loaded a library of another version than this command",
+        "its locks are those of `qspin run`, but it is the child of a fork that has executed no program, or has closed \
+         its files: look at its parent",
     )
 }
 

@@ -246,6 +246,13 @@ pub(super) fn running(file: &File) -> Vec<u32> {
     (0..many).filter_map(number_of).collect()
 }
 
+/// Whether a file is one of the library's, of another version than this one.
+pub(super) fn is_of_another_version(file: &File) -> bool {
+    let mut magic = [0; 16];
+    let read = file.read_exact_at(&mut magic, 0).is_ok();
+    read && magic[..12] == MAGIC[..12] && &magic != MAGIC
+}
+
 /// Where in the file a slot begins.
 pub(super) const fn place_of(slot: u64) -> u64 {
     PAGE + slot * SLOT
@@ -351,6 +358,21 @@ mod tests {
         }
         assert_eq!(slot_in(&map(0)), None);
         assert_eq!(slot_in("55e0-55f0 r-xp 00000000 08:01 7   /bin/true\n"), None);
+    }
+
+    #[test]
+    fn a_file_of_another_version_is_told_from_others() {
+        let file = tempfile::tempfile().unwrap();
+        for (magic, is_other) in [
+            (&b"qspin-locks 1\0\0\0"[..], true),
+            (MAGIC, false),
+            (b"something of16 b", false),
+            (b"short", false),
+        ] {
+            file.set_len(0).unwrap();
+            file.write_all_at(magic, 0).unwrap();
+            assert_eq!(is_of_another_version(&file), is_other, "{magic:?}");
+        }
     }
 
     #[test]

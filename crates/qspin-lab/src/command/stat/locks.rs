@@ -29,6 +29,9 @@ fn cannot(process: &Process, why: &std::io::Error) -> Failure {
 /// A process that is not under the library, or that cannot be written to.
 pub(super) fn deadlocks(process: &Process, live: Option<Live>) -> Result<ExitCode, Failure> {
     let Some(mut live) = live else {
+        if let Err(why) = std::fs::read_dir(format!("/proc/{}/fd", process.pid)) {
+            return Err(process.refusal(&why));
+        }
         let why = why_not_live(process.pid)
             .unwrap_or("it runs with its own locks: start it with `qspin run --deadlocks`");
         return Err(Failure::usage(format!(
