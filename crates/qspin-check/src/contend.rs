@@ -11,6 +11,11 @@ pub trait Contend<P: Platform>: Send + Sync + 'static {
     fn new() -> Self;
     /// Acquires.
     fn enter(&self, p: &P, mode: Mode);
+    /// Acquires until `deadline` at the latest; whether it did. One that knows no deadlines waits.
+    fn enter_until(&self, p: &P, mode: Mode, _deadline: u64) -> bool {
+        self.enter(p, mode);
+        true
+    }
     /// Acquires without waiting.
     fn try_enter(&self, p: &P, mode: Mode) -> bool;
     /// Releases.

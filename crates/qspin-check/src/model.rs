@@ -5,6 +5,17 @@ use qspin_core::tuning::Tuning;
 
 use crate::ledger::Rules;
 
+/// How many buckets of sleepers there are, and which words meet in which.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Buckets {
+    /// One, in which all meet.
+    One,
+    /// Two: of a condition and its mutex each is in another one.
+    Two,
+    /// The same the other way round.
+    Swapped,
+}
+
 /// What kinds of scenario a lock is run through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Traits {
@@ -25,10 +36,20 @@ pub struct Traits {
     pub sleeps: bool,
     /// Releases may be plain stores, since there is a heavy barrier.
     pub asymmetric: bool,
+    /// The buckets in which they sleep.
+    pub buckets: Buckets,
+    /// Waiters have deadlines.
+    pub timed: bool,
+    /// It is opened once, for all.
+    pub latch: bool,
+    /// It was inherited by a fork.
+    pub inherited: bool,
     /// Waiters that are near come first.
     pub near_first: bool,
     /// To acquire it takes so many steps that schedules with more than one preemption are too many.
     pub long: bool,
+    /// It takes so few steps that one preemption more than others have is not too many.
+    pub brief: bool,
     /// It differs from another lock in a step that is switched on or off, or is made of the same pieces, and is
     /// run through what concerns the difference.
     pub step: bool,
@@ -49,8 +70,13 @@ impl Traits {
             halts: lock.waits == Waits::Halts,
             sleeps,
             asymmetric: sleeps,
+            buckets: Buckets::One,
+            timed: false,
+            latch: false,
+            inherited: false,
             near_first: lock.near_first,
             long: false,
+            brief: false,
             // The pieces that a reader-writer lock shares with the mutex of its family have stood the rest there.
             step: sleeps && lock.shared,
         }

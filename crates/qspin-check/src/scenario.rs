@@ -20,6 +20,11 @@ pub enum Step {
     Watched(usize, Mode),
     /// Acquire without waiting, and if that succeeds use the data and release.
     Try(usize, Mode),
+    /// Acquire with a deadline, which is over at its look at the clock of this number, or when it halts before that; and
+    /// if that succeeds use the data and release.
+    Timed(u32, usize, Mode),
+    /// From here on this is the child of a fork, without the waiters of its parent.
+    Fork,
     /// Acquire, and keep it.
     Enter(usize, Mode),
     /// Release what [`Step::Enter`] acquired, after using the data.
@@ -31,6 +36,9 @@ pub enum Step {
     /// Do the second while being interrupted, before its operation of this number, by the first.
     Interrupted(u32, Vec<Step>, Box<Step>),
 }
+
+/// More looks at the clock than a context has: its deadline is over when it halts.
+pub const NEVER_LATE: u32 = u32::MAX - 1;
 
 /// One context: a CPU's number, or none, and what it does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,8 +108,9 @@ impl Scenario {
     /// Nesting levels that may be used on some CPU.
     #[must_use]
     pub fn levels(&self) -> u32 {
-        let interrupts =
-            |steps: &[Step]| steps.iter().any(|step| matches!(step, Step::Interrupted(..)));
+        // What forks and does nothing else needs no node.
+        let nests = |step: &Step| matches!(step, Step::Interrupted(_, handler, _) if *handler != [Step::Fork]);
+        let interrupts = |steps: &[Step]| steps.iter().any(nests);
         let interrupted = self.threads.iter().any(|thread| interrupts(&thread.steps));
         let nested = self.nesting.iter().any(|&levels| levels > 0);
         if interrupted || nested || interrupts(&self.before) { LEVELS } else { 1 }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::{self, Relaxed};
 use qspin_core::platform::AtomicWord;
 
 use crate::failure::Failure;
-use crate::ledger::{self, WordId};
+use crate::ledger::{self, Role, WordId};
 use crate::machine::{Life, Machine};
 
 /// A word of machine `M`, whose every access is recorded and may be interrupted.
@@ -13,6 +13,7 @@ pub struct Word<M: Machine> {
     atomic: M::Atomic,
     life: M::Life,
     id: WordId,
+    is_hint: bool,
 }
 
 /// Ends the execution if something is wrong with it.
@@ -29,7 +30,10 @@ impl<M: Machine> Word<M> {
     fn access<R>(&self, operation: impl FnOnce(&M::Atomic) -> R) -> R {
         self.prepare();
         self.life.touch();
-        ledger::keep(|| operation(&self.atomic))
+        let result = ledger::keep(|| operation(&self.atomic));
+        M::came_so_far();
+        ledger::has_acted();
+        result
     }
 
     fn prepare(&self) {
@@ -60,7 +64,12 @@ impl<M: Machine> Word<M> {
 
 impl<M: Machine> AtomicWord for Word<M> {
     fn new(value: u32) -> Self {
-        Self { atomic: M::Atomic::new(value), life: M::Life::new(), id: ledger::register(value) }
+        Self {
+            atomic: M::Atomic::new(value),
+            life: M::Life::new(),
+            id: ledger::register(value),
+            is_hint: ledger::role() == Role::Hint,
+        }
     }
 
     fn load(&self, order: Ordering) -> u32 {
@@ -70,6 +79,11 @@ impl<M: Machine> AtomicWord for Word<M> {
     }
 
     fn store(&self, value: u32, order: Ordering) {
+        if self.is_hint {
+            // As in `overwrite`: it comes after the read-modify-write of one that settles what was there before.
+            self.swap(value, order);
+            return;
+        }
         self.access(|atomic| atomic.store(value, order));
         self.stepped(ledger::latest(self.id), value);
     }
@@ -120,6 +134,7 @@ impl<M: Machine> AtomicWord for Word<M> {
         self.prepare();
         self.life.renew();
         ledger::keep(|| self.atomic.store(value, Relaxed));
+        M::came_so_far();
         if judge::<M, _>(ledger::stepped(self.id, ledger::latest(self.id), value, true)) {
             M::prune();
         }

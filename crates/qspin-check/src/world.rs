@@ -11,7 +11,7 @@ use crate::failure::{Failure, Kind};
 use crate::ledger::{self, Role, Touched};
 use crate::machine::{Data, Machine};
 use crate::model::Model;
-use crate::platform::{Context, Domain, TICK};
+use crate::platform::{Context, DEADLINE, Domain, TICK};
 use crate::scenario::{Mode, Scenario, Step};
 use crate::weakening::Weakening;
 use crate::word::{Word, judge};
@@ -33,6 +33,7 @@ pub(crate) fn execute<M: Machine, L: Contend<Context<M>>>(
 ) {
     let slots = scenario.threads.len();
     ledger::begin(model.rules, weak, scenario, M::EXHAUSTIVE, bypass(model, scenario));
+    M::begin(model.traits.asymmetric);
     let world = Arc::new(World::<M, L>::new(model, Arc::clone(scenario)));
     world.set_nesting();
     let first = world.context(0);
@@ -111,6 +112,17 @@ impl<M: Machine, L: Contend<Context<M>>> World<M, L> {
                     self.leave(context, lock, mode);
                 }
             }
+            Step::Timed(looks, lock, mode) => {
+                let start = ledger::starts();
+                ledger::set_deadline(looks);
+                let acquired = self.locks[lock].enter_until(context, mode, DEADLINE);
+                ledger::forget_deadline();
+                if acquired {
+                    self.entered(context, lock, mode, start);
+                    self.leave(context, lock, mode);
+                }
+            }
+            Step::Fork => ledger::fork(),
             Step::Enter(lock, mode) => self.enter(context, lock, mode),
             Step::Leave(lock, mode) => self.leave(context, lock, mode),
             Step::LeaveAfter(lock, mode, arrivals) => {

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use super::{Check, Program};
 use crate::model::Traits;
 use crate::scenario::Mode::{self, Read, Write};
-use crate::scenario::Scenario;
 use crate::scenario::Step::{
-    self, Enter, Interrupted, Leave, LeaveAfter, Section, Together, Try, Watched,
+    self, Enter, Fork, Interrupted, Leave, LeaveAfter, Section, Timed, Together, Try, Watched,
 };
+use crate::scenario::{NEVER_LATE, Scenario};
 
 /// Every schedule.
 const UNBOUNDED: Option<usize> = None;
@@ -33,6 +33,8 @@ const NEAR_HALTED: usize = 2;
 
 /// The same where they sleep beside the lock: joining the sleepers is twenty steps.
 const SLEEPING: usize = 2;
+/// Two of them that do little else: what comes between a store and the load after it takes the third.
+const SLEEPING_BRIEF: Option<usize> = Some(3);
 /// The same where they do that twice, to read and to upgrade.
 const SLEEPING_LONG: usize = 1;
 /// Four such.
@@ -173,13 +175,23 @@ fn for_halting(traits: Traits) -> Vec<Check> {
     if traits.near_first && traits.step {
         return for_near_halting();
     }
+    if traits.latch {
+        return for_latch();
+    }
+    if traits.inherited {
+        return vec![every(SLEEPING_FOUR, inherited)];
+    }
     let most = match traits {
         Traits { long: true, .. } => SLEEPING_LONG,
         Traits { sleeps: true, .. } => SLEEPING,
         Traits { near_first: true, .. } => NEAR_HALTED,
         _ => usize::MAX,
     };
-    up_to(most, for_halting_in_turn(traits))
+    let mut checks = up_to(most, for_halting_in_turn(traits));
+    for check in checks.iter_mut().filter(|check| traits.brief && check.threads() == 2) {
+        check.preemptions = SLEEPING_BRIEF;
+    }
+    checks
 }
 
 fn for_halting_in_turn(traits: Traits) -> Vec<Check> {
@@ -197,6 +209,9 @@ fn for_halting_in_turn(traits: Traits) -> Vec<Check> {
     if !traits.crowded {
         let bound = if traits.sleeps { SLEEPING_FOUR } else { HALTED_FOUR };
         checks.push(one(bound, Scenario::new("four", vec![write(); 4])));
+    }
+    if traits.timed {
+        return for_timed(traits);
     }
     if traits.shared {
         checks.extend(for_halting_readers());
@@ -249,6 +264,53 @@ fn for_halting_readers() -> Vec<Check> {
         one(HALTED_FOUR, held("read-held", Read, write(), read())),
         one(HALTED_FOUR, held("write-held", Write, read(), read())),
     ]
+}
+
+/// Waiters whose deadline is over at each look at the clock, beside one that waits for long.
+fn for_timed(traits: Traits) -> Vec<Check> {
+    let mut checks = vec![every(HALTED, timed), every(HALTED, timed_twice)];
+    if traits.shared {
+        checks.extend([every(HALTED_FOUR, timed_reader), every(HALTED_FOUR, timed_writer)]);
+    }
+    checks
+}
+
+fn timed(at: u32) -> Scenario {
+    held("timed", Write, vec![Timed(at, 0, Write)], write())
+}
+
+/// One that comes again after it has given up, and another one with a deadline.
+fn timed_twice(at: u32) -> Scenario {
+    held(
+        "timed-twice",
+        Write,
+        vec![Timed(at, 0, Write), Section(0, Write)],
+        vec![Timed(NEVER_LATE, 0, Write)],
+    )
+}
+
+fn timed_reader(at: u32) -> Scenario {
+    held("timed-reader", Write, vec![Timed(at, 0, Read)], write())
+}
+
+fn timed_writer(at: u32) -> Scenario {
+    held("timed-writer", Read, vec![Timed(at, 0, Write)], read())
+}
+
+/// A latch that is opened when some wait for it, or come.
+fn for_latch() -> Vec<Check> {
+    let opened = |name, waiters| {
+        let threads = [vec![vec![Leave(0, Write)]], vec![read(); waiters]].concat();
+        Scenario::new(name, threads).before(vec![Enter(0, Write)])
+    };
+    vec![one(HALTED_FOUR, opened("two-wait", 2)), one(ASIDE_MORE, opened("three-wait", 3))]
+}
+
+/// A lock in which the parent of this process has left marks: who holds it waits for it, up to a deadline, and forks
+/// meanwhile.
+fn inherited(at: u32) -> Scenario {
+    let waits = Interrupted(at, vec![Fork], Box::new(Timed(NEVER_LATE, 0, Write)));
+    held("inherited", Write, write(), write()).before(vec![Enter(0, Write), waits])
 }
 
 fn for_readers() -> Vec<Check> {

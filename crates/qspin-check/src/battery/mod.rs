@@ -27,6 +27,15 @@ pub struct Check {
 }
 
 impl Check {
+    /// How many contexts it has.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        match &self.program {
+            Program::One(scenario) => scenario.threads.len(),
+            Program::EveryOperation(scenario) => scenario(0).threads.len(),
+        }
+    }
+
     /// The name of the scenario.
     #[must_use]
     pub fn name(&self) -> String {

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use crate::model::Traits;
 use crate::scenario::Mode::{Read, Write};
-use crate::scenario::Scenario;
-use crate::scenario::Step::{self, Enter, Interrupted, Leave, LeaveAfter, Section, Try};
+use crate::scenario::Step::{
+    self, Enter, Fork, Interrupted, Leave, LeaveAfter, Section, Timed, Try,
+};
+use crate::scenario::{NEVER_LATE, Scenario};
 
 /// Interrupts within interrupts: one more than a CPU has nodes beside the interrupted level.
 const DEPTH: usize = 5;
@@ -14,6 +16,12 @@ const DEPTH: usize = 5;
 /// What shuttle runs a lock through.
 #[must_use]
 pub fn for_shuttle(traits: Traits) -> Vec<Arc<Scenario>> {
+    if traits.latch {
+        return vec![Arc::new(latch())];
+    }
+    if traits.inherited {
+        return [4, 8, 12, 16, 20, 24].map(inherited).map(Arc::new).to_vec();
+    }
     let write = |times| vec![Section(0, Write); times];
     let mixed = || vec![Section(0, Write), Try(0, Write), Section(0, Write), Try(0, Write)];
     let mut scenarios = vec![
@@ -27,6 +35,9 @@ pub fn for_shuttle(traits: Traits) -> Vec<Arc<Scenario>> {
     }
     if traits.near_first {
         scenarios.extend(for_near(traits));
+    }
+    if traits.timed {
+        scenarios.extend([0, 1, 2, 3, 5].map(timed));
     }
     if traits.step {
         if traits.shared {
@@ -48,6 +59,34 @@ pub fn for_shuttle(traits: Traits) -> Vec<Arc<Scenario>> {
         scenarios.push(readers_interrupted());
     }
     scenarios.into_iter().map(Arc::new).collect()
+}
+
+/// Waiters of which every other one has a deadline.
+fn timed(at: u32) -> Scenario {
+    let thread = |cpu: u32| {
+        let timed = Timed(at + cpu / 2 % 2, 0, Write);
+        if cpu.is_multiple_of(2) {
+            vec![timed.clone(), Section(0, Write), timed]
+        } else {
+            vec![Section(0, Write); 2]
+        }
+    };
+    Scenario::new(&format!("timed-{at}"), (0..5).map(thread).collect())
+}
+
+/// A lock in which the parent of this process has left marks.
+fn inherited(at: u32) -> Scenario {
+    let mut threads = vec![vec![Leave(0, Write)]];
+    threads.resize(4, vec![Section(0, Write); 2]);
+    let waits = Interrupted(at, vec![Fork], Box::new(Timed(NEVER_LATE, 0, Write)));
+    Scenario::new(&format!("inherited-{at}"), threads).before(vec![Enter(0, Write), waits])
+}
+
+/// A latch that five wait for.
+fn latch() -> Scenario {
+    let mut threads = vec![vec![Leave(0, Write)]];
+    threads.resize(6, vec![Section(0, Read)]);
+    Scenario::new("latch", threads).before(vec![Enter(0, Write)])
 }
 
 /// Readers and writers, and those that are both.

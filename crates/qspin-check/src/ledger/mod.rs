@@ -14,6 +14,7 @@
 //! * **the order of arrival and of acquisition**, and who is inside.
 
 mod coverage;
+mod deadlines;
 mod entries;
 mod outcomes;
 mod paths;
@@ -28,6 +29,7 @@ use std::sync::atomic::Ordering;
 use qspin_core::site::Site;
 
 pub use coverage::{Coverage, Reached, add_events, begin_check, coverage, interrupted};
+pub use deadlines::{forget_deadline, fork, generation, is_late, oversleeps, set_deadline};
 pub use entries::must_be_gone;
 pub use outcomes::{came_to_an_end, prunes, set_pruning, take_outcomes};
 pub use paths::woke_in_vain;
@@ -82,6 +84,8 @@ pub enum Role {
     Entry,
     /// A word of a sleeper's record, or of a bucket of sleepers.
     Sleeper,
+    /// A hint that says whether anybody sleeps in a bucket.
+    Hint,
     /// A word of the harness.
     Harness,
 }
@@ -127,6 +131,10 @@ struct Slot {
     steps: u32,
     trace: outcomes::Trace,
     interrupt: Option<(u32, Handler)>,
+    /// Whether its next operation may come before its last one.
+    out_of_order: bool,
+    /// Looks at the clock that it has before its deadline, and whether it has had an odd number when it set out.
+    deadline: Option<(u32, bool)>,
 }
 
 /// Somebody waits for a lock.
@@ -173,6 +181,8 @@ struct Ledger {
     place: paths::Place,
     /// Whether every execution is explored, so that equal ones are worth finding.
     exhaustive: bool,
+    /// How often the process has forked.
+    forks: u32,
     touched: Option<Touched>,
     failure: Option<Failure>,
 }
@@ -355,6 +365,34 @@ pub fn loaded(id: WordId, value: u32) -> bool {
         outcomes::did(slot, id, value);
         paths::went_on(ledger, id, value)
     })
+}
+
+/// Nothing keeps the next operation of the running context from coming before its last one.
+pub fn lacks_light_barrier() {
+    let slot = current();
+    with(|ledger| ledger.slots[slot].out_of_order = true);
+}
+
+/// The running context has done its next operation.
+pub fn has_acted() {
+    let slot = current();
+    with(|ledger| {
+        if let Some(slot) = ledger.slots.get_mut(slot) {
+            slot.out_of_order = false;
+        }
+    });
+}
+
+/// Whether an interrupt finds a context between two operations that are not in their order.
+#[must_use]
+pub fn is_out_of_order(slot: usize) -> bool {
+    with(|ledger| ledger.slots[slot].out_of_order)
+}
+
+/// Whether a context has ended.
+#[must_use]
+pub fn has_ended(slot: usize) -> bool {
+    with(|ledger| ledger.slots[slot].done)
 }
 
 /// The latest value of a word.

@@ -1,5 +1,7 @@
 //! Loom: every execution of a small program under (most of) C11's memory model.
 
+mod views;
+
 use std::sync::atomic::Ordering;
 
 use loom::cell::UnsafeCell;
@@ -21,7 +23,9 @@ impl Machine for Loom {
     const EXHAUSTIVE: bool = true;
 
     fn spawn(body: impl FnOnce() + Send + 'static) -> Self::Handle {
-        loom::thread::spawn(body)
+        let handle = loom::thread::spawn(body);
+        views::begins(handle.thread());
+        handle
     }
 
     fn join(handle: Self::Handle) {
@@ -41,6 +45,18 @@ impl Machine for Loom {
 
     fn fence(order: Ordering) {
         loom::sync::atomic::fence(order);
+    }
+
+    fn begin(barriers: bool) {
+        views::begin(barriers);
+    }
+
+    fn came_so_far() {
+        views::came_so_far(ledger::current());
+    }
+
+    fn fence_everywhere(spares: impl Fn(usize) -> bool, ended: impl Fn(usize) -> bool) {
+        views::fence_everywhere(ledger::current(), spares, ended);
     }
 
     fn abandon(failure: Failure) -> ! {

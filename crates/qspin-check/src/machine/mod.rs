@@ -78,6 +78,14 @@ pub trait Machine: Sized + Send + Sync + 'static {
     fn prune();
     /// A fence; never called with `Relaxed`.
     fn fence(order: Ordering);
+    /// Begins an execution, in which there are barriers for all contexts, or none. The running context is the first; each
+    /// that it spawns is the next.
+    fn begin(_barriers: bool) {}
+    /// The running context has come so far: called after each of its operations, for barriers of others.
+    fn came_so_far() {}
+    /// Every context passes a full fence, wherever it is; but for those of which `spares` says that the fence came
+    /// too early or too late for what it is doing. Of a context that has come to its `end`, what it did is ordered.
+    fn fence_everywhere(_spares: impl Fn(usize) -> bool, _ended: impl Fn(usize) -> bool) {}
     /// Ends this execution, which has `failure` as its counterexample.
     fn abandon(failure: Failure) -> !;
 }

@@ -36,11 +36,13 @@ const FENCE_FOLLOWS: &str = "equivalent as long as the full fence of halt.sleep-
 const NEVER_DONE: &str = "not seen: in the scenarios a once fails each time, which makes it a lock; nobody \
     ever finds it done. The look pairs with once.end, whose weakening shows.";
 
-/// What the checkers say of the asymmetric fence.
-const UNLOCK_FENCES: &str = "not visible here: who joins the sleepers unlocks their bucket, with a full \
-    fence after it (sleep.unlock-fence), and a heavy barrier is no more than a full fence to loom. On \
-    threads it is what orders the others: there the lock hangs without it (qspin's test of the mutex). \
-    The light side, and the fence of a release, die.";
+/// Fences that are there twice.
+const UNLOCK_FENCE: &str = "equivalent as long as a thread that joins the sleepers unlocks their bucket with a full \
+    fence after it: sleep.unlock-fence, which dies.";
+/// What is passed on by fences.
+const BARRIER_FENCES: &str = "equivalent: a thread that settles a hint has passed a full fence before, since the heavy \
+    barrier is one for its caller, too; and a thread that sees it settled passes one afterwards \
+    (sleep.unlock-fence). What happened before the first happens before what follows the second.";
 /// What is read before a store, and written by others after it.
 const LOADS_STAY: &str = "the kick releases and acquires as well (PLATFORM-4); what is left is that the waker has \
     read the next of the list before: visible under load buffering only, which loom does not have.";
@@ -75,15 +77,15 @@ const TABLE: &[(Expectation, Ordering, &[Site])] = expected! {
         // The link of the next waiter may come before the zero that it should overwrite.
         McsLeave;
     Dies(LostWakeup) at AcqRel:
-        HaltWaiterFence HaltHandOverFence HaltKickFence HaltSleepFence SleepLight SleepReleaseFence
+        HaltWaiterFence HaltHandOverFence HaltKickFence HaltSleepFence SleepLight SleepHeavy SleepReleaseFence
         SleepRescanFence SleepUnlockFence;
     Dies(LostWakeup) at Relaxed:
         HaltSleeper HaltSlow HashClaim HashFree TicketHaltAsleep TicketHaltKick RwAsleep RwKick SleepBucketLock
         SleepBucketUnlock SleepWake;
     Survives(FENCE_FOLLOWS) at Relaxed: HaltClaimed;
     Survives(NEVER_DONE) at Relaxed: OnceLook;
-    Survives(UNLOCK_FENCES) at AcqRel: SleepHeavy SleepFence;
-    Survives(UNLOCK_FENCES) at Relaxed: SleepSettle SleepSettled;
+    Survives(UNLOCK_FENCE) at AcqRel: SleepFence;
+    Survives(BARRIER_FENCES) at Relaxed: SleepSettle SleepSettled;
     Survives(LOADS_STAY) at Relaxed: SleepWoken;
     Survives(RESCAN) at Relaxed: SleepRescanMark SleepRescanTake;
 };

@@ -86,9 +86,9 @@ pub fn all() -> Vec<Planted> {
         "paravirt-queued-conditional-kick" without HaltSleepFence: AcqRel => "queue-vain" LostWakeup;
         "paravirt-rw" without RwAsleep: Relaxed => "two-twice" LostWakeup;
         "paravirt-rw" without RwKick: Relaxed => "two-twice" LostWakeup;
-        // The default mutex whose releases do not pass the light barrier. (Without the heavy one: see the
-        // list of weakenings that survive.)
+        // The default mutex without one side of the asymmetric fence.
         "mutex-sleepy" without SleepLight: AcqRel => "two-twice" LostWakeup;
+        "mutex-sleepy" without SleepHeavy: AcqRel => "two-twice" LostWakeup;
         // What only a gate without a fence of its own shows, and only an upgrade.
         "rwlock-plain-gate" without RwGateTake: Relaxed => "queue" DataRace;
         "rwlock-upgraded" without RwUpgrade: Relaxed => "write-read" DataRace;

@@ -1,9 +1,8 @@
-//! Sleepers, as the checkers have them: one bucket, in which the locks of a scenario meet.
+//! Sleepers, as the checkers have them: one bucket, in which the locks of a scenario meet, or two.
 //!
-//! The heavy barrier orders all threads as if each had passed a full fence in the middle of it. Here both
-//! sides of the asymmetric fence are full fences, as C++ proposal P1202 defines them with respect to each
-//! other. That makes light barriers order more than they do: two of them would order each other, and a full
-//! fence on one side. Neither is relied on: see SLEEP-2 of `qspin_core::sleepers`.
+//! The asymmetric fence is what it is: the light side orders nothing, and at the heavy one each context passes a full
+//! fence wherever it stands ([`Machine::fence_everywhere`]). What the light side keeps is the order in which its thread
+//! does its store and its load; without it the interrupt may find the load done and the store not yet, and orders neither.
 
 use std::sync::atomic::Ordering;
 
@@ -14,13 +13,14 @@ use qspin_core::sleepers::{SleepBucket, SleepPlatform, Sleeper, settle_all};
 use super::{Address, Context};
 use crate::ledger::{self, Role};
 use crate::machine::Machine;
-use crate::model::Traits;
+use crate::model::{Buckets, Traits};
 use crate::word::{Word, judge};
 
 /// What is shared by those who sleep.
 pub(super) struct Sleepers<M: Machine> {
     /// There is a heavy barrier.
     asymmetric: bool,
+    kind: Buckets,
     hints: Vec<Word<M>>,
     buckets: Vec<SleepBucket<Word<M>>>,
     records: Vec<Sleeper<Word<M>, Address<M>>>,
@@ -29,14 +29,39 @@ pub(super) struct Sleepers<M: Machine> {
 impl<M: Machine> Sleepers<M> {
     /// Nothing for a lock whose waiters do not sleep.
     pub(super) fn new(traits: Traits, nodes: usize) -> Self {
-        let count = if traits.sleeps { 1 } else { 0 };
-        let nodes = nodes * count;
+        let count = match traits.buckets {
+            _ if !traits.sleeps => 0,
+            Buckets::One => 1,
+            Buckets::Two | Buckets::Swapped => 2,
+        };
+        let nodes = if traits.sleeps { nodes } else { 0 };
         ledger::making(Role::Sleeper, || Self {
             asymmetric: traits.asymmetric,
-            hints: (0..count).map(|_| Word::new(0)).collect(),
+            kind: traits.buckets,
+            hints: ledger::making(Role::Hint, || (0..count).map(|_| Word::new(0)).collect()),
             buckets: (0..count).map(|_| SleepBucket::new()).collect(),
             records: (0..nodes).map(|_| Sleeper::new()).collect(),
         })
+    }
+}
+
+impl<M: Machine> Sleepers<M> {
+    /// Addresses that a word may have, so that one of them is in the bucket that it is to be in.
+    const NEAR: usize = 64;
+
+    /// The address of a word: not 0, and the same in every execution. Of two buckets the words of a lock are in one and
+    /// the other, two by two: a mutex and an address before one, the count of waiters after it in the other.
+    pub(super) fn address(&self, id: usize) -> usize {
+        let first = (id + 1) * Self::NEAR;
+        let wanted = match self.kind {
+            Buckets::One => return id + 1,
+            Buckets::Two => id / 2 % 2,
+            Buckets::Swapped => 1 - id / 2 % 2,
+        };
+        // The hash of `qspin_core::sleepers`, for two buckets.
+        let place = |on: usize| (on as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32 & 1;
+        let fits = |&on: &usize| place(on) == wanted as u64;
+        (first..first + Self::NEAR).find(fits).unwrap_or(first)
     }
 }
 
@@ -74,15 +99,27 @@ impl<M: Machine> SleepPlatform for Context<M> {
     }
 
     fn light_barrier(&self, order: Ordering) {
-        self.fence(order);
+        if order != Ordering::SeqCst {
+            ledger::lacks_light_barrier();
+        }
     }
 
     fn heavy_barrier(&self, order: Ordering) {
         self.fence(order);
+        if order == Ordering::SeqCst && self.domain.sleepers.asymmetric {
+            ledger::keep(|| M::fence_everywhere(ledger::is_out_of_order, ledger::has_ended));
+        }
     }
 
-    fn halt_until(&self, me: NodeId, _: u64) {
-        self.halt(me);
+    fn halt_until(&self, _: NodeId, _: u64) {
+        // It may be preempted here, so this stands for a return at any later time, too, and that it was kicked meanwhile.
+        if ledger::oversleeps() {
+            ledger::keep(M::yield_now);
+        }
+    }
+
+    fn generation(&self) -> u32 {
+        ledger::generation()
     }
 
     fn wait_briefly(&self, word: &Word<M>, until: Until, _: u32) -> bool {

@@ -79,6 +79,23 @@ unsafe impl<P: SleepPlatform, const WHOM: bool> RawLock<P> for Monitor<P::Word, 
     }
 }
 
+impl<P: SleepPlatform, const WHOM: bool> RawTimedLock<P> for Monitor<P::Word, P::Address, WHOM> {
+    fn acquire_until(&self, p: &P, deadline: u64) -> bool {
+        if !self.mutex.acquire_until(p, deadline) {
+            return false;
+        }
+        let mut taken = self.take();
+        // One that was notified looks again; one that was not has been passed by nobody for its sake.
+        // SAFETY: acquired above, or by the last wait.
+        while !taken && unsafe { self.condition.wait_until(p, &self.mutex, deadline) } {
+            taken = self.take();
+        }
+        // SAFETY: acquired above, or by the last wait.
+        unsafe { self.mutex.release(p) };
+        taken
+    }
+}
+
 /// A once that is never done.
 pub struct Undone<W>(OnceWord<W>);
 

@@ -3,7 +3,8 @@
 use qspin_core::admission::Admission;
 use qspin_core::events::Event::{
     CnaFlush, CnaPrioritised, KickAheadCount, LockKickCount, LockNoNode, LockUseNode2,
-    LockUseNode3, LockUseNode4, PendingFailCount, PendingLockCount, PvLockStealing, WaitEarlyCount,
+    LockUseNode3, LockUseNode4, PendingFailCount, PendingLockCount, PvLockStealing, SleepRequeue,
+    WaitEarlyCount,
 };
 use qspin_core::locks::mutex::DefaultLock;
 use qspin_core::locks::queued::QueuedLock;
@@ -16,13 +17,14 @@ use qspin_core::word::{LOCKED_MASK, PENDING};
 
 use super::Goal::{Counts, Never, Passes, Reaches};
 use super::beside::{ALL, Fair, Monitor, ONE, PlainGate, Undone, Upgraded};
+use super::timed::{Latch, Timed, TimedRw};
 use super::{Runs, Source, Subject, rules, runs, tunings};
 use crate::contend::{Exclusive, Shared};
 use crate::ledger::Reached::{
     ClaimedArranged, FartherStay, FlushedInFront, HaltedAside, KickedAheadPast, TailRaceLost,
     TailReplaced,
 };
-use crate::model::{Model, Traits};
+use crate::model::{Buckets, Model, Traits};
 use crate::platform::Address;
 use crate::word::Word;
 
@@ -204,16 +206,38 @@ fn of_halting() -> Vec<Subject> {
     ]
 }
 
+/// With deadlines.
+fn timed(traits: Traits) -> Traits {
+    Traits { timed: true, ..traits }
+}
+
 fn of_mutex() -> Vec<Subject> {
     let step = |name| of(Id::Mutex).step(name);
     let fenced = Traits { asymmetric: false, ..step("").traits() };
     vec![
         // Nobody looks before it sleeps.
-        step("mutex-sleepy").tuned(tunings::MUTEX_SLEEPY),
+        step("mutex-sleepy")
+            .tuned(tunings::MUTEX_SLEEPY)
+            .with(Traits { brief: true, ..step("").traits() }),
         // After short turns only: who takes the lock takes everybody's marks away.
         step("mutex-short").tuned(tunings::MUTEX_SHORT),
         // Without a heavy barrier.
         step("mutex-fenced").with(fenced),
+        // With two looks before it sleeps.
+        step("mutex-two-looks").tuned(tunings::MUTEX_TWO_LOOKS),
+        // With deadlines: of waiters that sleep at once, and of those that have marked the word before.
+        step("mutex-timed")
+            .tuned(tunings::MUTEX_SLEEPY)
+            .made(runs!(Timed<DefaultLock<Word<M>>>))
+            .with(timed(step("").traits())),
+        step("mutex-timed-awake")
+            .made(runs!(Timed<DefaultLock<Word<M>>>))
+            .with(timed(step("").traits())),
+        // With marks of another process. Its hint is never quiet, so that they are made where nobody sleeps yet.
+        step("mutex-inherited")
+            .ruled(rules::ANYTHING)
+            .made(runs!(Timed<DefaultLock<Word<M>>>))
+            .with(Traits { inherited: true, ..fenced }),
         // With fair releases only.
         step("mutex-fair").made(runs!(Fair<DefaultLock<Word<M>>>)),
     ]
@@ -224,16 +248,41 @@ fn beside() -> Vec<Subject> {
     let rw = |name| of(Id::Rwlock).step(name).tuned(tunings::MUTEX_SLEEPY);
     let alone = Traits { interrupted: false, ..rw("").traits() };
     let excludes = Traits { shared: false, ..alone };
+    let long = Traits { long: true, ..alone };
+    let opened = Traits { latch: true, ..excludes };
+    let all = runs!(Exclusive<Monitor<Word<M>, Address<M>, ALL>>);
+    let latch = runs!(Shared<Latch<Word<M>, Address<M>>>);
     vec![
         rw("rwlock-sleepy"),
         // Writers read upgradably before.
-        rw("rwlock-upgraded").made(runs!(Upgraded<Word<M>>)).with(Traits { long: true, ..alone }),
+        rw("rwlock-upgraded").made(runs!(Upgraded<Word<M>>)).with(long),
         rw("rwlock-plain-gate")
             .made(runs!(Shared<DefaultRwLock<Word<M>, PlainGate<Word<M>>>>))
             .with(alone),
         rw("condvar-one").made(runs!(Exclusive<Monitor<Word<M>, Address<M>, ONE>>)).with(excludes),
         rw("condvar-all").made(runs!(Exclusive<Monitor<Word<M>, Address<M>, ALL>>)).with(excludes),
         rw("once").made(runs!(Exclusive<Undone<Word<M>>>)).with(excludes),
+        // With deadlines.
+        rw("rwlock-timed").made(runs!(TimedRw<Word<M>, false>)).with(timed(alone)),
+        rw("rwlock-upgraded-timed").made(runs!(TimedRw<Word<M>, true>)).with(timed(long)),
+        rw("condvar-timed")
+            .made(runs!(Timed<Monitor<Word<M>, Address<M>, ONE>>))
+            .with(timed(Traits { long: true, ..excludes })),
+        // A condition and its mutex in two buckets, in both orders.
+        rw("condvar-two-buckets").made(all).with(Traits { buckets: Buckets::Two, ..excludes }),
+        rw("condvar-swapped-buckets")
+            .made(all)
+            .with(Traits { buckets: Buckets::Swapped, ..excludes }),
+        // Opened once, for all: nobody is notified afterwards.
+        rw("latch").made(latch).with(opened).must(&[Counts(SleepRequeue)]),
+        rw("latch-two-buckets")
+            .made(latch)
+            .with(Traits { buckets: Buckets::Two, ..opened })
+            .must(&[Counts(SleepRequeue)]),
+        rw("latch-swapped-buckets")
+            .made(latch)
+            .with(Traits { buckets: Buckets::Swapped, ..opened })
+            .must(&[Counts(SleepRequeue)]),
     ]
 }
 

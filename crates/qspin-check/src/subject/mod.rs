@@ -4,6 +4,7 @@ pub mod beside;
 pub mod catalogue;
 pub mod goal;
 pub mod rules;
+pub mod timed;
 pub(crate) mod tunings;
 
 pub use catalogue::{NoPending, locks, lookup, of, variants};

@@ -82,6 +82,9 @@ pub(crate) const MUTEX: Tuning = Tuning {
     ..ONE_LOOK
 };
 
+/// The same where waiters look twice before they sleep.
+pub(crate) const MUTEX_TWO_LOOKS: Tuning = Tuning { mutex_spin_ns: 4000, ..MUTEX };
+
 /// The same where all turns are short.
 pub(crate) const MUTEX_SHORT: Tuning = Tuning { mutex_short_ns: 1 << 30, ..MUTEX };
 

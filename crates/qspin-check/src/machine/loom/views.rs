@@ -1,0 +1,98 @@
+//! A full fence in every context, made by one of them: what loom has no word for.
+//!
+//! # Problem
+//! The heavy side of an asymmetric fence interrupts each thread wherever it is, and there it passes a full fence. Loom
+//! knows fences of the thread that runs. As a fence of the interrupting thread alone, with one on the light side in turn,
+//! it would order what it does not: two light sides, and a light side with any other full fence.
+//!
+//! # What is done
+//! What a fence comes to in loom is that the *view* of its thread (what happens before whatever it does next) and that of
+//! all fences become one. So it can be made for others, by two things of loom that are no points at which threads change:
+//! * A `lazy_static` keeps the view of the thread that has made it for those that come to it later. Each context makes
+//!   one after each of its operations: that is how far it has come.
+//! * `unpark` hands the view of the running thread to another.
+//!
+//! The barrier takes the views of all, passes a full fence, and hands the outcome to all: as if each had passed a full
+//! fence where it stands, in this moment. That they do so at one moment is no less than what there is: the interrupting
+//! thread does nothing between the first fence and the last, and for it and another one it does not matter when in between
+//! that one was interrupted. Where a context stands is a matter of the schedule, and all schedules are explored.
+//!
+//! # Limits
+//! As an acquire or release fence for relaxed accesses of the *interrupted* thread it does not count: that is less than
+//! there is, and no lock asks for it.
+
+use std::cell::RefCell;
+use std::marker::PhantomData;
+use std::sync::atomic::Ordering::SeqCst;
+
+use loom::lazy_static::Lazy;
+use loom::thread::Thread;
+
+/// Operations of all contexts in one execution.
+const MOST: usize = 5 * 4096;
+
+/// A view each, in the order of the operations of an execution.
+static VIEWS: [Lazy<()>; MOST] = [const { Lazy { init: nothing, _p: PhantomData } }; MOST];
+
+fn nothing() {}
+
+struct Context {
+    thread: Thread,
+    /// How far it has come.
+    view: Option<usize>,
+}
+
+#[derive(Default)]
+struct Contexts {
+    all: Vec<Context>,
+    views: usize,
+    barriers: bool,
+}
+
+thread_local! {
+    static CONTEXTS: RefCell<Contexts> = RefCell::default();
+}
+
+pub(super) fn begin(barriers: bool) {
+    CONTEXTS.with(|known| *known.borrow_mut() = Contexts { all: vec![], views: 0, barriers });
+    begins(&loom::thread::current());
+}
+
+/// The next context: what it will do comes after what the running one has done, and a barrier meets it before it begins.
+pub(super) fn begins(thread: &Thread) {
+    CONTEXTS.with(|known| {
+        known.borrow_mut().all.push(Context { thread: thread.clone(), view: None });
+    });
+}
+
+pub(super) fn came_so_far(context: usize) {
+    CONTEXTS.with(|known| {
+        let mut known = known.borrow_mut();
+        if !known.barriers {
+            return;
+        }
+        let view = known.views;
+        known.views += 1;
+        known.all[context].view = Some(view);
+        VIEWS[view].get();
+    });
+}
+
+pub(super) fn fence_everywhere(
+    me: usize,
+    spares: impl Fn(usize) -> bool,
+    ended: impl Fn(usize) -> bool,
+) {
+    CONTEXTS.with(|known| {
+        let known = known.borrow();
+        let others =
+            || known.all.iter().enumerate().filter(|&(other, _)| other != me && !spares(other));
+        for view in others().filter_map(|(_, context)| context.view) {
+            VIEWS[view].get();
+        }
+        loom::sync::atomic::fence(SeqCst);
+        for (_, context) in others().filter(|&(other, _)| !ended(other)) {
+            context.thread.unpark();
+        }
+    });
+}

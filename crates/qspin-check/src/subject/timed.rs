@@ -1,0 +1,152 @@
+//! Locks whose waiters give up at a deadline, and one that is opened once.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use qspin_core::condvar::Condition;
+use qspin_core::lock::{
+    RawLock, RawSharedLock, RawTimedLock, RawTimedSharedLock, RawUpgradableLock,
+};
+use qspin_core::locks::mutex::DefaultLock;
+use qspin_core::locks::rwlock::DefaultRwLock;
+use qspin_core::platform::{AtomicWord, Platform};
+use qspin_core::sleepers::{NEVER, SleepPlatform};
+
+use crate::contend::Contend;
+use crate::scenario::Mode;
+
+/// A lock that excludes, and knows deadlines.
+pub struct Timed<L>(L);
+
+impl<P: Platform, L: RawTimedLock<P> + Send + Sync + 'static> Contend<P> for Timed<L> {
+    fn new() -> Self {
+        Self(L::new())
+    }
+    fn enter(&self, p: &P, _: Mode) {
+        self.0.acquire(p);
+    }
+    fn enter_until(&self, p: &P, _: Mode, deadline: u64) -> bool {
+        self.0.acquire_until(p, deadline)
+    }
+    fn try_enter(&self, p: &P, _: Mode) -> bool {
+        self.0.try_acquire(p)
+    }
+    unsafe fn leave(&self, p: &P, _: Mode) {
+        // SAFETY: the caller has acquired it.
+        unsafe { self.0.release(p) };
+    }
+    fn is_locked(&self, p: &P) -> bool {
+        self.0.is_locked(p)
+    }
+}
+
+/// The default reader-writer lock with deadlines; where it `UPGRADES`, a writer that has one reads upgradably before.
+pub struct TimedRw<W, const UPGRADES: bool>(DefaultRwLock<W>);
+
+impl<P: SleepPlatform, const UPGRADES: bool> Contend<P> for TimedRw<P::Word, UPGRADES>
+where
+    P::Word: Send + Sync + 'static,
+{
+    fn new() -> Self {
+        Self(RawSharedLock::<P>::new())
+    }
+    fn enter(&self, p: &P, mode: Mode) {
+        match mode {
+            Mode::Write => self.0.acquire_exclusive(p),
+            Mode::Read => self.0.acquire_shared(p),
+        }
+    }
+    fn enter_until(&self, p: &P, mode: Mode, deadline: u64) -> bool {
+        match mode {
+            Mode::Read => self.0.acquire_shared_until(p, deadline),
+            Mode::Write if !UPGRADES => self.0.acquire_exclusive_until(p, deadline),
+            Mode::Write => {
+                if !self.0.acquire_upgradable_until(p, deadline) {
+                    return false;
+                }
+                // SAFETY: it reads upgradably.
+                let upgraded = unsafe { self.0.upgrade_until(p, deadline) };
+                if !upgraded {
+                    // SAFETY: it reads upgradably still.
+                    unsafe { self.0.release_upgradable(p) };
+                }
+                upgraded
+            }
+        }
+    }
+    fn try_enter(&self, p: &P, mode: Mode) -> bool {
+        match mode {
+            Mode::Write => self.0.try_acquire_exclusive(p),
+            Mode::Read => self.0.try_acquire_shared(p),
+        }
+    }
+    unsafe fn leave(&self, p: &P, mode: Mode) {
+        match mode {
+            // SAFETY: the caller has acquired it for writing.
+            Mode::Write => unsafe { self.0.release_exclusive(p) },
+            // SAFETY: the caller has acquired it for reading.
+            Mode::Read => unsafe { self.0.release_shared(p) },
+        }
+    }
+    fn is_locked(&self, p: &P) -> bool {
+        RawSharedLock::<P>::is_locked(&self.0, p)
+    }
+}
+
+/// A latch: closed by its one writer, who opens it once and for all; who reads waits until it is open. It is opened under
+/// the mutex, and all are notified after that, once: a waiter that is lost there finds nobody who comes later.
+pub struct Latch<W, A> {
+    mutex: DefaultLock<W>,
+    condition: Condition<W, A>,
+    open: W,
+}
+
+// SAFETY: there is one writer, before all readers.
+unsafe impl<P: SleepPlatform> RawSharedLock<P> for Latch<P::Word, P::Address> {
+    fn new() -> Self {
+        Self { mutex: RawLock::<P>::new(), condition: Condition::new(), open: P::Word::new(0) }
+    }
+
+    fn acquire_shared(&self, p: &P) {
+        self.mutex.acquire(p);
+        while self.open.load(Relaxed) == 0 {
+            // SAFETY: acquired above, or by the last wait.
+            unsafe { self.condition.wait_until(p, &self.mutex, NEVER) };
+        }
+        // SAFETY: acquired above, or by the last wait.
+        unsafe { self.mutex.release(p) };
+    }
+
+    fn try_acquire_shared(&self, p: &P) -> bool {
+        let free = self.mutex.try_acquire(p);
+        let open = free && self.open.load(Relaxed) != 0;
+        if free {
+            // SAFETY: acquired above.
+            unsafe { self.mutex.release(p) };
+        }
+        open
+    }
+
+    unsafe fn release_shared(&self, _: &P) {}
+
+    fn acquire_exclusive(&self, _: &P) {}
+
+    fn try_acquire_exclusive(&self, _: &P) -> bool {
+        false
+    }
+
+    unsafe fn release_exclusive(&self, p: &P) {
+        self.mutex.acquire(p);
+        self.open.store(1, Relaxed);
+        // SAFETY: acquired above.
+        unsafe { self.mutex.release(p) };
+        self.condition.notify_all(p);
+    }
+
+    fn is_locked(&self, _: &P) -> bool {
+        self.open.load(Relaxed) == 0
+    }
+
+    fn is_locked_exclusive(&self, p: &P) -> bool {
+        RawSharedLock::<P>::is_locked(self, p)
+    }
+}
