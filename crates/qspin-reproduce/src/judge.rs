@@ -22,7 +22,7 @@ pub struct Cell {
     pub claim: Option<String>,
     /// What the simulation gives; none where it is not simulated, or has no such figure.
     pub simulated: Option<f64>,
-    /// `calibrated` or `predicted`.
+    /// `calibrated`, `predicted` or `given`.
     pub role: &'static str,
     /// Of the simulated figure.
     pub error: Option<f64>,
@@ -107,7 +107,8 @@ pub fn judge(table: &Table, plans: &[CellPlan], simulated: &[Option<f64>]) -> Ve
             }
             let here = found.and_then(|(_, figure)| figure);
             let role = found.map_or(Role::Predicted, |(plan, _)| plan.role);
-            let pair = figure.zip(here).map(|(it, here)| (as_ratio(it), as_ratio(here)));
+            let pair = figure.zip(here).filter(|_| role != Role::Given);
+            let pair = pair.map(|(it, here)| (as_ratio(it), as_ratio(here)));
             values.extend(pair.map(|(it, here)| (it, here, role == Role::Calibrated)));
             let agrees = claim.zip(here).map(|(claim, here)| claim.agrees(here));
             claims.0 += usize::from(agrees.is_some());

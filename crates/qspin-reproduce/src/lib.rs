@@ -38,6 +38,8 @@ pub enum Role {
     Calibrated,
     /// It was not looked at.
     Predicted,
+    /// What it says is given to the simulation, which gives it back: it has no error.
+    Given,
 }
 
 impl Role {
@@ -47,6 +49,7 @@ impl Role {
         match self {
             Self::Calibrated => "calibrated",
             Self::Predicted => "predicted",
+            Self::Given => "given",
         }
     }
 }
@@ -55,7 +58,7 @@ impl Role {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Value {
-    /// So many times the throughput.
+    /// So many times the throughput, on average over its simulations.
     Throughput(f64),
     /// How long it takes, in seconds.
     Seconds,
@@ -145,7 +148,10 @@ impl CellPlan {
         let first = runs.first()?;
         let ratio = |of: fn(&Outcome) -> f64| Some(of(first) / of(runs.get(1)?));
         match &self.value {
-            Value::Throughput(times) => Some(first.throughput * times),
+            Value::Throughput(times) => {
+                let all = runs.iter().map(|run| run.throughput).sum::<f64>();
+                Some(all / runs.len() as f64 * times)
+            }
             Value::Seconds => Some(first.elapsed_ns / 1e9),
             Value::Ratio(Compared::Throughput) => ratio(|run| run.throughput),
             Value::Ratio(Compared::LongestWait) => ratio(|run| run.longest_wait_ns),

@@ -40,6 +40,28 @@ pub fn text(verdicts: &[Verdict], constants: &Constants, seed: u64) -> String {
     out
 }
 
+/// Errors of all tables, then each of them, as Markdown: `data/results/accuracy.md`.
+#[must_use]
+pub fn markdown(verdicts: &[Verdict], constants: &Constants, seed: u64) -> String {
+    let mut out = format!(
+        "# The published tables, SIMULATED\n\nWritten by `qspin reproduce --all --seed {seed} --markdown`: not to be \
+         edited. What it means, and what is wrong: [docs/accuracy.md](../../docs/accuracy.md).\n\n{}\n",
+        summary(verdicts).markdown()
+    );
+    for verdict in verdicts {
+        out.push_str(&section(verdict, constants));
+    }
+    out
+}
+
+/// One table of it.
+#[must_use]
+pub fn section(verdict: &Verdict, constants: &Constants) -> String {
+    let (name, unit) = (&verdict.table, &verdict.unit);
+    let (fitted, cells) = (fitted(name, constants), cells(verdict).markdown());
+    format!("\n## {name} ({unit})\n\n{fitted}\n\n{cells}\n")
+}
+
 const STYLE: &str = "body{font:16px/1.4 system-ui,sans-serif;margin:2em auto;max-width:60em;padding:0 1em}\
 .scroll{overflow-x:auto}table{border-collapse:collapse;margin:1em 0}th,td{padding:.2em .7em;text-align:right;\
 border-bottom:1px solid #8884}tbody th{font-weight:inherit}th:first-child{text-align:left}\
@@ -120,7 +142,8 @@ fn percent(fraction: Option<f64>) -> String {
 }
 
 /// What was fitted to what, for one table, in a sentence.
-fn fitted(table: &str, constants: &Constants) -> String {
+#[must_use]
+pub fn fitted(table: &str, constants: &Constants) -> String {
     let Some(study) = study_of(table) else { return String::new() };
     let Some(found) = constants.0.get(&study.name) else {
         return format!("study {}: not calibrated; constants where the search begins", study.name);

@@ -188,7 +188,11 @@ impl Cell<'_> {
         Ok(CellPlan {
             row,
             column,
-            role: if whole.fitted { Role::Calibrated } else { Role::Predicted },
+            role: match (whole.given, whole.fitted) {
+                (true, _) => Role::Given,
+                (false, true) => Role::Calibrated,
+                (false, false) => Role::Predicted,
+            },
             scenarios: whole.runs.iter().map(scenario).collect::<Result<_, _>>()?,
             value: whole.value,
             scaled: whole.scaled,
@@ -233,6 +237,8 @@ struct Whole {
     value: Value,
     #[serde(default)]
     fitted: bool,
+    #[serde(default)]
+    given: bool,
     #[serde(default)]
     scaled: bool,
     claim: Option<Claim>,

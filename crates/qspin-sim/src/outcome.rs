@@ -108,6 +108,28 @@ impl Outcome {
     }
 }
 
+/// How a lock was shared, in sections. Where each CPU does the same number of them, that says nothing: then it is what
+/// each would have done until the last was done, at its own pace.
+fn shares(sections: &[u64], finished_ns: &[f64]) -> Vec<u64> {
+    if sections.windows(2).any(|pair| pair[0] != pair[1]) {
+        return sections.to_vec();
+    }
+    let last = finished_ns.iter().copied().fold(0.0, f64::max);
+    let share = |(&done, &finished): (&u64, &f64)| match finished > 0.0 {
+        true => (done as f64 * (last / finished)).round() as u64,
+        false => done,
+    };
+    sections.iter().zip(finished_ns).map(share).collect()
+}
+
+impl Outcome {
+    /// How the lock was shared, in sections; by the CPUs' pace, where each did the same number.
+    #[must_use]
+    pub fn shares(&self) -> Vec<u64> {
+        shares(&self.sections, &self.finished_ns)
+    }
+}
+
 /// Dice's fairness factor: the share of the busier half, the middle one of an odd number counting
 /// half to each side; 1 where nobody did anything.
 #[must_use]
@@ -136,5 +158,12 @@ mod tests {
         assert_eq!(fairness_factor(&[10, 10, 0, 0]), 1.0);
         assert_eq!(fairness_factor(&[0, 30, 10, 20]), 50.0 / 60.0);
         assert_eq!(fairness_factor(&[0, 0]), 1.0);
+    }
+
+    #[test]
+    fn of_two_that_did_the_same_the_one_that_was_done_sooner_had_the_larger_share() {
+        assert_eq!(shares(&[10, 10], &[50.0, 100.0]), [20, 10]);
+        assert_eq!(shares(&[30, 10], &[100.0, 200.0]), [30, 10]);
+        assert_eq!(shares(&[3, 3], &[100.0, 0.0]), [3, 3]);
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use qspin_core::tuning::Tuning;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Time, from_ns};
+use crate::engine::{Random, Time, from_ns};
 use crate::hypervisor::{Hypervisor, Pinning};
 use crate::lock::Lock;
 use crate::machine::Machine;
@@ -26,6 +26,9 @@ pub enum Placement {
     Spread,
     /// The threads of a core, then of the next.
     ThreadsFirst,
+    /// On cores drawn at random; second threads last. So threads lie that are free and are moved about. Each number is
+    /// another draw, the same whatever the seed.
+    Scattered(u32),
     /// On these.
     On(Vec<u32>),
 }
@@ -180,6 +183,14 @@ impl Scenario {
     pub(crate) fn places(&self) -> Vec<u32> {
         let shape = &self.machine.shape;
         let processors = shape.processors();
+        let mut scattered: Vec<u32> = (0..shape.cores()).collect();
+        if let Placement::Scattered(draw) = self.placement {
+            // Fisher and Yates.
+            let mut random = Random::new(draw.into());
+            for left in (1..shape.cores()).rev() {
+                scattered.swap(left as usize, random.below(left + 1) as usize);
+            }
+        }
         let place = |number: u32| {
             let number = number % processors;
             match &self.placement {
@@ -194,6 +205,10 @@ impl Scenario {
                     let (core, thread) =
                         (number / shape.threads_per_core, number % shape.threads_per_core);
                     thread * shape.cores() + core
+                }
+                Placement::Scattered(_) => {
+                    let (core, thread) = (number % shape.cores(), number / shape.cores());
+                    thread * shape.cores() + scattered[core as usize]
                 }
                 Placement::On(list) => list[number as usize % list.len()],
             }

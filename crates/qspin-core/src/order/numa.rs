@@ -22,8 +22,8 @@
 //!
 //! # Distance
 //! A waiter is near if it is as near to the head as any (`Platform::distance` 0). Where nobody is,
-//! because the main queue has run empty, the nearest of the secondary queue come first, and only
-//! the others stay. With one level of distance that is CNA exactly.
+//! because the main queue has run empty, the nearest of the first of the secondary queue come first, and only
+//! those before them stay. With one level of distance that is CNA exactly.
 //!
 //! # Invariants
 //! * **NUMA-1** Only a node that somebody is linked behind is moved: the tail stays the tail, and who
@@ -65,8 +65,9 @@
 //! The clock is 32 bits of nanoseconds. Where heads come less often than every 4 s, a flush may be
 //! found due some heads later than it was. On a platform without a clock nobody is flushed.
 //!
-//! When the main queue has run empty, the new owner looks at all of the secondary one for the nearest
-//! (`rest`), while others wait for the lock. In the series it looks at none.
+//! When the main queue has run empty, the new owner looks at the first [`NEAREST_OF`] of the secondary one for the
+//! nearest (`rest`), while others wait for the lock. In the series it looks at none; to look at all of a long queue is a
+//! transfer each under the lock.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
@@ -87,6 +88,10 @@ const URGENT: u32 = 1 << 31;
 /// In `second_since`: the secondary queue is to be flushed. (A clock that shows just this flushes
 /// early.)
 const FLUSH: u32 = u32::MAX;
+
+/// How many of the secondary queue are looked at for the nearest, when the main queue has run empty: with so many the
+/// nearest of a machine's levels is among them more often than not.
+const NEAREST_OF: u32 = 4;
 
 impl Order for Numa {
     const ARRANGES: bool = true;
@@ -240,12 +245,13 @@ fn node_in<W: AtomicWord>(word: &W) -> Option<NodeId> {
     NodeId::from_number(word.load(Relaxed))
 }
 
-/// How far the nearest of the queue is that begins with `first`. An urgent one is near.
+/// How far the nearest of the first [`NEAREST_OF`] is of the queue that begins with `first`. An urgent one is near.
 fn nearest<P: Platform>(p: &P, node: &Node<P::Word>, first: NodeId) -> u32 {
     let near_to = node.near_to.load(Relaxed);
     let mut nearest = u32::MAX;
     let mut next = Some(first);
-    while let Some(waiter) = next {
+    for _ in 0..NEAREST_OF {
+        let Some(waiter) = next else { break };
         let place = p.node(waiter).place.load(Relaxed);
         let urgent = place & URGENT != 0;
         nearest = nearest.min(if urgent { 0 } else { p.distance(near_to, place) });

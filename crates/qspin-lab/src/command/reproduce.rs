@@ -33,13 +33,16 @@ pub struct Args {
     /// Print JSON instead of tables.
     #[arg(long)]
     json: bool,
+    /// Print Markdown instead: what data/results/accuracy.md holds of all tables.
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
     /// File for a page that shows the same.
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
     /// Part I of N of the cells, for one of several computers; `qspin report merge` puts the parts
     /// together.
     #[arg(long, value_name = "I/N", allow_hyphen_values = true, value_parser = Part::parse,
-          requires = "out", conflicts_with_all = ["json", "report"])]
+          requires = "out", conflicts_with_all = ["json", "markdown", "report"])]
     shard: Option<Part>,
     /// File for the part.
     #[arg(long, value_name = "PART.jsonl", requires = "shard")]
@@ -60,7 +63,7 @@ fn parse_table(text: &str) -> Result<&'static str, String> {
 /// Wrong input; a lock that fails in the simulation.
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     if args.tables.is_empty() && !args.all {
-        if args.json || args.report.is_some() || args.shard.is_some() {
+        if args.json || args.markdown || args.report.is_some() || args.shard.is_some() {
             let known = tables().collect::<Vec<_>>().join(", ");
             return Err(Failure::usage(format!("which tables? Give --all, or some of {known}")));
         }
@@ -102,6 +105,8 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     if args.json {
         super::say(&report.to_json().map_err(|error| anyhow!(error))?)?;
+    } else if args.markdown {
+        super::say(&show::markdown(&report.tables, &constants, args.seed))?;
     } else {
         super::say(&show::text(&report.tables, &constants, args.seed))?;
     }

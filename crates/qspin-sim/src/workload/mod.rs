@@ -66,13 +66,14 @@ pub trait Work {
 }
 
 /// What is no time, or is counted: the range of each.
-const COUNTS: [(&str, Range); 7] = [
+const COUNTS: [(&str, Range); 8] = [
     ("hot", (0.0, 1.0)),
     ("idle", (0.0, 10.0)),
     ("locks", (1.0, 65536.0)),
     ("sections", (1.0, 64.0)),
     ("reads", (0.0, 64.0)),
     ("writes", (0.0, 64.0)),
+    ("counts", (0.0, 64.0)),
     ("beside", (0.0, Station::<()>::BESIDE as f64)),
 ];
 

@@ -12,10 +12,13 @@
 //! which lies in the lock's line.
 //!
 //! # Limits
-//! Nobody sleeps. Lines that are touched outside of the sections are private, so part of
-//! `outside_ns`.
+//! Nobody sleeps. Lines that are touched outside of the sections are private, so part of `outside_ns`, but for
+//! `counts`.
+
+use std::sync::atomic::Ordering::Relaxed;
 
 use qspin_core::lock::RawLock;
+use qspin_core::platform::AtomicWord;
 use serde::{Deserialize, Serialize};
 
 use super::{Station, Work};
@@ -41,6 +44,10 @@ pub struct Step {
     /// Words in the lock's own line that it reads and writes.
     #[serde(default)]
     pub beside: u32,
+    /// Lines that all CPUs share, each changed by one read-modify-write before the section, outside of any lock: counts
+    /// of references.
+    #[serde(default)]
+    pub counts: u32,
 }
 
 /// Steps, one after the other, again and again; once through is an operation.
@@ -65,6 +72,11 @@ impl SystemCalls {
     fn lines_a_lock(&self) -> u32 {
         self.steps.iter().map(|step| step.reads.max(step.writes)).max().unwrap_or(0)
     }
+
+    /// Lines that are shared beside those, behind them.
+    fn counts(&self) -> u32 {
+        self.steps.iter().map(|step| step.counts).max().unwrap_or(0)
+    }
 }
 
 impl Work for SystemCalls {
@@ -88,7 +100,7 @@ impl Work for SystemCalls {
     }
 
     fn lines(&self, _: u32) -> usize {
-        (self.locks * self.lines_a_lock()) as usize
+        (self.locks * self.lines_a_lock() + self.counts()) as usize
     }
 
     fn run<L: RawLock<SimPlatform>>(&self, station: &Station<L>, p: &SimPlatform) {
@@ -97,6 +109,9 @@ impl Work for SystemCalls {
             for step in &self.steps {
                 let line = |number: u32| station.word((step.lock * lines + number) as usize, 0);
                 p.work(step.outside_ns);
+                for count in 0..step.counts {
+                    station.word((self.locks * lines + count) as usize, 0).fetch_add(1, Relaxed);
+                }
                 station.section(p, step.lock, || {
                     p.load_together((0..step.reads.max(step.writes)).map(line));
                     for number in 0..step.writes {

@@ -89,8 +89,15 @@ fn a_build_takes_longer_by_the_overcommit_and_longest_where_waiters_spin() {
 #[test]
 fn a_loop_of_system_calls_is_its_steps_and_its_lines_cost() {
     let calls = |reads, writes, beside, cpus| {
-        let step =
-            |outside_ns, inside_ns| Step { outside_ns, inside_ns, lock: 0, reads, writes, beside };
+        let step = |outside_ns, inside_ns| Step {
+            outside_ns,
+            inside_ns,
+            lock: 0,
+            reads,
+            writes,
+            beside,
+            counts: 0,
+        };
         let steps = vec![step(400.0, 50.0), step(300.0, 30.0)];
         // Who follows whom is not to matter.
         let mut machine = fixtures::exact();
@@ -116,7 +123,15 @@ fn a_loop_of_system_calls_is_its_steps_and_its_lines_cost() {
 
 #[test]
 fn steps_that_are_impossible_are_refused() {
-    let step = Step { outside_ns: 1.0, inside_ns: 1.0, lock: 1, reads: 0, writes: 0, beside: 0 };
+    let step = Step {
+        outside_ns: 1.0,
+        inside_ns: 1.0,
+        lock: 1,
+        reads: 0,
+        writes: 0,
+        beside: 0,
+        counts: 0,
+    };
     for (steps, wrong) in [
         (vec![], "at least one step"),
         (vec![step.clone()], "no lock 1"),

@@ -134,7 +134,15 @@ impl Simulator {
     fn scenario(&self, cell: &Cell, row: &Row) -> Option<Scenario> {
         let lock = Lock::named(&row.lock).ok()?;
         let (outside_ns, inside_ns) = (row.outside_ns, row.critical_ns);
-        let step = Step { outside_ns, inside_ns, lock: 0, reads: 0, writes: row.lines, beside: 0 };
+        let step = Step {
+            outside_ns,
+            inside_ns,
+            lock: 0,
+            reads: 0,
+            writes: row.lines,
+            beside: 0,
+            counts: 0,
+        };
         let processors = self.machine.shape.processors();
         let default = Tuning::DEFAULT;
         let tuned = Tuning::ALL

@@ -18,12 +18,13 @@ pub(super) fn row(cell: &Cell, several: bool, runs: &[Outcome], asked: u32) -> O
     let first = runs.first()?;
     let scenario = &cell.scenario;
     let rates: Vec<f64> = runs.iter().map(|run| run.throughput * 1e6).collect();
-    let sections: Vec<Vec<u64>> = runs.iter().map(|run| run.sections.clone()).collect();
+    let shares: Vec<Vec<u64>> = runs.iter().map(Outcome::shares).collect();
     let mut events = BTreeMap::new();
     for (name, count) in runs.iter().flat_map(|run| &run.events) {
         *events.entry((*name).to_owned()).or_insert(0) += count;
     }
-    let mut spun: Vec<f64> = runs.iter().map(|run| run.spun_ns / all(run)).collect();
+    // Spinning is a part of it only: a waiter that is halted waits as well.
+    let mut waits: Vec<f64> = runs.iter().map(|run| run.mean_wait_ns).collect();
     let (workload, critical_ns, outside_ns) = workload(&scenario.workload);
     Some(Row {
         workload: workload.to_owned(),
@@ -36,18 +37,13 @@ pub(super) fn row(cell: &Cell, several: bool, runs: &[Outcome], asked: u32) -> O
         pin: pin(&scenario.pinning).to_owned(),
         hogs: scenario.hogs,
         partial: runs.len() < asked as usize,
-        overhead_ns_per_op: Some(median(&mut spun)).filter(|ns| ns.is_finite()),
+        overhead_ns_per_op: Some(median(&mut waits)).filter(|ns| ns.is_finite()),
         locality: locality(&events),
         events,
         events_ops: Some(first.sections.iter().sum()).filter(|_| runs.len() == 1),
         platform: platform(runs),
-        ..of_rounds("simulate", scenario.lock.name(), rates, &sections)
+        ..of_rounds("simulate", scenario.lock.name(), rates, &shares)
     })
-}
-
-/// Sections of a run.
-pub(super) fn all(run: &Outcome) -> f64 {
-    run.sections.iter().sum::<u64>() as f64
 }
 
 /// What the simulated machine did, all runs together; times are the mean or the longest of them.

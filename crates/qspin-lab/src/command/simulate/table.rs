@@ -6,6 +6,7 @@ use qspin_sim::Plan;
 use qspin_table::{Columns, fixed};
 use serde_json::Value;
 
+use crate::compare::{Comparison, Outcome, compare};
 use crate::report::number::{digits, duration};
 use crate::row::Row;
 
@@ -38,12 +39,35 @@ pub(super) fn tables(plan: &Plan, rows: &[Row], seed: u64, seeds: u32) -> String
         if let Some(load) = load {
             let _ = writeln!(out, "\nSIMULATED: {load}");
         }
-        let _ = writeln!(out, "{}", columns().table(rows));
+        let _ = writeln!(out, "{}", columns(&rows).table(rows.clone()));
+    }
+    if seeds > 1 {
+        out.push_str(
+            "against the first of its CPUs: its work over the other's, by seeds, with the 95 % interval; = where that is \
+             no clear difference\n",
+        );
     }
     out
 }
 
-fn columns<'a>() -> Columns<'a, Row> {
+/// What the first row of as many CPUs is to this one: nothing for itself, nor from one seed.
+fn against_first(rows: &[&Row], row: &Row) -> Option<String> {
+    let first = rows.iter().find(|it| it.threads == row.threads)?;
+    if std::ptr::eq(*first, row) || row.rounds == 1 {
+        return None;
+    }
+    let Comparison { ratio, outcome } = compare(row, *first);
+    let [median, lo, hi] = [ratio.median, ratio.lo, ratio.hi].map(digits);
+    let mark = match outcome {
+        Outcome::Better | Outcome::Worse => "",
+        Outcome::Level => " =",
+        Outcome::TooFewRounds => " ?",
+    };
+    Some(format!("{median} [{lo}, {hi}]{mark}"))
+}
+
+fn columns<'a>(rows: &[&'a Row]) -> Columns<'a, Row> {
+    let of_all = rows.to_vec();
     let of = |row: &Row, name: &str| row.platform.get(name).copied().unwrap_or(0) as f64;
     let an_operation = move |row: &Row, name: &str| of(row, name) / of(row, "sections").max(1.0);
     let step =
@@ -59,10 +83,13 @@ fn columns<'a>() -> Columns<'a, Row> {
         .text("lock", step)
         .number("CPUs", "", |row| row.threads)
         .number("ops/us", "", rate)
+        .number("against\nthe first", "", move |row| against_first(&of_all, row))
+        .optional()
         .number("remote", "%", move |row| fixed(remote(row), 0))
         .number("spun\n/op", "", move |row| duration(an_operation(row, "spun_ns")))
         .number("halts\n/op", "", move |row| an_operation(row, "halts"))
         .number("kicks\n/op", "", move |row| an_operation(row, "kicks"))
+        .number("mean\nwait", "", move |row| duration(of(row, "mean_wait_ns")))
         .number("longest\nwait", "", move |row| duration(of(row, "longest_wait_ns")))
-        .number("fairness\nfactor", "", |row| fixed(row.fairness.factor, 2))
+        .number("fairness\nfactor", "", |row| digits(row.fairness.factor))
 }
