@@ -18,6 +18,7 @@ use crate::battery::for_loom;
 use crate::checks::under_loom;
 use crate::failure::{Failure, Kind};
 use crate::ledger::Coverage;
+use crate::model::{Buckets, Traits};
 use crate::subject::{Subject, variants};
 use crate::weakening::Weakening;
 
@@ -140,6 +141,13 @@ fn is_dear(subject: Subject) -> bool {
     subject.traits().near_first && subject.traits().step
 }
 
+/// Whether its scenarios are about what happens beside the lock: an ordering shows sooner elsewhere, and these have their
+/// turn last.
+fn is_special(subject: Subject) -> bool {
+    let Traits { timed, latch, inherited, buckets, .. } = subject.traits();
+    timed || latch || inherited || buckets != Buckets::One
+}
+
 /// Whose turn it is in a pass over the locks.
 #[derive(Clone, Copy, PartialEq)]
 enum Turn {
@@ -184,7 +192,8 @@ fn run(weakening: Weakening, subjects: &[Subject], time: Duration) -> Mutant {
             let has_its_turn = match preemptions {
                 // What halting does wrong the others show in fewer contexts.
                 Some(0) => is_dear(subject) && (survives || !subject.traits().halts),
-                Some(_) => !is_dear(subject),
+                Some(1) if survives => !is_dear(subject),
+                Some(_) => !is_dear(subject) && !is_special(subject),
                 None => true,
             };
             if !has_its_turn {
