@@ -263,7 +263,13 @@ mod tests {
         let mut scenario = Scenario::from_toml(text).unwrap();
         scenario.cpus = scenario.machine.shape.processors();
         let mut orders = Vec::new();
-        for placement in [Placement::InOrder, Placement::Spread, Placement::ThreadsFirst] {
+        for placement in [
+            Placement::InOrder,
+            Placement::Spread,
+            Placement::ThreadsFirst,
+            Placement::Scattered(1),
+            Placement::Scattered(4),
+        ] {
             scenario.placement = placement;
             let places = scenario.places();
             let mut sorted = places.clone();
@@ -275,6 +281,9 @@ mod tests {
         assert_eq!(orders[0][..4], [0, 1, 2, 3]);
         assert_eq!(orders[1][..5], [0, 2, 1, 3, 4]);
         assert_eq!(orders[2][..4], [0, 4, 1, 5]);
+        // First threads first, and each number another draw.
+        assert!(orders[3][..4].iter().chain(&orders[4][..4]).all(|&it| it < 4));
+        assert_ne!(orders[3], orders[4]);
     }
 
     #[test]
