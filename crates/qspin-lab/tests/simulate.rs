@@ -77,6 +77,30 @@ fn a_timeline_is_json_and_says_who_held_and_who_waited() {
 }
 
 #[test]
+fn regret_on_drawn_machines_is_the_same_each_time_and_a_cell_can_be_had_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = |more: &[&'static str]| {
+        let args = [&["simulate", "--seed", "4", "--locks", "native,backoff,yield"], more].concat();
+        let output = qspin(directory.path(), &args);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let shown = run(&["--random", "5", "--out", "rows.jsonl"]);
+    assert!(shown.starts_with("SIMULATED") && shown.contains("seed 4"), "{shown}");
+    assert!(shown.contains("Quiet: 4 cells") && shown.contains("Disturbed: 1 cell"), "{shown}");
+    assert!(shown.contains("The worst cells of `native`"), "{shown}");
+    assert!(!shown.contains("CPU time"), "what was not simulated is not shown: {shown}");
+    assert_eq!(run(&["--random", "5"]), shown);
+    let rows = fs::read_to_string(directory.path().join("rows.jsonl")).unwrap();
+    let rows: Vec<&str> = rows.lines().skip(1).collect();
+    assert_eq!(rows.len(), 15);
+    let alone = run(&["--random", "1", "--cell", "3", "--json"]);
+    let of_third: Vec<&str> =
+        rows.iter().copied().filter(|row| row.contains(r#""cell":3"#)).collect();
+    assert_eq!(alone.lines().skip(1).collect::<Vec<_>>(), of_third);
+}
+
+#[test]
 fn wrong_input_is_one_line_and_leaves_nothing() {
     let wrong = |text: &str, args: &[&str], said: &[&str]| {
         let directory = at_work(text);
@@ -97,6 +121,10 @@ fn wrong_input_is_one_line_and_leaves_nothing() {
     wrong(SCENARIO, &simulate(&["--threads", "145"]), &["[hypervisor]"]);
     wrong(SCENARIO, &simulate(&["--locks", "paravirt"]), &["[hypervisor]"]);
     wrong(SCENARIO, &simulate(&["--trace", "t.json"]), &["these are 4"]);
+    wrong(SCENARIO, &simulate(&["--random", "5"]), &["--random"]);
+    wrong(SCENARIO, &["simulate", "--random", "0"], &["1..=100000"]);
+    wrong(SCENARIO, &["simulate", "--random", "5", "--locks", "mutex"], &["at least two"]);
+    wrong(SCENARIO, &["simulate", "--cell", "5"], &["--random"]);
     wrong(&SCENARIO.replace("\"native\"", "\"nativ\""), &simulate(&[]), &["line 3", "native"]);
     wrong(&SCENARIO.replace("x5-4", "x5-5"), &simulate(&[]), &["line 8", "oracle-x5-8"]);
     wrong(&SCENARIO.replace("[2, 4]", "[]"), &simulate(&[]), &["at least one"]);

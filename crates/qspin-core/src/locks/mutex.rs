@@ -335,7 +335,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
             self.begin();
         }
         let waited_ns = || self.p.now_ns().saturating_sub(self.since);
-        self.since != 0 && waited_ns() / 1000 >= self.p.tuning().mutex_heir_us.into()
+        self.since != 0 && waited_ns() >= sleepers::starves_after_ns(self.p, self.on())
     }
 
     /// Waits until it has the lock, or the time is over.

@@ -6,7 +6,7 @@
 use core::ops::Deref;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
-use super::score::Score;
+use super::score::{self, Score};
 use super::{Choice, End, SleepPlatform, Taken, place};
 use crate::node::NodeId;
 use crate::platform::{AtomicWord, ConstWord, Until};
@@ -102,6 +102,25 @@ pub(super) fn of<P: SleepPlatform>(p: &P, on: usize) -> &SleepBucket<P::Word> {
     &buckets[place(on, buckets.len())]
 }
 
+/// Most pauses between two attempts to lock a bucket, as a power of 2.
+const MAX_PAUSE_BITS: u32 = 7;
+/// Attempts between which the CPU is not yielded.
+const SPINS: u32 = 8;
+/// Attempts after which its owner is left alone: it does not run.
+const ATTEMPTS: u32 = 64 + SPINS;
+
+/// For a platform: lets some time pass between two attempts to lock a bucket; returns whether another one is worth while
+/// after so many. A random part of a time that doubles: hundreds may want a bucket at once, and its owner needs a line that
+/// each of them looks at.
+pub fn back_off<P: SleepPlatform>(p: &P, attempts: u32) -> bool {
+    let bits = (attempts + 2).min(MAX_PAUSE_BITS);
+    p.relax(1 + score::draw(p, bits));
+    if attempts >= SPINS {
+        p.yield_cpu();
+    }
+    attempts < ATTEMPTS
+}
+
 /// A bucket that this thread has locked.
 pub(super) struct Held<'a, P: SleepPlatform> {
     p: &'a P,
@@ -126,7 +145,10 @@ impl<'a, P: SleepPlatform> Held<'a, P> {
     pub(super) fn of(p: &'a P, bucket: &'a SleepBucket<P::Word>, token: u32) -> Option<Self> {
         let mut rounds = 0;
         loop {
-            if let Some(held) = Self::attempt(p, bucket, token) {
+            // A read-modify-write that fails takes the line from the owner, that has most of what it does here in it.
+            if (rounds == 0 || bucket.lock.load(Relaxed) == 0)
+                && let Some(held) = Self::attempt(p, bucket, token)
+            {
                 return Some(held);
             }
             if bucket.is_locked_by(token) || !p.wait_briefly(&bucket.lock, Until::is(0), rounds) {

@@ -49,6 +49,8 @@ const SLICE_NS: u32 = 2000;
 const RARE_SLICE_NS: u32 = 20_000;
 /// Points for a yield that was too long; one is taken off for each other.
 const LONG_WEIGHT: i32 = 2;
+/// A yield takes less if nobody else wants the CPU, in nanoseconds: to another thread and back are two switches.
+const SWITCH_NS: u64 = 1500;
 /// A slice of a waiter whose polls are in vain, in nanoseconds: some polls, and the CPU goes to others.
 const VAIN_SLICE_NS: u32 = 300;
 /// How long a waiter polls where enough others are awake, in nanoseconds.
@@ -108,7 +110,9 @@ impl SpinBudget {
     /// That of a waiter that has just begun, or was woken by a release. `rare` is whether it polls rarely.
     pub fn new<P: SleepPlatform>(p: &P, on: usize, rare: bool) -> Self {
         let slice_ns = if rare { RARE_SLICE_NS } else { SLICE_NS };
-        let yields = Self::yields(p, slice_ns);
+        // As many where it polls rarely, and the CPU is not wanted otherwise: that takes ten times as long, but to sleep
+        // would cost the owner, that comes right back, a read-modify-write each time.
+        let yields = Self::yields(p, SLICE_NS);
         let spin_ns = p.tuning().mutex_spin_ns.min(cost::ns(p));
         if p.is_rationed() {
             let budget = Self::of(p, on, slice_ns, spin_ns.min(RATIONED_NS), yields);
@@ -136,7 +140,9 @@ impl SpinBudget {
     /// That of a waiter past which no newcomer gets in: it has the lock soon, whatever it is otherwise.
     pub fn of_heir<P: SleepPlatform>(p: &P, on: usize) -> Self {
         let yields = (Self::yields(p, SLICE_NS) * HEIR_FACTOR).max(1);
-        Self { stays: true, ..Self::of(p, on, SLICE_NS, 0, yields) }
+        // A yield may give the CPU away for a whole time slice, in which the lock is reserved for nothing.
+        let spin_ns = p.tuning().mutex_spin_ns.min(cost::ns(p));
+        Self { stays: true, ..Self::of(p, on, SLICE_NS, spin_ns, yields) }
     }
 
     /// That of a waiter that was notified by a thread that most likely has the lock.
@@ -211,7 +217,10 @@ impl SpinBudget {
         let was_long = took >= u64::from(p.tuning().mutex_awake_us) * 1000;
         bucket::of(p, self.on).long_yields.add(if was_long { LONG_WEIGHT } else { -1 });
         let slice_ns = u64::from(self.slice) * u64::from(p.pause_ns());
-        let slices = took / slice_ns.max(1);
+        let mut slices = took / slice_ns.max(1);
+        if took >= SWITCH_NS {
+            slices = slices.max(slice_ns / u64::from(SLICE_NS));
+        }
         self.yields -= u64::from(self.yields).min(slices) as u32;
     }
 

@@ -62,7 +62,7 @@ mod record;
 mod requeue;
 mod score;
 
-pub use bucket::SleepBucket;
+pub use bucket::{SleepBucket, back_off};
 pub use budget::SpinBudget;
 pub use pace::Pace;
 pub use record::Sleeper;
@@ -203,6 +203,18 @@ pub fn perhaps_anybody<P: SleepPlatform>(p: &P, on: usize) -> bool {
     bucket::of(p, on).count.load(Relaxed) != 0
 }
 
+/// Each sleeper lets a waiter wait for this part of `mutex_heir_us` longer before it starves: for about a turn.
+const TURNS_OF_HEIR: u64 = 10;
+
+/// When a waiter for what is at `on` starves, in nanoseconds: later where many sleep, which have their turns one after the
+/// other. If those were heirs that wait for no longer than all do, the lock would go from one to the next in order,
+/// whether they run or not.
+#[must_use]
+pub fn starves_after_ns<P: SleepPlatform>(p: &P, on: usize) -> u64 {
+    let others = u64::from(bucket::of(p, on).count.load(Relaxed));
+    u64::from(p.tuning().mutex_heir_us) * 1000 * (TURNS_OF_HEIR + others) / TURNS_OF_HEIR
+}
+
 /// A release has found nobody. After so many of them in a row the bucket is quiet again.
 #[inline]
 pub fn found_nobody<P: SleepPlatform>(p: &P, on: usize) {
@@ -228,17 +240,19 @@ fn settle_down<P: SleepPlatform>(p: &P, on: usize) {
     }
 }
 
-/// Whether those who have passed the sleepers on `on` had short turns of late, as [`note_turns`] was told: a
-/// guess, which other locks of the bucket share.
+/// Whether those who have passed the sleepers on `on` had short turns of late, as [`note_turns`] was told, and a hand-over
+/// is short as well: a guess, which other locks of the bucket share. Where a hand-over takes long, too many CPUs poll.
 #[inline]
 pub fn turns_are_short<P: SleepPlatform>(p: &P, on: usize) -> bool {
-    bucket::of(p, on).short.load(Relaxed) != 0
+    let bucket = bucket::of(p, on);
+    bucket.short.load(Relaxed) != 0 && bucket.handover_ns.load(Relaxed) <= p.tuning().mutex_short_ns
 }
 
 /// Notes whether somebody who has passed the sleepers on `on` had short turns.
 pub fn note_turns<P: SleepPlatform>(p: &P, on: usize, short: bool) {
-    if turns_are_short(p, on) != short {
-        bucket::of(p, on).short.store(short.into(), Relaxed);
+    let word = &bucket::of(p, on).short;
+    if (word.load(Relaxed) != 0) != short {
+        word.store(short.into(), Relaxed);
     }
 }
 

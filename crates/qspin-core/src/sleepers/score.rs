@@ -54,9 +54,15 @@ impl<W: ConstWord> Score<W> {
     pub(super) const EMPTY: Self = Self(W::ZERO);
 }
 
-/// True for one waiter in 2 to the power of `bits`, drawn with the dice of this context; false where it has none.
+/// True for one waiter in 2 to the power of `bits`; false for a context without a number.
 #[inline]
 pub(super) fn one_in<P: Platform>(p: &P, bits: u32) -> bool {
+    p.cpu().is_some() && draw(p, bits) == 0
+}
+
+/// A number below 2 to the power of `bits`, drawn with the dice of this context; 0 where it has none.
+#[inline]
+pub(super) fn draw<P: Platform>(p: &P, bits: u32) -> u32 {
     let first = p.cpu().and_then(|cpu| NodeId::new(cpu, 0));
-    first.is_some_and(|first| p.node(first).throw(bits) == 0)
+    first.map_or(0, |first| p.node(first).throw(bits))
 }

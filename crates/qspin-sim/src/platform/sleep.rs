@@ -11,18 +11,14 @@
 use std::sync::atomic::Ordering;
 
 use qspin_core::node::NodeId;
-use qspin_core::platform::{AtomicWord, Budget, Platform, Until};
-use qspin_core::sleepers::{QUIET_HINT, SleepBucket, SleepPlatform, Sleeper};
+use qspin_core::platform::{AtomicWord, Until};
+use qspin_core::sleepers::{self, QUIET_HINT, SleepBucket, SleepPlatform, Sleeper};
 
 use super::{SimAddress, SimPlatform, SimWord, place_of};
 use crate::machine::{Memory, Padded};
 
 /// Buckets and hints. Scenarios have few locks.
 const PLACES: usize = 64;
-/// Polls of a locked bucket before its owner is taken for one that does not run.
-const LOOKS: u32 = 64;
-/// Times that the processor is then yielded before that owner is left alone.
-const ROUNDS: u32 = 64;
 /// How long a CPU sleeps that cannot join the queue.
 const DOZE_NS: f64 = 50_000.0;
 
@@ -88,13 +84,8 @@ impl SleepPlatform for SimPlatform {
         self.world.halt_until(me.level(), Some(deadline_ns));
     }
 
-    fn wait_briefly(&self, word: &SimWord, until: Until, rounds: u32) -> bool {
-        if rounds == 0 {
-            self.wait_until(word, until, Budget::Looks(LOOKS), Ordering::Relaxed);
-        } else {
-            self.yield_cpu();
-        }
-        rounds < ROUNDS
+    fn wait_briefly(&self, _: &SimWord, _: Until, attempts: u32) -> bool {
+        sleepers::back_off(self, attempts)
     }
 
     fn doze(&self) {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use qspin_core::events::NoEvents;
 use qspin_core::node::NodeId;
-use qspin_core::platform::{Budget, Platform, TimedPlatform, Until};
+use qspin_core::platform::{TimedPlatform, Until};
 use qspin_core::processor::compiler_barrier;
 use qspin_core::sleepers::{self, SleepBucket, SleepPlatform, Sleeper};
 
@@ -33,10 +33,6 @@ static SLEEPERS: [Sleeper<AtomicU32, AtomicUsize>; FIRST_NODES] =
 /// How long a thread takes to wake here, as sleepers have found; 0 before the first.
 static WAKE_NS: AtomicU32 = AtomicU32::new(0);
 
-/// Looks at a locked bucket before its owner is taken for one that does not run.
-const LOOKS: u32 = 64;
-/// Times that the CPU is then yielded before that owner is left alone.
-const ROUNDS: u32 = 64;
 /// How long a context without a node sleeps between two looks, if it is the only one; else so many times as long as
 /// there are: all of them together look so often.
 const DOZE_NS: i64 = 50_000;
@@ -127,13 +123,8 @@ impl<E: StaticEvents, H: Hint, C: Clock> SleepPlatform for Threads<E, H, C> {
         futex::halt_until(&nodes::node(me).kick, deadline_ns);
     }
 
-    fn wait_briefly(&self, word: &AtomicU32, until: Until, rounds: u32) -> bool {
-        if rounds == 0 {
-            self.wait_until(word, until, Budget::Looks(LOOKS), Relaxed);
-        } else {
-            self.yield_cpu();
-        }
-        rounds < ROUNDS
+    fn wait_briefly(&self, _: &AtomicU32, _: Until, attempts: u32) -> bool {
+        sleepers::back_off(self, attempts)
     }
 
     #[cold]

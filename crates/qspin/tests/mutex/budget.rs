@@ -12,7 +12,7 @@ use qspin_core::lock::{ConstLock as _, RawLock as _, RawTimedLock as _};
 use qspin_core::locks::mutex::DefaultLock;
 use qspin_core::node::{Node, NodeId};
 use qspin_core::platform::{Budget, CpuId, Platform, Until};
-use qspin_core::sleepers::{SleepBucket, SleepPlatform, Sleeper, SpinBudget};
+use qspin_core::sleepers::{self, SleepBucket, SleepPlatform, Sleeper, SpinBudget};
 use qspin_core::waiting::Bucket;
 
 static THREADS: Threads<NoEvents> = Threads::NEW;
@@ -211,8 +211,9 @@ impl SleepPlatform for Seen {
     }
 }
 
-/// Slices of an heir, with a yield each: sixteen times those of others.
+/// Yields of an heir, a slice before each: sixteen times those of others. Before, it polls for what sleeping costs.
 const HEIR: usize = 16 * 5;
+const HEIR_POLLS: usize = 2;
 
 /// What a waiter does for which nothing was learned.
 const ALL: &str = "pppypypypypys";
@@ -309,16 +310,36 @@ fn a_waiter_that_yields_for_too_long_is_the_heir() {
         p.now.set(1);
         p.yield_ns.set(yield_ns);
         let steps = p.steps(None, None, |lock| lock.acquire(&p));
-        assert_eq!(steps, format!("pp{}s", "py".repeat(yields)), "yields of {yield_ns} ns");
+        let (before, as_heir) = match yields.checked_sub(HEIR) {
+            None => (yields, String::new()),
+            Some(before) => (before, "p".repeat(HEIR_POLLS) + &"py".repeat(HEIR)),
+        };
+        let expected = format!("pp{}{as_heir}s", "py".repeat(before));
+        assert_eq!(steps, expected, "yields of {yield_ns} ns");
     }
 }
 
 #[test]
-fn yields_that_take_time_are_fewer() {
+fn each_sleeper_lets_others_wait_a_tenth_longer_before_they_starve() {
     let p = Seen::new();
-    // Ten microseconds in all, two of them for each slice.
-    for (yield_ns, expected) in [(0, "pppypypypypys"), (1999, "pppypypypypys"), (2000, "pppypypys")]
-    {
+    let after = |p: &Seen| sleepers::starves_after_ns(p, 0);
+    let heir_ns = u64::from(TUNING.mutex_heir_us) * 1000;
+    assert_eq!(after(&p), heir_ns);
+    let slept = sleepers::with_sleeper(&p, |me| {
+        assert!(sleepers::enqueue(&p, me, 0, 0, sleepers::End::Last));
+        let with_one = after(&p);
+        assert!(sleepers::cancel(&p, me));
+        with_one
+    });
+    assert_eq!(slept, Some(heir_ns + heir_ns / 10));
+    assert_eq!(after(&p), heir_ns);
+}
+
+#[test]
+fn yields_that_take_time_are_fewer() {
+    // Ten microseconds in all, two of them for each slice. A yield that lets others run counts as one at least.
+    for (yield_ns, expected) in [(0, ALL), (1499, ALL), (1500, "pppypypys"), (2000, "pppypypys")] {
+        let p = Seen::new();
         p.yield_ns.set(yield_ns);
         assert_eq!(p.steps(None, None, |lock| lock.acquire(&p)), expected, "{yield_ns} ns");
     }
@@ -401,12 +422,13 @@ fn a_waiter_that_was_notified_polls_for_a_moment_and_sleeps() {
 fn an_heir_stays_awake_for_long_and_an_empty_budget_is_spent() {
     let p = Seen::new();
     let mut heir = SpinBudget::of_heir(&p, 0);
-    let mut yields = 0;
+    let mut slices = 0;
     while !heir.is_spent() {
         heir.spend(&p, |_| true);
-        yields += 1;
+        slices += 1;
     }
-    assert_eq!(yields, HEIR);
+    assert_eq!(slices, HEIR_POLLS + HEIR);
+    assert_eq!(p.steps.take(), "y".repeat(HEIR));
     let mut heir = SpinBudget::of_heir(&p, 0);
     p.steps.take();
     while !heir.is_spent() {

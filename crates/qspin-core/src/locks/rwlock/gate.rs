@@ -87,7 +87,7 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
     /// The marks that are due.
     fn marks(&self) -> u32 {
         let closed = if self.want == Want::Write { CLOSED } else { 0 };
-        let limit = u64::from(self.p.tuning().mutex_heir_us) * 1000;
+        let limit = sleepers::starves_after_ns(self.p, self.lock.on(self.p));
         if self.since != 0 && self.p.now_ns().saturating_sub(self.since) >= limit {
             closed | HEIR
         } else {
