@@ -328,8 +328,8 @@ pub const fn kick_ahead_level(cpus: u32) -> u32 {
     }
 }
 
-// The evidence is printed by `cargo run --release -p qspin --example tunables`; docs/tuning.md holds
-// its table from a machine with 2 CPUs.
+// The evidence is printed by `cargo run --release -p qspin --example tunables`; docs/tuning.md sums
+// up a run on a machine with 2 CPUs, docs/notes/tuning.md holds its tables.
 
 /// Default of [`Tuning::owner_looks`]. Without them two threads with empty sections do 0.51 of the
 /// work; with sections of 300 ns and of 3 µs there is no clear difference. Eight looks do 1.37 of
