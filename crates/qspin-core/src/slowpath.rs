@@ -1,30 +1,30 @@
 //! The one slow path of the queued lock, generic over the three axes.
 //!
 //! ```text
-//! newcomer ──► Admission::newcomer ──► has the lock
+//! newcomer ──► Admission::newcomer ──► acquired
 //!                     │ no
 //!                     ▼
 //!          a node? ── no ──► compete without one
 //!                     │ yes
 //!                     ▼
-//!    make my node the tail ── nobody before me ──┐
-//!                     │ link behind prev          │
-//!                     ▼                           ▼
+//!    make my node the tail ── no predecessor ──┐
+//!                     │ link behind prev       │
+//!                     ▼                        ▼
 //!           Waiting::await_turn ──────────► I am the head
 //!                                                 │ Waiting::await_owner
 //!                                                 ▼
-//!                        take the lock, and with it the tail if it is mine (WORD-5)
-//!                                                 │ somebody is behind me
+//!                    acquire the lock, and clear the tail if it is mine (WORD-5)
+//!                                                 │ there is a waiter behind me
 //!                                                 ▼
 //!                              Order::successor, Waiting::hand_over
 //! ```
 //!
 //! Invariants beside those of the word (WORD-1–WORD-5) and the nodes (NODE-1–NODE-3):
 //!
-//! * **SLOWPATH-1** The head is the only queued waiter that may take the lock; there is at most
-//!   one, since the head leaves only after it has taken the lock, in the step that hands over.
-//! * **SLOWPATH-2** Who reads a tail that is not its own by making itself the tail is the only one
-//!   to link behind that node, and does so exactly once.
+//! * **SLOWPATH-1** The head is the only queued waiter that may acquire the lock. There is at most one, since the
+//!   head leaves only after it has acquired the lock, in the step that hands the headship over.
+//! * **SLOWPATH-2** Only the waiter that replaces a tail by its own node links behind that tail's node, exactly
+//!   once.
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
@@ -71,15 +71,14 @@ where
     O::begin(p, me);
 
     if let Some(prev) = become_tail(p, word, me) {
-        // SLOWPATH-2: nobody else links behind `prev`.
-        // ORDERING: Release pairs with the Acquire of `QueueNext`: whoever follows the link
-        // finds this node's life begun.
+        // SLOWPATH-2: no other waiter links behind `prev`. ORDERING: Release pairs with the Acquire of
+        // `QueueNext`: the waiter that follows the link finds this node's life begun.
         p.node(prev).next.store(me.number(), p.ordering(Site::QueueLink, Release));
         H::await_turn(p, me, prev);
     }
 
-    // SLOWPATH-1: this is the head. Newcomers still change the tail under it, and one without a
-    // node may take the lock; a compare-exchange that fails means just that, so look again.
+    // SLOWPATH-1: this is the head. Newcomers still change the tail under it, and one without a node may acquire
+    // the lock. A compare-exchange that fails means just that, so poll again.
     let mut headship = Headship::default();
     let last = loop {
         let seen = H::await_owner::<P, O, A>(p, word, me, &mut headship);
@@ -97,8 +96,8 @@ where
     let next = if last {
         O::rest(p, me)
     } else {
-        // Somebody made itself the tail behind this node and will link, if it has not yet.
-        // ORDERING: Acquire pairs with the Release of `QueueLink`.
+        // Another waiter made itself the tail behind this node and will link, if it has not yet. ORDERING:
+        // Acquire pairs with the Release of `QueueLink`.
         let order = p.ordering(Site::QueueNext, Acquire);
         let next = p.wait_until(&node.next, Until::is_not(0), Budget::Unbounded, order);
         NodeId::from_number(next).map(|next| O::successor(p, me, next))

@@ -1,9 +1,10 @@
-//! Turns past others that wait: what both families know of culling.
+//! The barging quantum (turns) past waiters: what both families of locks share of culling.
 //!
 //! # Problem
-//! Culling keeps most waiters asleep, so a CPU that runs may take a lock over and over past them. To bound
-//! that, each CPU counts its turns since it last waited itself; when they are over it lets somebody else in:
-//! [`crate::admission::Culled`] says how where waiters queue, [`crate::locks::mutex`] where they sleep beside the lock.
+//! Culling keeps most waiters asleep, so a running CPU may acquire a lock over and over past them. To bound that,
+//! each CPU counts its turns, the acquisitions past waiters since it last waited itself. When they exceed the
+//! quantum it lets a waiter in: [`crate::admission::Culled`] says how where waiters queue,
+//! [`crate::locks::mutex`] where they sleep beside the lock.
 //!
 //! # Source
 //! Dave Dice, "Malthusian Locks", EuroSys 2017.
@@ -15,11 +16,11 @@ use crate::node::{Node, NodeId};
 use crate::platform::Platform;
 use crate::tuning::RATIONED_ROTATE_US;
 
-/// The turns that this CPU has had past others that wait, since it last waited itself: locks
-/// stolen past a queue, and releases past a sleeping head.
+/// The barging quantum: the turns that this CPU has had past waiters since it last waited itself: locks stolen
+/// past a queue, and releases past a sleeping head.
 ///
-/// They stand in the CPU's first node and are its own: no other CPU looks at them. An interrupt
-/// between a load and a store loses a few of its turns.
+/// They stand in the CPU's first node and are private: no other CPU reads them. An interrupt between a load and a
+/// store loses a few of its turns.
 pub(crate) struct Turns<'a, P: Platform> {
     /// The platform of this CPU.
     pub(crate) p: &'a P,
@@ -27,7 +28,7 @@ pub(crate) struct Turns<'a, P: Platform> {
 }
 
 impl<'a, P: Platform> Turns<'a, P> {
-    /// Turns between two looks at the clock, which costs as much as ten pauses.
+    /// Turns between two readings of the clock, each of which costs as much as ten pauses.
     const A_LOOK_AT_THE_CLOCK: u32 = 8;
 
     #[inline]
@@ -42,7 +43,7 @@ impl<'a, P: Platform> Turns<'a, P> {
         self.first.is_some()
     }
 
-    /// How long they may last.
+    /// How long the quantum may last.
     fn length_us(&self) -> u32 {
         if self.p.is_rationed() { RATIONED_ROTATE_US } else { self.p.tuning().rotate_us }
     }
@@ -52,27 +53,27 @@ impl<'a, P: Platform> Turns<'a, P> {
         self.first.is_some_and(|node| node.turns.load(Relaxed) >= self.p.tuning().rotate_turns)
     }
 
-    /// How many there were, while they are not over.
+    /// The number of turns, while the quantum is not used up.
     pub(crate) fn number(&self) -> u32 {
         self.first.map_or(0, |node| node.turns.load(Relaxed))
     }
 
-    /// How long a turn took in the mean, if there were so many, in nanoseconds.
+    /// The mean time of a turn, for this number of turns, in nanoseconds.
     pub(crate) fn mean_ns(&self, number: u32) -> u64 {
         let Some(node) = self.first else { return 0 };
         let elapsed = self.clock().wrapping_sub(node.since.load(Relaxed));
         (u64::from(elapsed) << Self::CLOCK_SHIFT) / u64::from(number.max(1))
     }
 
-    /// Nanoseconds are shifted by so many bits to what the clock shows: nearly microseconds.
+    /// The clock's unit is 2 to the power of this, in nanoseconds: nearly a microsecond.
     const CLOCK_SHIFT: u32 = 10;
 
-    /// Low bits of nearly microseconds: all that is asked is how long ago something was.
+    /// The low bits of near-microseconds: they only serve to tell how long ago something was.
     fn clock(&self) -> u32 {
         (self.p.now_ns() >> Self::CLOCK_SHIFT) as u32
     }
 
-    /// Relieved, whatever the word says.
+    /// The thread was replaced, whatever the word says.
     const RELIEVED: u32 = u32::MAX;
 
     pub(crate) fn is_relieved(&self) -> bool {
@@ -85,8 +86,8 @@ impl<'a, P: Platform> Turns<'a, P> {
         }
     }
 
-    /// One more release since the turns are over: yields, once in so many. Returns how many there
-    /// were before.
+    /// One more release since the quantum was used up: yields, once in so many. Returns how many there were
+    /// before.
     pub(crate) fn give_way(&self) -> u32 {
         let Some(node) = self.first else { return 0 };
         let tuning = self.p.tuning();
@@ -95,7 +96,7 @@ impl<'a, P: Platform> Turns<'a, P> {
         if turns < Self::RELIEVED - 1 {
             node.turns.store(turns + 1, Relaxed);
         }
-        // A context that has interrupted a wait keeps nobody waiting any longer.
+        // Yielding in a context that has interrupted a wait would help no waiter.
         let interrupts = node.nesting.load(Relaxed) != 0 || self.p.in_interrupt();
         if before.checked_rem(tuning.yield_turns) == Some(0) && !interrupts {
             self.p.yield_cpu();
@@ -109,7 +110,7 @@ impl<'a, P: Platform> Turns<'a, P> {
         }
     }
 
-    /// Counts one more; returns whether they are over now.
+    /// Counts one more turn; returns whether the quantum is used up now.
     #[inline]
     pub(crate) fn count(&self) -> bool {
         let Some(node) = self.first else { return false };

@@ -7,10 +7,10 @@
 //! └────────────────┴───────┴──────────┴──────────┴─────────┴─────────┴────────┘
 //! ```
 //!
-//! The layout is that of Linux (`include/asm-generic/qspinlock_types.h`), but that its tail has two bits fewer; there
-//! `_Q_SLOW_VAL` is *locked* with *sleeper*, and pending and the no-steal mark are one bit. The *accesses* are not:
-//! Linux stores the locked byte and swaps the tail halfword; here every access is to the whole word, since accesses of
-//! different sizes to one word are undefined behaviour in Rust's memory model.
+//! The layout is that of Linux (`include/asm-generic/qspinlock_types.h`), except that its tail has two bits
+//! fewer; there `_Q_SLOW_VAL` is *locked* with *sleeper*, and pending and no-steal are one bit. The *accesses*
+//! differ: Linux stores the locked byte and swaps the tail halfword; here every access is to the whole word,
+//! since accesses of different sizes to one word are undefined behaviour in Rust's memory model.
 //!
 //! # States
 //!
@@ -20,11 +20,11 @@
 //!              acquire                    newcomer            owner releases
 //!  (0,0,0) ────────────► (0,0,1) ─────────────────► (0,1,1) ────────────► (0,1,0)
 //!     ▲                     │ ▲                        │                     │
-//!     └──────── release ────┘ └────── pending takes ───┼─────────────────────┘
+//!     └──────── release ────┘ └── pending acquires ────┼─────────────────────┘
 //!                                                      │ newcomer queues
 //!                                                      ▼
-//!  (n,0,0) ◄── release ── (n,0,1) ◄─ pending takes ─ (n,1,*)
-//!     │ head takes            ▲
+//!  (n,0,0) ◄── release ── (n,0,1) ◄ pending acquires ─ (n,1,*)
+//!     │ head acquires         ▲
 //!     ├── tail is mine ───────┼──► (0,0,1), or (m,0,1): m is the last of the secondary queue
 //!     └── others behind me ───┘
 //! ```
@@ -36,32 +36,31 @@
 //!            defers its kick to the release
 //!  (n,p,1) ─────────────────────────────────────────► (n,p,S) ── release, and kick ──► (n,p,0)
 //!                                                        │ ▲
-//!        culled, p = 1: release, and let the head sleep  ▼ │ pending takes, or a thief
+//!        culled, p = 1: release, and let the head sleep  ▼ │ pending acquires, or a thief
 //!                                                     (n,1,sleeper, not locked)
 //! ```
 //!
 //! # Invariants
 //!
-//! * **WORD-1** At most one CPU owns *locked*; only it clears it. With it goes *sleeper*: set while the
-//!   lock is held and has a queue, by the head or the owner; cleared by the owner in the step that
-//!   releases the lock, or by the head in the step that takes it.
+//! * **WORD-1** At most one CPU owns *locked*; only it clears it. With it goes *sleeper*: set while the lock is
+//!   held and has a queue, by the head or the owner; cleared by the owner in the step that releases the lock, or
+//!   by the head in the step that acquires it.
 //! * **WORD-2** At most one CPU owns *pending*: the one whose set found it clear. Only it clears it.
-//! * **WORD-3** *pending* is won only where the tail is empty; one that finds a tail takes it back.
-//!   A culled lock's is won wherever the lock is held and stealing allowed, tail or not.
-//! * **WORD-4** *locked* is set by a compare-exchange from a word in which it was clear, or by the
-//!   owner of *pending* in the step that clears *pending*.
-//! * **WORD-5** The tail is cleared only by the head of the queue, in the step that takes the lock; and
-//!   only when it names the head itself. Where the order keeps a secondary queue and somebody is in
-//!   it, the head does not clear the tail then, but replaces it by the last of that queue, in the
-//!   same step.
-//! * **WORD-6** *no steal* is set by an awake head, or a culled lock's pending waiter, and cleared in
-//!   the step in which a waiter takes the lock, falls asleep as the head, or gives up as pending.
-//!   While it stands, the lock is taken by the head, by *pending*, and by contexts that have no
-//!   place in the queue ([`is_placeless`]), but by no thief.
+//! * **WORD-3** *pending* is won only where the tail is empty; a newcomer that finds a tail takes it back. In a
+//!   culled lock it is won wherever the lock is held and stealing allowed, tail or not.
+//! * **WORD-4** *locked* is set by a compare-exchange from a word in which it was clear, or by the owner of
+//!   *pending* in the step that clears *pending*.
+//! * **WORD-5** The tail is cleared only by the head of the queue, in the step that acquires the lock; and only
+//!   when it names the head itself. Where the order keeps a secondary queue and a waiter is in it, the head does
+//!   not clear the tail then, but replaces it by the last of that queue, in the same step.
+//! * **WORD-6** *no steal* is set by an awake head, or a culled lock's pending waiter, and cleared in the step in
+//!   which a waiter acquires the lock, falls asleep as the head, or gives up as pending. While it is set, the
+//!   lock is acquired by the head, by *pending*, and by contexts that have no place in the queue
+//!   ([`is_placeless`]), but by no thief.
 //!
-//! [`Kind::is_legal`] states them for single steps, [`Kind::is_legal_with_secondary`] for those of a
-//! lock whose order keeps a secondary queue; the model checkers assert them on every step of every
-//! execution that they explore, and that a tail that is left belongs to the secondary queue.
+//! [`Kind::is_legal`] states the invariants for single steps, [`Kind::is_legal_with_secondary`] for those of a
+//! lock whose order keeps a secondary queue. The model checkers assert them on every step of every execution that
+//! they explore, and assert that a tail that is left belongs to the secondary queue.
 
 use crate::node::NodeId;
 
@@ -71,14 +70,14 @@ const _: () = assert!(NodeId::END - 1 == u32::MAX >> TAIL_SHIFT);
 pub const LOCKED: u32 = 1;
 /// The head of the queue is asleep, and in the hash.
 pub const SLEEPER: u32 = 2;
-/// Held, and the head is asleep: the value of the locked byte that tells the owner to look in
-/// the hash (`_Q_SLOW_VAL`).
+/// Held, and the head is asleep: the value of the locked byte that tells the owner to search the hash
+/// (`_Q_SLOW_VAL`).
 pub const SLOW: u32 = LOCKED | SLEEPER;
 /// Bits of the locked byte.
 pub const LOCKED_MASK: u32 = 0xff;
 /// One waiter waits for the owner without a queue node.
 pub const PENDING: u32 = 1 << 8;
-/// Newcomers may not take the lock past the queue.
+/// Newcomers may not steal the lock past the queue.
 pub const NO_STEAL: u32 = 1 << 9;
 /// Reserved; zero.
 pub const RESERVED_MASK: u32 = 0xf << 10;
@@ -124,7 +123,8 @@ impl Kind {
             return false;
         }
         let competes = self.is_culled() && word & PENDING != 0;
-        // WORD-1; for a culled lock CULLED-1: the waiter that has *pending* is awake and will release the lock.
+        // WORD-1; for a culled lock CULLED-1: the owner of *pending* is awake and will acquire and release the
+        // lock.
         let sleeper_fits = word & SLEEPER == 0 || queue && (word & LOCKED != 0 || competes);
         // WORD-6
         let no_steal_fits = word & NO_STEAL == 0 || queue || competes;
@@ -142,12 +142,11 @@ impl Kind {
         matches!(self, Kind::Culled)
     }
 
-    /// Whether one atomic step may turn `from` into `to` in a lock of this kind, by a context that
-    /// has a place in its queue or needs none.
+    /// Whether one atomic step may turn `from` into `to` in a lock of this kind, by a context that has a place in
+    /// its queue or needs none.
     ///
-    /// *pending* may be set over a word with a tail or with *pending* already set (the loser sees
-    /// it in the returned value; in the first case it takes it back), so those two steps are legal
-    /// where it is set blindly.
+    /// *pending* may be set over a word with a tail or with *pending* already set (the loser sees it in the
+    /// returned value; in the first case it takes it back), so those two steps are legal where it is set blindly.
     #[must_use]
     pub const fn is_legal(self, from: u32, to: u32) -> bool {
         if !self.is_state(from) || !self.is_state(to) {
@@ -161,22 +160,23 @@ impl Kind {
             return set == 0 && cleared == 0;
         }
         if !same_tail {
-            // WORD-5: the last waiter takes.
+            // WORD-5: the last waiter acquires.
             return set == LOCKED && self.head_may_clear(from, cleared);
         }
-        // What the owner of pending clears beside it, where it set it (WORD-6).
+        // What the owner of pending clears with it, where it set it (WORD-6).
         let raised = if self.is_culled() { NO_STEAL } else { 0 };
         match set {
             0 => match cleared {
-                // A set that changes nothing: pending's, or two awake waiters' of a culled lock.
+                // A set that changes nothing: of pending, or of no-steal by two awake waiters of a culled lock.
                 0 => match self {
                     Kind::Native | Kind::Halting => from & PENDING != 0,
                     Kind::Stealing => false,
                     Kind::Culled => from & NO_STEAL != 0,
                 },
-                // Release; `is_state` knows who may leave a sleeper.
+                // Release; `is_state` knows in which states SLEEPER may stay.
                 LOCKED | SLOW => true,
-                // Pending gives up, or is lost and taken back; a culled one while the lock is held.
+                // Pending gives up, or a newcomer that lost it takes it back; in a culled lock only while the
+                // lock is held.
                 _ => {
                     cleared & PENDING != 0
                         && cleared & !(PENDING | raised) == 0
@@ -184,7 +184,7 @@ impl Kind {
                 }
             },
             LOCKED if cleared & PENDING != 0 => cleared & !(PENDING | raised) == 0,
-            // The head takes, with others behind it; or a newcomer that finds the lock free.
+            // The head acquires, with others behind it; or a newcomer that finds the lock free.
             LOCKED => {
                 let newcomer = cleared == 0 && from & NO_STEAL == 0;
                 let free = self.is_culled() || from & PENDING == 0;
@@ -196,7 +196,7 @@ impl Kind {
                 Kind::Stealing => false,
                 Kind::Culled => cleared == 0 && from & LOCKED != 0 && from & NO_STEAL == 0,
             },
-            // WORD-1. With it goes the head's own no-steal mark.
+            // WORD-1. The head clears its own no-steal bit in the same step.
             SLEEPER => cleared & !NO_STEAL == 0 && from & LOCKED != 0,
             NO_STEAL => cleared == 0,
             _ => false,
@@ -209,8 +209,8 @@ impl Kind {
         self.is_legal(from, to) || self.replaces_tail(from, to)
     }
 
-    /// Whether `from` to `to` is the step by which the head, last of the main queue, takes the lock and
-    /// leaves the last of the secondary queue as the tail (WORD-5).
+    /// Whether `from` to `to` is the step by which the head, last of the main queue, acquires the lock and leaves
+    /// the last of the secondary queue as the tail (WORD-5).
     #[must_use]
     pub const fn replaces_tail(self, from: u32, to: u32) -> bool {
         let (old, new) = (from & TAIL_MASK, to & TAIL_MASK);
@@ -218,7 +218,8 @@ impl Kind {
         replaced && self.is_state(to) && self.is_legal(from, to & !TAIL_MASK)
     }
 
-    /// Whether the head that takes the lock may clear just these bits: all of its marks.
+    /// Whether the head that acquires the lock may clear exactly these bits: SLEEPER and NO_STEAL, where they are
+    /// set.
     const fn head_may_clear(self, from: u32, cleared: u32) -> bool {
         let marks = from & (SLEEPER | NO_STEAL);
         let free = from & LOCKED == 0 && (self.is_culled() || from & PENDING == 0);
@@ -226,8 +227,8 @@ impl Kind {
     }
 }
 
-/// Whether `from` to `to` is the step by which a context without a place in the queue takes the
-/// lock: past the queue, and past the mark that forbids it to others (WORD-6).
+/// Whether `from` to `to` is the step by which a context without a place in the queue acquires the lock: past the
+/// queue, and past the bit that forbids it to others (WORD-6).
 #[must_use]
 pub const fn is_placeless(from: u32, to: u32) -> bool {
     from & LOCKED == 0 && to == from | LOCKED
@@ -266,7 +267,7 @@ mod tests {
 
     const ALL: [Kind; 4] = [Kind::Native, Kind::Halting, Kind::Stealing, Kind::Culled];
 
-    /// Which kinds have the step.
+    /// The kinds that have the step.
     fn kinds(from: u32, to: u32) -> Vec<Kind> {
         ALL.into_iter().filter(|kind| kind.is_legal(from, to)).collect()
     }
@@ -350,7 +351,7 @@ mod tests {
             (0, 3 << TAIL_SHIFT),    // no such node
         ];
         check(&steps, &[]);
-        // WORD-5: there is a secondary queue, in some orders alone.
+        // WORD-5: only some orders keep a secondary queue.
         let left = [
             (n, m | LOCKED),
             (n | PENDING, m | LOCKED),             // pending comes first
@@ -367,7 +368,7 @@ mod tests {
         // A newcomer queues behind: legal, and no replacement.
         assert!(Kind::Halting.is_legal_with_secondary(n | LOCKED, m | LOCKED));
         assert!(!Kind::Halting.replaces_tail(n | LOCKED, m | LOCKED));
-        // WORD-4: stolen from the pending waiter, which a culled lock's thief may do.
+        // WORD-4: stolen from the pending waiter, as a thief may do in a culled lock only.
         check(&[(PENDING, PENDING | LOCKED)], &[Kind::Culled]);
         assert!(is_placeless(n | NO_STEAL, n | NO_STEAL | LOCKED));
         assert!(!is_placeless(n | LOCKED, LOCKED));

@@ -1,37 +1,35 @@
 //! Culled: one or two waiters awake and competing, the rest asleep.
 //!
-//! When threads outnumber CPUs, every waiter that is awake takes CPU time from the owner, and
-//! every hand-over to one that sleeps costs a wake-up. So one waiter is awake: the pending one,
-//! which competes with newcomers for the word. The rest queue and sleep, and a release wakes the
-//! head of the queue only when nobody is awake to have the lock next, or when it is time to
-//! rotate.
+//! When threads outnumber CPUs, every awake waiter takes CPU time from the owner, and every hand-over to a
+//! sleeping waiter costs a wake-up. So one waiter is awake: the pending one, which competes with newcomers for
+//! the word. The rest queue and sleep, and a release wakes the head of the queue only when no awake waiter will
+//! acquire the lock next, or when it is time to rotate.
 //!
 //! # Source
-//! Stealing as in Linux (see [`super::Stealing`]); culling after Dave Dice, "Malthusian Locks",
-//! EuroSys 2017.
+//! Stealing as in Linux (see [`super::Stealing`]); culling after Dave Dice, "Malthusian Locks", EuroSys 2017.
 //!
 //! # Invariants
-//! * **CULLED-1** While SLEEPER is set and the lock is free, *pending* is set: its owner is awake and
-//!   will take the lock, and release it. It gives up only while the lock is held.
-//! * **CULLED-2** Nobody is forgotten. A CPU that has had its turns past others that wait ([`Turns`])
-//!   wakes the head at its next release, gives way to it from time to time, and queues itself
-//!   when it is relieved: when it finds one of the marks [`RELIEVED`] at an acquisition, or has
-//!   to wake a head once more, because the one before has had the lock, or has fallen asleep
-//!   again. And an unlucky awake waiter, pending or head, sets NO_STEAL: from then on only these
-//!   two may take the lock (the heirs).
+//! * **CULLED-1** While SLEEPER is set and the lock is free, *pending* is set: its owner is awake and will
+//!   acquire the lock, and release it. It gives up only while the lock is held.
+//! * **CULLED-2** No waiter starves for ever. A CPU that has used up its barging quantum ([`Turns`]) wakes the
+//!   head at its next release, yields from time to time, and queues itself when it is replaced: when it finds one
+//!   of the bits [`RELIEVED`] at an acquisition, or has to wake a head once more, because the previous one has
+//!   acquired the lock, or has fallen asleep again. And a starving awake waiter, pending or head, sets NO_STEAL:
+//!   from then on only these two may acquire the lock. They are the heirs: starving waiters that hold a
+//!   reservation.
 //!
-//! # Why the relieved CPU leaves, and no earlier
-//! A woken thread is not yet a running one: it may have been put in line behind another CPU's
-//! thread. A CPU that left at once would then be idle, until the scheduler notices. So it goes on,
-//! and yields now and then, in case the woken thread is in line for this very CPU.
+//! # Why the replaced CPU leaves, and no earlier
+//! A woken thread does not run yet: it may have been put in line behind another CPU's thread. A CPU that left at
+//! once would then be idle, until the scheduler notices. So it goes on, and yields now and then, in case the
+//! woken thread is in line for this very CPU.
 //!
 //! # Limits
-//! Not first come, first served. Turns are counted by the CPU, not by the lock: one that uses two
-//! contended locks in turn leaves each of them earlier than it had to.
+//! Not first come, first served. Turns are counted by the CPU, not by the lock: one that uses two contended locks
+//! in turn leaves each of them earlier than necessary.
 //!
-//! A CPU that gives way may hold other locks, and their sections last that much longer: it yields
-//! to whoever is in line for it. `yield_turns=0` turns it off, for longer waits here. Contexts in
-//! which a wait was interrupted never yield.
+//! A CPU that yields may hold other locks, whose critical sections last that much longer: it yields to any thread
+//! that is in line for it. `yield_turns=0` turns it off, for longer waits here. Contexts in which a wait was
+//! interrupted never yield.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
@@ -62,7 +60,7 @@ impl Admission for Culled {
     ) -> bool {
         let turns = Turns::of(p);
         if seen & TAIL_MASK == 0 {
-            // Nobody waits in the queue.
+            // The queue is empty.
             turns.begin_anew();
         }
         let relieved = turns.is_relieved() || turns.are_over() && seen & RELIEVED != 0;
@@ -102,7 +100,7 @@ impl Admission for Culled {
             return;
         }
         if seen & TAIL_MASK == 0 {
-            // Nobody waits behind this CPU any more.
+            // No waiter is behind this CPU any more.
             turns.begin_anew();
         } else if turns.give_way() > 0 && kicked {
             turns.relieve();
@@ -110,11 +108,12 @@ impl Admission for Culled {
     }
 }
 
-/// Marks in the word of somebody who takes the place of a CPU whose turns are over: a waiter is awake
-/// and at a loss; or the head that was woken has had the lock, or has given up, and the head sleeps.
+/// Bits in the word that say that another waiter replaces a CPU whose barging quantum is used up: NO_STEAL, an
+/// awake waiter starves; SLEEPER, the head that was woken has acquired the lock, or has given up, and the head
+/// sleeps.
 const RELIEVED: u32 = SLEEPER | NO_STEAL;
 
-/// Takes the lock past the queue; or competes for it as the one awake waiter, if nobody does yet.
+/// Takes the lock past the queue; or competes for it as the one awake waiter, if there is none yet.
 fn take_or_compete<P: Platform>(turns: &Turns<P>, word: &P::Word, seen: u32) -> bool {
     let p = turns.p;
     let mut seen = if seen == LOCKED { await_lone_owner(p, word) } else { seen };
@@ -130,7 +129,7 @@ fn take_or_compete<P: Platform>(turns: &Turns<P>, word: &P::Word, seen: u32) -> 
             Err(now) => seen = now,
         }
         if seen & LOCKED != 0 && seen & (PENDING | NO_STEAL) == 0 {
-            // Relaxed: to be awake orders nothing, to take the lock does (`CulledTake`).
+            // Relaxed: being awake orders nothing, acquiring the lock does (`CulledTake`).
             match word.compare_exchange(seen, seen | PENDING, Relaxed) {
                 Ok(_) => return compete(p, word),
                 Err(now) => {
@@ -148,7 +147,7 @@ fn take_or_compete<P: Platform>(turns: &Turns<P>, word: &P::Word, seen: u32) -> 
     }
 }
 
-/// Competes as the one awake waiter, until it has the lock, or gives up and is to queue.
+/// Competes as the one awake waiter, until it acquires the lock, or gives up and should queue.
 fn compete<P: Platform>(p: &P, word: &P::Word) -> bool {
     let free = Until::clear(LOCKED);
     let mut looks = p.tuning().awake_looks;
@@ -165,8 +164,7 @@ fn compete<P: Platform>(p: &P, word: &P::Word) -> bool {
                 return true;
             }
         }
-        // A race that was lost counts as a look: this waiter is as unlucky as one that saw the lock
-        // taken.
+        // A lost race counts as a poll: this waiter is as unlucky as one that saw the lock taken.
         let lost = free.met_by(seen);
         let spent = if lost { 1 } else { chunk };
         looks = looks.saturating_sub(spent);

@@ -1,4 +1,4 @@
-//! Who may compete for the lock at all?
+//! The admission axis: which contexts may compete for the lock.
 
 mod culled;
 mod queued;
@@ -13,21 +13,20 @@ use core::sync::atomic::Ordering::Relaxed;
 use crate::platform::{AtomicWord, Budget, Platform};
 use crate::word::LOCKED;
 
-/// Decides whether a newcomer may have the lock without queueing, and what keeps the head of
-/// the queue from taking it.
+/// Decides whether a newcomer may acquire the lock without queueing, and what keeps the head of the queue from
+/// acquiring it.
 pub trait Admission {
-    /// Bits of the word which, any of them set, mean that nobody but their owner may take the
-    /// lock.
+    /// Bits of the word: while any of them is set, only its owner may acquire the lock.
     const OCCUPIED: u32;
 
-    /// Whether newcomers may take a free lock past the queue, and so a mark can forbid it.
+    /// Whether newcomers may steal a free lock past the queue, so that a bit can forbid it.
     const STEALS: bool = false;
 
-    /// Whether the owner that hands the head over always leaves its kick to the release.
+    /// Whether the owner that hands the headship over always leaves the kick to the release.
     const ALWAYS_DEFERS: bool = false;
 
-    /// A newcomer found `seen` in the word. Returns whether it has the lock now; else it queues. `pending_budget` says how
-    /// long a pending waiter may watch the word; `None` if there is to be none.
+    /// A newcomer found `seen` in the word. Returns whether it has acquired the lock; otherwise it queues.
+    /// `pending_budget` says how long a pending waiter may watch the word; `None` if there is to be none.
     fn newcomer<P: Platform>(
         p: &P,
         word: &P::Word,
@@ -35,49 +34,49 @@ pub trait Admission {
         pending_budget: impl FnOnce(&P) -> Option<Budget>,
     ) -> bool;
 
-    /// Looks of a newcomer at a reader-writer lock in which it does not get in, before it queues beside it.
+    /// Polls of a newcomer that a reader-writer lock does not admit, before it queues beside the lock.
     #[inline]
     fn looks<P: Platform>(p: &P) -> u32 {
         let _ = p;
         0
     }
 
-    /// The marks that the head clears when it takes the lock.
+    /// The bits that the head clears when it acquires the lock.
     const HEAD_CLEARS: u32 = 0;
 
-    /// Looks of an awake head at a taken lock before it forbids stealing, where that is possible.
+    /// Polls of a taken lock by an awake head before it forbids stealing, where that is possible.
     #[inline]
     fn patience<P: Platform>(p: &P) -> u32 {
         let _ = p;
         0
     }
 
-    /// Whether a release may leave a halted head asleep in a word that is `seen` before it: somebody
-    /// else who is awake will have the lock next, and release it again.
+    /// Whether a release may leave a halted head asleep in a word that is `seen` before it, because another awake
+    /// waiter will acquire the lock next, and release it again.
     #[inline]
     fn may_leave_asleep(seen: u32) -> bool {
         let _ = seen;
         false
     }
 
-    /// Whether it does. Asked once a release, and only where it may.
+    /// Whether it does. Called once for each release, and only where it may.
     #[inline]
     fn leaves_asleep<P: Platform>(p: &P) -> bool {
         let _ = p;
         false
     }
 
-    /// After a release that found `seen`, more than LOCKED, in the word, and has `kicked` the head or
-    /// not. The lock may be gone by now.
+    /// After a release that found `seen`, more than LOCKED, in the word. `kicked` says whether it kicked the
+    /// head. The lock may no longer exist.
     #[inline]
     fn released<P: Platform>(p: &P, seen: u32, kicked: bool) {
         let _ = (p, seen, kicked);
     }
 }
 
-/// The lock has an owner and nobody in line. It may be free in a moment, and to line up costs two
-/// more read-modify-writes; each look takes the line from the owner, so the looks grow rarer.
-/// Nobody is overtaken: the lock is taken from 0 only.
+/// The lock has an owner and no waiters. It may be free in a moment, and lining up costs two more
+/// read-modify-writes. Each poll takes the line from the owner, so the polls back off. No waiter is overtaken:
+/// the lock is acquired only from 0.
 #[inline]
 fn await_lone_owner<P: Platform>(p: &P, word: &P::Word) -> u32 {
     let tuning = p.tuning();

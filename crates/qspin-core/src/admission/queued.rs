@@ -1,8 +1,7 @@
-//! Strict admission: whoever comes queues, behind one pending waiter.
+//! Strict admission: newcomers queue, behind one pending waiter.
 //!
-//! The pending waiter is the second of three: it waits on the word itself and needs no node.
-//! With two CPUs, the most common contention of all, no node is ever touched: one cache line
-//! less to fetch on every acquisition.
+//! The pending waiter is the second of three: it waits on the word itself and needs no node. With two CPUs, the
+//! most common contention of all, no node is ever touched: one cache line less to fetch on every acquisition.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
@@ -41,15 +40,15 @@ impl Admission for Queued {
             }
         }
         if seen == PENDING {
-            // The pending waiter is just taking the lock; one moment more and its place is
-            // free. Bounded, since it may be descheduled in that moment.
+            // The pending waiter is just acquiring the lock; a moment later its place is free. Bounded, since it
+            // may be descheduled in that moment.
             let looks = Budget::Looks(p.tuning().pending_looks);
             seen = p.wait_until(word, Until::is_not(PENDING), looks, Relaxed);
         }
         if seen & !LOCKED_MASK != 0 {
             return false;
         }
-        // Relaxed: whoever wins takes the lock by a read-modify-write of its own (below).
+        // Relaxed: the winner acquires the lock by a read-modify-write of its own (below).
         seen = word.fetch_or(PENDING, Relaxed);
         if seen & !LOCKED_MASK != 0 {
             if seen & PENDING == 0 {
@@ -60,13 +59,13 @@ impl Admission for Queued {
         }
         let free = Until::clear(LOCKED_MASK);
         if !free.met_by(seen) && !free.met_by(p.wait_until(word, free, budget, Relaxed)) {
-            // Waited long enough: queue like everybody.
+            // The budget is spent: queue like all other waiters.
             word.fetch_and(!PENDING, Relaxed);
             counting::count(p, Event::PendingFailCount);
             return false;
         }
-        // WORD-4: this CPU owns pending, so nobody else may set locked.
-        // ORDERING: Acquire pairs with the owner's Release (`QueueRelease`).
+        // WORD-4: this CPU owns pending, so no other may set locked. ORDERING: Acquire pairs with the owner's
+        // Release (`QueueRelease`).
         word.fetch_add(LOCKED.wrapping_sub(PENDING), p.ordering(Site::QueuePendingTake, Acquire));
         counting::count(p, Event::PendingLockCount);
         true

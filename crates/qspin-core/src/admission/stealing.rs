@@ -1,17 +1,17 @@
-//! Stealing: whoever runs may take a free lock, while the head of the queue allows it.
+//! Stealing: a running thread may take a free lock, while the head of the queue allows it.
 //!
-//! A waiter in the queue may not be running when the lock is freed; a newcomer is. Letting it
-//! have the lock keeps the lock busy. The head, once awake, forbids it.
+//! A waiter in the queue may not be running when the lock is released; a newcomer is. Letting the newcomer barge
+//! keeps the lock busy. The head, once awake, forbids it.
 //!
 //! # Source
-//! Linux, `pv_hybrid_queued_unfair_trylock` (Waiman Long, 4.5), with a bit of its own for the
-//! no-steal mark: there it is the pending bit, so that an admission cannot have both.
+//! Linux, `pv_hybrid_queued_unfair_trylock` (Waiman Long, 4.5), but with a separate no-steal bit: there it is the
+//! pending bit, so that an admission cannot have both.
 //!
 //! # Invariants
-//! * **STEALING-1** The lock is taken past the queue only from a word without NO_STEAL. An awake
-//!   head sets it, so the head then waits for one owner at most; it clears it when it takes the
-//!   lock, or in the step that records it as asleep. (One that woke for no reason, and finds itself
-//!   recorded already, leaves it set until it is kicked.)
+//! * **STEALING-1** The lock is acquired past the queue only from a word without NO_STEAL. An awake head sets it,
+//!   so the head then waits for one owner at most. It clears it when it acquires the lock, or in the step that
+//!   records it as asleep. (A head that woke spuriously, and finds itself recorded already, leaves it set until
+//!   it is kicked.)
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
@@ -26,7 +26,7 @@ use crate::word::{LOCKED, NO_STEAL, TAIL_MASK};
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Stealing;
 
-/// Takes a free lock past the queue, if nobody forbids it.
+/// Takes a free lock past the queue, unless that is forbidden.
 #[inline]
 pub(super) fn steal<P: Platform>(p: &P, word: &P::Word, seen: u32) -> Result<(), u32> {
     if seen & (LOCKED | NO_STEAL) != 0 {

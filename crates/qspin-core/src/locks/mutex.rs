@@ -1,56 +1,62 @@
 //! The default mutex: a word whose release is a plain store.
 //!
 //! # Problem
-//! People do not choose locks, they take the default. It must be near the best lock of every load: as
-//! cheap as a spinlock where nobody waits, one that sleeps where threads outnumber CPUs, and fair where
-//! it can be without standing still.
+//! Most programs do not choose a lock, they take the default. It must come near the best lock for every load: as
+//! cheap as a spinlock where no thread waits, sleeping where threads outnumber CPUs, and fair where fairness does
+//! not stall it.
 //!
 //! # Source
-//! Culling after Dave Dice, "Malthusian Locks", EuroSys 2017, as in [`crate::admission::Culled`], whose
-//! [turns](crate::admission) it shares; the queue of sleepers beside the lock is [`crate::sleepers`].
+//! Culling after Dave Dice, "Malthusian Locks", EuroSys 2017, as in [`crate::admission::Culled`], with which it
+//! shares the barging quantum ([turns](crate::admission)); the queue of sleepers beside the lock is
+//! [`crate::sleepers`].
 //!
 //! # States of the word
 //! ```text
-//!             take                      AWAKE: so many are awake and will take the lock
-//!   free (0) ───────► LOCKED            HEIR:  and nobody else may
+//!             acquire                   AWAKE: the number of counted awake waiters
+//!   free (0) ───────► LOCKED            HEIR:  only counted waiters may acquire
 //!     ▲  ▲               │ │
-//!     │  └─── store 0 ───┘ │ (nobody sleeps)     marks | LOCKED ──release──► marks
-//!     └── release ─────────┘                     marks ──take──► LOCKED | marks of others
+//!     │  └─── store 0 ───┘ │ (no sleepers)      bits | LOCKED ──release──► bits
+//!     └── release ─────────┘                    bits ──acquire──► LOCKED | bits of other waiters
 //! ```
-//! Beside LOCKED stands where the owner took the lock, for the waiters' [spin budget](crate::sleepers::SpinBudget):
-//! they look for some microseconds, yield some times, and sleep. A release wakes one sleeper if nobody is awake,
-//! and marks it so; while somebody is awake the others sleep on, until the thread that passes them has had its
-//! turns (MUTEX-6). A newcomer may barge past all of them.
+//! The *state bits* are AWAKE and HEIR. Beside LOCKED the word says on which CPU the owner acquired the lock, for
+//! the waiters' [spin budget](crate::sleepers::SpinBudget): they poll for some microseconds, yield some times,
+//! and sleep. A release that sees no counted awake waiter wakes one sleeper and counts it in AWAKE. While a
+//! counted waiter is awake the other waiters sleep on, until the thread that barges past them has used up its
+//! barging quantum (MUTEX-6). Newcomers may barge past every waiter while there is no *heir*: the starving waiter
+//! that holds a reservation (HEIR).
 //!
 //! # Short turns
-//! While somebody sleeps each release is a second read-modify-write. Where sections last some hundred
-//! nanoseconds that is a good part of all work, so nobody is to sleep: who takes the lock there takes everybody's
-//! marks away, and the releases wake one more each until nobody is left. Where turns are longer, those who are
-//! awake only take CPUs from each other, and it takes its own mark away alone. What turns are like is noted beside
-//! the sleepers, when some of them are over.
+//! While a waiter sleeps each release is a second read-modify-write. Where critical sections last some hundred
+//! nanoseconds that is a good part of all work, so no waiter should sleep there: a waiter that acquires the lock
+//! clears all state bits, and each release wakes one more sleeper until none is left. Where turns are longer,
+//! awake waiters only take CPUs from each other, and a waiter that acquires the lock takes back only its own
+//! count. How long turns are is noted in the sleepers' bucket, each time that a thread's barging quantum ends.
 //!
 //! # Invariants
 //! * **MUTEX-1** LOCKED is set by a compare-exchange from a word in which it was clear, and cleared by the owner
 //!   that has set it.
-//! * **MUTEX-2** For each one that AWAKE counts, a waiter is awake that has counted itself, or was counted by who
-//!   woke it, and that will take that back: when it takes the lock, or when it has joined the sleepers and before
-//!   it looks at the lock for the last time. HEIR goes with the first that does. There may be more than are
-//!   counted: a store may wipe out marks, one who takes the lock after short turns takes them all away, a fourth is
-//!   not counted, and who was not takes one back for another: then one more is woken than had to.
-//! * **MUTEX-3** Who releases the lock, and sees nobody awake in the very step, wakes a sleeper if there is one
-//!   (SLEEP-1 of the sleepers). A waiter that sleeps has seen the lock taken, or somebody awake, after it had
-//!   joined them. So there is always somebody left who will release or take the lock: no sleeper is forgotten.
-//! * **MUTEX-4** After the step that releases the lock nobody touches it on behalf of the release: what
-//!   follows is static memory, and the lock's address as a number.
-//! * **MUTEX-5** Marks count in the process in which they were made, whose generation stands beside them: a
-//!   child of `fork` has none of its parent's waiters.
-//! * **MUTEX-6** Nobody is passed over for ever. A thread that has had its turns past others wakes one of them,
-//!   unless as many are awake as can be counted, and gives way until it is relieved. One that is woken in vain
-//!   joins the queue as the first, and that has waited for too long, asleep or yielding, is the heir.
+//! * **MUTEX-2** For each one that AWAKE counts there is an awake waiter that counted itself, or that was counted
+//!   by the thread that woke it. The waiter takes its count back when it acquires the lock, or when it has joined
+//!   the sleepers and before its last poll of the lock. The first waiter that does so clears HEIR. More waiters
+//!   may be awake than are counted: a plain store may wipe out state bits; a waiter that acquires the lock after
+//!   short turns clears all of them; a fourth waiter is not counted, and takes back the count of another. Then
+//!   one more sleeper is woken than necessary.
+//! * **MUTEX-3** A release that, in the releasing step itself, sees no counted awake waiter wakes a sleeper if
+//!   there is one (SLEEP-1 of the sleepers). A waiter that sleeps has seen, after it joined the queue, the lock
+//!   taken or a counted awake waiter. So there is always a thread left that will release or acquire the lock: no
+//!   wake-up is lost.
+//! * **MUTEX-4** After the step that releases the lock the releasing thread does not touch it: what follows uses
+//!   static memory, and the lock's address as a number.
+//! * **MUTEX-5** State bits count only in the process that set them, whose generation stands beside them: a child
+//!   of `fork` has none of its parent's waiters.
+//! * **MUTEX-6** No waiter is passed over for ever. A thread that has used up its barging quantum wakes a
+//!   sleeper, unless as many waiters are awake as can be counted, and yields now and then until it is replaced. A
+//!   waiter that was woken in vain rejoins the queue at its front. A waiter that has waited for too long, asleep
+//!   or yielding, becomes the heir.
 //!
 //! # Limits
-//! Not first come, first served. No poisoning. A signal handler that waits for a lock while what it
-//! interrupts is awake for another, keeps the sleepers of that other waiting.
+//! Not first come, first served. No poisoning. If a signal handler waits for a lock while the code that it
+//! interrupted is counted as awake for another lock, the sleepers of that other lock are not woken meanwhile.
 
 mod fair;
 mod word;
@@ -71,7 +77,7 @@ use word::{
     one_less, one_more, owner_is_here, with_marks,
 };
 
-/// The tag of those who sleep for a mutex.
+/// The tag of the sleepers of a mutex.
 pub const TAG: u32 = 0;
 
 /// The default mutex. See the [module](self) documentation.
@@ -82,10 +88,12 @@ pub struct DefaultLock<W> {
 }
 
 impl<W: AtomicWord> DefaultLock<W> {
-    /// Takes the lock from `seen`, in which it is free; and takes back the marks, if it is `marked`.
+    /// Acquires the lock from `seen`, in which it is free; and takes back the state bits, if the waiter is
+    /// `marked`.
     #[inline]
     fn take<P: SleepPlatform<Word = W>>(&self, p: &P, seen: u32, marked: bool) -> bool {
-        // MUTEX-1. ORDERING: Acquire pairs with the Release of `release` and `release_slow`.
+        // MUTEX-1. ORDERING: Acquire pairs with the Release of `release`, `release_slow`, `release_to_sleeper`
+        // and `release_fair`.
         let order = p.ordering(Site::MutexTake, Acquire);
         let of = generation(p);
         let mut marks = marks_in(of, seen);
@@ -96,14 +104,14 @@ impl<W: AtomicWord> DefaultLock<W> {
         self.word.compare_exchange(seen, to, order).is_ok()
     }
 
-    /// The address by which those who sleep for this lock are found.
+    /// The address by which the sleepers of this lock are found.
     #[inline]
     pub fn address<P: SleepPlatform<Word = W>>(&self, p: &P) -> usize {
         p.address(&self.word)
     }
 
-    /// Acquires the lock for one that has slept elsewhere, and was woken perhaps by a release of this lock,
-    /// since it was moved here: the mark that was set for it is its own (MUTEX-2).
+    /// Acquires the lock for a waiter that has slept elsewhere, was moved here, and was then woken, perhaps by a
+    /// release of this lock: the count that was set for it is its own (MUTEX-2).
     #[cold]
     pub fn acquire_woken<P: SleepPlatform<Word = W>>(&self, p: &P) {
         let mut wait = Wait::new(self, p, NEVER);
@@ -111,11 +119,12 @@ impl<W: AtomicWord> DefaultLock<W> {
         wait.marked = true;
         wait.slept = true;
         wait.begin();
-        // Without a deadline it does not give up.
+        // Without a deadline the waiter does not give up.
         wait.acquire(self.word.load(Relaxed));
     }
 
-    /// The first step of an acquisition, from a word without marks; whether that was all.
+    /// The first step of an acquisition, from a free word without state bits. Returns whether it acquired the
+    /// lock.
     #[inline]
     pub fn acquire_at_once<P: SleepPlatform<Word = W>>(&self, p: &P) -> bool {
         // MUTEX-1. ORDERING: as in `take`.
@@ -123,8 +132,8 @@ impl<W: AtomicWord> DefaultLock<W> {
         self.word.compare_exchange(0, locked_here(p), order).is_ok()
     }
 
-    /// Acquires the lock for one that was notified of something, otherwise than by this crate's condition, by
-    /// somebody who most likely has the lock still.
+    /// Acquires the lock for a waiter that was notified, other than by this crate's condition variable, by a
+    /// thread that most likely still owns the lock.
     #[inline]
     pub fn acquire_notified<P: SleepPlatform<Word = W>>(&self, p: &P) {
         if !RawLock::<P>::try_acquire(self, p) {
@@ -138,7 +147,7 @@ impl<W: AtomicWord> DefaultLock<W> {
         counting::count(p, Event::MutexSlowpath);
         let mut wait = Wait::new(self, p, NEVER);
         wait.budget = SpinBudget::of_notified(p, self.address(p));
-        // Without a deadline it does not give up.
+        // Without a deadline the waiter does not give up.
         wait.acquire(self.word.load(Relaxed));
     }
 
@@ -156,7 +165,7 @@ impl<W: AtomicWord> DefaultLock<W> {
     #[cold]
     #[inline(never)]
     fn release_slow<P: SleepPlatform<Word = W>>(&self, p: &P, on: usize) {
-        // ORDERING: Release pairs with the Acquire of `acquire_until` and of `take`.
+        // ORDERING: Release pairs with the Acquire of `acquire_at_once` and of `take`.
         let order = p.ordering(Site::MutexRelease, Release);
         let turns = Turns::of(p);
         let of = generation(p);
@@ -165,7 +174,7 @@ impl<W: AtomicWord> DefaultLock<W> {
         loop {
             let awake = marks_in(of, seen);
             if awake != 0 && !*rotates.get_or_insert_with(|| rotates_now(p, on, &turns, awake)) {
-                // Somebody awake will have the lock next (MUTEX-3).
+                // An awake waiter will acquire the lock next (MUTEX-3).
                 match self.word.compare_exchange(seen, with_marks(of, 0, awake), order) {
                     Ok(_) => return given_way(&turns),
                     Err(now) => seen = now,
@@ -189,12 +198,14 @@ impl<W: AtomicWord> DefaultLock<W> {
         }
     }
 
-    /// Releases the lock and wakes a sleeper, if there is one, who has this `mark` beside that of being awake.
+    /// Releases the lock and wakes a sleeper, if there is one. The sleeper is counted as awake; `mark` is HEIR or
+    /// 0.
     fn release_to_sleeper<P>(&self, p: &P, on: usize, mut seen: u32, mark: u32)
     where
         P: SleepPlatform<Word = W>,
     {
-        // Before: whom a handler's fork leaves behind is not marked in the child.
+        // Read before a sleeper is taken: if a signal handler forks in between, the child ignores the bits set
+        // for a sleeper that it does not have.
         let of = generation(p);
         let taken = take_one(p, on);
         let wakes = taken.as_ref().is_some_and(|taken| !taken.is_empty());
@@ -222,7 +233,7 @@ impl<W: AtomicWord> DefaultLock<W> {
         }
     }
 
-    /// Takes a waiter's mark back; returns the word before.
+    /// Takes a waiter's count back; returns the word before.
     fn unmark<P: SleepPlatform<Word = W>>(&self, p: &P) -> u32 {
         let of = generation(p);
         let mut seen = self.word.load(Relaxed);
@@ -237,7 +248,8 @@ impl<W: AtomicWord> DefaultLock<W> {
     }
 }
 
-/// Whether this thread has had its turns past others that are `awake`, and wakes one more for that at this release.
+/// Whether this thread has just used up its barging quantum, with others `awake`, and wakes one more for that at
+/// this release.
 fn rotates_now<P: SleepPlatform>(p: &P, on: usize, turns: &Turns<P>, awake: u32) -> bool {
     let number = turns.number();
     if turns.are_over() || !turns.count() {
@@ -248,19 +260,19 @@ fn rotates_now<P: SleepPlatform>(p: &P, on: usize, turns: &Turns<P>, awake: u32)
     short || !are_enough(awake)
 }
 
-/// Whether these marks say that somebody has taken the place of a thread whose turns are over.
+/// Whether these bits say that a waiter has replaced a thread whose barging quantum is used up.
 fn relieves(marks: u32) -> bool {
     marks == 0 || marks & HEIR != 0
 }
 
-/// After a release past others that wait.
+/// After a release past waiters: yields when that is due.
 fn given_way<P: SleepPlatform>(turns: &Turns<P>) {
     if turns.are_over() {
         turns.give_way();
     }
 }
 
-/// After a release that has woken somebody.
+/// After a release that has woken a sleeper.
 fn woke<P: SleepPlatform>(p: &P) {
     given_way(&Turns::of(p));
 }
@@ -270,7 +282,7 @@ fn take_one<P: SleepPlatform>(p: &P, on: usize) -> Option<Taken> {
     sleepers::take(p, on, |_| if core::mem::take(&mut first) { Choice::Take } else { Choice::Stop })
 }
 
-/// Wakes one sleeper, after a release that has not. The lock may be gone (MUTEX-4).
+/// Wakes one sleeper, after a release that did not. The lock may no longer exist (MUTEX-4).
 #[cold]
 #[inline(never)]
 fn wake_one<P: SleepPlatform>(p: &P, on: usize) {
@@ -285,15 +297,15 @@ struct Wait<'a, P: SleepPlatform> {
     lock: &'a DefaultLock<P::Word>,
     p: &'a P,
     deadline: u64,
-    /// Whether this waiter has set a mark, or one was set for it (MUTEX-2).
+    /// Whether this waiter has set a state bit, or one was set for it (MUTEX-2).
     marked: bool,
-    /// Whether it has slept.
+    /// Whether this waiter has slept.
     slept: bool,
-    /// When it first yielded or slept; 0 if it has only looked.
+    /// When it first yielded or slept; 0 if it has only polled.
     since: u64,
     budget: SpinBudget,
     pace: Pace,
-    /// The owner that it has seen last; 0 for none.
+    /// The last owner that this waiter has seen; 0 for none.
     owner: u32,
 }
 
@@ -322,14 +334,15 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
         self.deadline != NEVER && self.p.now_ns() >= self.deadline
     }
 
-    /// It yields or sleeps now, perhaps not for the first time.
+    /// The waiter yields or sleeps now, perhaps not for the first time.
     fn begin(&mut self) {
         if self.since == 0 {
             self.since = self.p.now_ns().max(1);
         }
     }
 
-    /// MUTEX-6: whether it is to be the heir. A waiter that has only polled does not read the clock.
+    /// MUTEX-6: whether this waiter should become the heir. A waiter that has only polled does not read the
+    /// clock.
     fn has_waited_too_long(&mut self) -> bool {
         if !self.budget.only_spins() {
             self.begin();
@@ -338,7 +351,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
         self.since != 0 && waited_ns() >= sleepers::starves_after_ns(self.p, self.on())
     }
 
-    /// Waits until it has the lock, or the time is over.
+    /// Waits until the lock is acquired, or the deadline has passed.
     fn acquire(&mut self, seen: u32) -> bool {
         let (p, word) = (self.p, &self.lock.word);
         if self.is_over() || self.is_relieved(seen) {
@@ -369,7 +382,8 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
                 continue;
             }
             if sleepers::with_sleeper(p, |me| self.sleep(me)) != Some(true) {
-                // MUTEX-2: a waiter that dozes is not awake; it looks once more when it has said so.
+                // MUTEX-2: a waiter in a timed backoff is not awake. It takes its count back, and polls once more
+                // after that.
                 if core::mem::take(&mut self.marked) {
                     self.lock.unmark(p);
                 } else {
@@ -380,7 +394,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
         }
     }
 
-    /// Takes the lock, which is free in `seen`; or goes on watching it first, if that is to be known.
+    /// Acquires the lock, which is free in `seen`; a probe watches it first, to learn the lock's pace.
     fn take(&mut self, seen: u32) -> bool {
         let (p, lock, on) = (self.p, self.lock, self.on());
         if !self.pace.probes() || self.owner == 0 {
@@ -397,7 +411,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
         false
     }
 
-    /// Spends a slice of its time; returns the word.
+    /// Spends one slice of the spin budget; returns the word.
     fn poll(&mut self, seen: u32) -> u32 {
         let (p, word) = (self.p, &self.lock.word);
         if owner_is_here(p, seen) {
@@ -414,7 +428,8 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
         now
     }
 
-    /// MUTEX-6: whether this thread's turns are over, and who was woken for that has had the lock.
+    /// MUTEX-6: whether this thread's barging quantum is used up, and the waiter woken for that has acquired the
+    /// lock.
     fn is_relieved(&self, seen: u32) -> bool {
         let turns = Turns::of(self.p);
         let relieved = turns.are_over()
@@ -427,7 +442,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
         relieved
     }
 
-    /// Marks the word, where that is due (MUTEX-2, MUTEX-6).
+    /// Sets state bits where that is due (MUTEX-2, MUTEX-6).
     fn mark(&mut self, seen: u32, marks: u32) {
         if seen & LOCKED == 0 || sleepers::is_quiet(self.p, self.on()) {
             return;
@@ -435,7 +450,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
         let of = generation(self.p);
         let marks = marks & marks_in(of, seen);
         let is_due = self.marked && marks & HEIR == 0 && self.has_waited_too_long();
-        // Others may have taken the mark of this one away (MUTEX-2).
+        // Other threads may have taken this waiter's count away (MUTEX-2).
         let to = if is_due {
             counting::count(self.p, Event::MutexHeir);
             if marks == 0 { one_more(0, HEIR) } else { marks | HEIR }
@@ -448,14 +463,14 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
         if self.lock.word.compare_exchange(seen, word, Relaxed).is_ok() {
             self.marked = true;
             if to & HEIR != 0 {
-                // Who gave up at once would be the heir for nothing.
+                // Refill the spin budget; sleeping now would waste the reservation.
                 self.budget = SpinBudget::of_heir(self.p, self.on());
             }
         }
     }
 
-    /// Sleeps until somebody wakes it, or the time is over; or looks again, if the lock is free by now.
-    /// Returns false if it could not.
+    /// Sleeps until woken, or until the deadline; or polls again, if the lock is free by now. Returns false if
+    /// the waiter could not join the queue.
     fn sleep(&mut self, me: NodeId) -> bool {
         let (p, lock) = (self.p, self.lock);
         let end = if self.slept { End::First } else { End::Last };
@@ -468,7 +483,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
         if core::mem::take(&mut self.marked) {
             lock.unmark(p);
         }
-        // The last look (MUTEX-3).
+        // The last poll (MUTEX-3).
         let seen = lock.word.load(Relaxed);
         let woken = if seen & LOCKED == 0 && marks(p, seen) == 0 {
             !sleepers::cancel(p, me)
@@ -476,7 +491,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
             sleepers::await_wake(p, me, self.deadline)
         };
         if woken {
-            // Perhaps it was marked as awake by whoever has woken it.
+            // The thread that woke this waiter may have counted it as awake.
             self.marked = true;
         }
         self.pace = Pace::of(p, self.on());
@@ -484,7 +499,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
         true
     }
 
-    /// The time is over. What was meant for this waiter is handed on (MUTEX-3).
+    /// The deadline has passed. A wake-up that was meant for this waiter goes to another one (MUTEX-3).
     #[cold]
     fn give_up(&mut self) -> bool {
         let (p, on) = (self.p, self.on());
@@ -508,7 +523,7 @@ unsafe impl<P: SleepPlatform> RawLock<P> for DefaultLock<P::Word> {
 
     #[inline]
     fn acquire(&self, p: &P) {
-        // Without a deadline it does not give up.
+        // Without a deadline the waiter does not give up.
         self.acquire_until(p, NEVER);
     }
 
@@ -530,7 +545,7 @@ unsafe impl<P: SleepPlatform> RawLock<P> for DefaultLock<P::Word> {
         if !sleepers::is_quiet(p, on) {
             return self.release_slow(p, on);
         }
-        // MUTEX-1: since it was taken there were only marks. ORDERING: as in `release_slow`.
+        // MUTEX-1: since the lock was acquired only state bits were set. ORDERING: as in `release_slow`.
         self.word.overwrite(0, p.ordering(Site::MutexStore, Release));
         // MUTEX-4.
         if !sleepers::stored(p, on) {

@@ -1,13 +1,13 @@
-//! The default reader-writer lock: readers share it, and who does not get in at once sleeps.
+//! The default reader-writer lock: readers share it, and a thread that is not admitted at once sleeps.
 //!
 //! # Problem
-//! The queued reader-writer lock ([`crate::locks::queued_rw`]) is fair, and collapses where threads outnumber CPUs:
-//! its queue spins. Locks that let readers in whenever readers are inside starve writers.
+//! The queued reader-writer lock ([`crate::locks::queued_rw`]) is fair, and collapses where threads outnumber
+//! CPUs: its queue spins. Locks that let readers in whenever readers are inside starve writers.
 //!
 //! # Source
-//! The shape is that of Linux' `qrwlock`: a word with a count of readers, and a gate through which those
-//! go one at a time who do not get in at once. The gate is the default mutex ([`crate::locks::mutex`]), which
-//! knows how to wait; so of all waiters one alone waits for the word, and it needs no queue.
+//! The shape is that of Linux' `qrwlock`: a word with a count of readers, and a gate through which the threads
+//! that are not admitted at once go one at a time. The gate is the default mutex ([`crate::locks::mutex`]), which
+//! knows how to wait; so of all waiters only one waits for the word, and it needs no queue.
 //!
 //! # States of the word
 //! ```text
@@ -16,47 +16,50 @@
 //! │ readers    │ ASKED │ UPGRADABLE │ UPGRADING │ HEIR │ SLEEPING │ CLOSED │ WRITER │
 //! └────────────┴───────┴────────────┴───────────┴──────┴──────────┴────────┴────────┘
 //!  free (0) ──read──► n readers ──read──► n + 1 readers      CLOSED: no further readers beside those inside
-//!  free (0) ──write─► WRITER    ──downgrade──► 1 reader      SLEEPING: whoever has the gate sleeps
-//!  n readers ──upgradable──► n + 1 readers, UPGRADABLE       HEIR: nobody but whoever has the gate
-//!  1 reader, UPGRADABLE ──upgrade──► WRITER                  UPGRADING: that one waits to be the only one
+//!  free (0) ──write─► WRITER    ──downgrade──► 1 reader      SLEEPING: the owner of the gate sleeps
+//!  n readers ──upgradable──► n + 1 readers, UPGRADABLE       HEIR: reserved for the owner of the gate
+//!  1 reader, UPGRADABLE ──upgrade──► WRITER                  UPGRADING: waits for the other readers to leave
 //!                                                            ASKED: others wait to read upgradably
 //! ```
 //!
 //! # Invariants
-//! * **RWLOCK-1** WRITER is set by a compare-exchange from a word without readers and writer, or from a word whose
-//!   one reader reads upgradably by that one; and cleared by that writer. The count of readers goes up by a
-//!   compare-exchange from a word without WRITER.
-//! * **RWLOCK-2** CLOSED, HEIR and SLEEPING are set only by the owner of the gate; it takes them all back in the step
-//!   in which it takes the lock, or before it opens the gate. HEIR is also set for it, by a fair release that
-//!   finds one of the others set.
-//! * **RWLOCK-3** The owner of the gate sleeps only after it (1) has joined the sleepers on the word's address, and
-//!   (2) has set SLEEPING by a compare-exchange from a word in which it cannot get in. A release that lets it
-//!   in sees SLEEPING in the same step, or comes before that step, which then fails. So it is woken.
-//! * **RWLOCK-4** After the step that releases the lock nobody touches it on behalf of the release: whom to wake
-//!   is found in static memory by the address, which is a number, and by what it waits for, which is its tag.
-//! * **RWLOCK-5** Nobody is passed over for ever. A writer with the gate closes the lock to further readers as
-//!   soon as it has looked for a while; from then on the readers inside only leave. A lock that is free may
-//!   be taken past it, until it is the heir. Who waits for the gate is not forgotten by the mutex. Who waits
-//!   to read upgradably is the next to be woken once it was woken in vain, but newcomers that read upgradably
-//!   may pass it each time: for that there is no bound.
-//! * **RWLOCK-6** UPGRADABLE is set with the reader that it stands for, from a word without it, and cleared by that
-//!   reader. Readers come and go beside it; who waits to read upgradably, too, has not the gate. It waits for
-//!   nobody when it upgrades but for the readers inside, whom UPGRADING allows to leave only.
+//! * **RWLOCK-1** WRITER is set by a compare-exchange from a word without readers and writer, or, by the
+//!   upgradable reader, from a word whose one reader it is; and cleared by that writer. The count of readers goes
+//!   up by a compare-exchange from a word without WRITER.
+//! * **RWLOCK-2** CLOSED, HEIR and SLEEPING are set only by the owner of the gate; it takes them all back in the
+//!   step in which it acquires the lock, or before it releases the gate. HEIR is also set for it, by a fair
+//!   release that finds one of the others set.
+//! * **RWLOCK-3** The owner of the gate sleeps only after it (1) has joined the sleepers on the word's address,
+//!   and (2) has set SLEEPING by a compare-exchange from a word that does not admit it. A release that admits it
+//!   sees SLEEPING in the same step, or comes before that step, which then fails. So it is woken.
+//! * **RWLOCK-4** After the step that releases the lock the releasing thread does not touch it: the waiter to
+//!   wake is found in static memory by the address, which is a number, and by what it waits for, which is its
+//!   tag.
+//! * **RWLOCK-5** No waiter is passed over for ever. A writer with the gate closes the lock to further readers as
+//!   soon as it has polled for a while; from then on the readers inside only leave. Newcomers may barge past it
+//!   while the lock is free, until it is the heir: the starving waiter that holds a reservation. The mutex bounds
+//!   the wait for the gate. A waiter that wants to read upgradably is the next to be woken once it was woken in
+//!   vain, but newcomers that read upgradably may pass it each time: for that there is no bound.
+//! * **RWLOCK-6** UPGRADABLE is set with the reader that it stands for, from a word without it, and cleared by
+//!   that reader. Readers come and go beside it. A waiter that wants to read upgradably does not hold the gate
+//!   while it sleeps. The upgradable reader, when it upgrades, waits only for the readers inside, which UPGRADING
+//!   allows only to leave.
 //! * **RWLOCK-7** The count is at most [`MOST`]: a reader that would exceed it waits.
-//! * **RWLOCK-8** Who waits to read upgradably sleeps only after it has joined the sleepers and has set ASKED in a
-//!   word with UPGRADABLE. The step that clears UPGRADABLE clears ASKED, and wakes one of them. That one sets
-//!   ASKED again when it comes in, or sleeps again, or gives up, since there may be more of them.
-//! * **RWLOCK-9** A reader [in an interrupt](crate::platform::Platform::in_interrupt) passes those that only wait, and
-//!   waits for a writer inside without gate and queue: what it interrupts may have the one, or be the next of
-//!   the other.
+//! * **RWLOCK-8** A waiter that wants to read upgradably sleeps only after it has joined the sleepers and has set
+//!   ASKED in a word with UPGRADABLE. The step that clears UPGRADABLE clears ASKED, and wakes one such waiter.
+//!   That one sets ASKED again when it is admitted, or sleeps again, or gives up, since there may be more of
+//!   them.
+//! * **RWLOCK-9** A reader [in an interrupt](crate::platform::Platform::in_interrupt) passes threads that only
+//!   wait, and waits for a writer inside without gate and queue: the code that it interrupts may own the gate, or
+//!   be the next in the queue.
 //!
 //! # Limits
-//! Eight bytes. Not first come, first served; of those who sleep at the gate the highest priority has it next, but who
-//! has the gate already is before all of them. No poisoning. A thread that reads already and reads again may
-//! wait for a writer that waits for it; so may a signal handler that reads and does not say that it is an
-//! interrupt. A handler that writes, or that reads upgradably, may wait for what it interrupts. A storm of
-//! readers in interrupts can starve writers. A child of `fork` may use a lock for which no other thread
-//! waited in that moment.
+//! Eight bytes. Not first come, first served. Of the sleepers at the gate the one with the highest priority
+//! acquires it next, but the present owner of the gate is before all of them. No poisoning. A thread that reads
+//! already and reads again may wait for a writer that waits for it; so may a signal handler that reads without
+//! declaring itself an interrupt. A handler that writes, or that reads upgradably, may wait for the code that it
+//! interrupts. A storm of readers in interrupts can starve writers. A child of `fork` may use a lock only if no
+//! other thread was waiting for it at that moment.
 
 mod fair;
 mod gate;
@@ -78,15 +81,15 @@ const WRITER: u32 = 1;
 const CLOSED: u32 = 2;
 /// The owner of the gate sleeps.
 const SLEEPING: u32 = 4;
-/// Nobody but whoever has the gate.
+/// Reserved for the owner of the gate.
 const HEIR: u32 = 8;
-/// Who reads upgradably waits to be the only one.
+/// The upgradable reader waits for the other readers to leave.
 const UPGRADING: u32 = 16;
 /// One of the readers may become the writer.
 const UPGRADABLE: u32 = 32;
 /// Others wait to read upgradably.
 const ASKED: u32 = 64;
-/// The marks of the owner of the gate (RWLOCK-2).
+/// The state bits of the owner of the gate (RWLOCK-2).
 const MARKS: u32 = CLOSED | SLEEPING | HEIR;
 const READER: u32 = 1 << 8;
 /// The count of readers.
@@ -94,7 +97,7 @@ const READERS: u32 = !(READER - 1);
 /// The most readers inside: half of what the word can count.
 pub const MOST: u32 = 1 << 23;
 
-/// The longest back off of a reader whose compare-exchange others came before, in pauses.
+/// The longest backoff of a reader that has lost a compare-exchange to others, in pauses.
 const MAX_CROWD: u32 = 64;
 
 /// What an acquisition is for.
@@ -106,7 +109,7 @@ enum Want {
 }
 
 impl Want {
-    /// Whether whoever has the gate gets in.
+    /// Whether the owner of the gate is admitted.
     #[inline]
     const fn fits(self, word: u32) -> bool {
         match self {
@@ -116,13 +119,13 @@ impl Want {
         }
     }
 
-    /// Whether a reader in an interrupt gets in (RWLOCK-9).
+    /// Whether a reader in an interrupt is admitted (RWLOCK-9).
     #[inline]
     const fn fits_interrupt(word: u32) -> bool {
         word & WRITER == 0 && word / READER < MOST
     }
 
-    /// Whether a newcomer gets in.
+    /// Whether a newcomer is admitted.
     #[inline]
     const fn fits_newcomer(self, word: u32) -> bool {
         let inside = word / READER;
@@ -139,14 +142,14 @@ impl Want {
         })
     }
 
-    /// What a newcomer waits for, about.
+    /// What a newcomer waits for, roughly.
     #[inline]
     const fn until_newcomer(self) -> Until {
         let closed = if matches!(self, Self::Write) { 0 } else { CLOSED };
         Until::clear(self.until().mask | HEIR | closed)
     }
 
-    /// The word once it is inside.
+    /// The word after the acquisition.
     #[inline]
     const fn inside(self, word: u32) -> u32 {
         match self {
@@ -156,7 +159,7 @@ impl Want {
         }
     }
 
-    /// At which site it takes the lock.
+    /// The site at which it acquires the lock.
     #[inline]
     const fn site(self) -> Site {
         match self {
@@ -166,20 +169,19 @@ impl Want {
     }
 }
 
-/// Those who sleep on the word's address, by what they wait for: their tags.
+/// Sleepers on the word's address, by what they wait for: their tags.
 #[derive(Debug, Clone, Copy)]
 #[repr(u32)]
 enum Sleeper {
-    /// Has the gate, and waits to get in.
+    /// Owns the gate, and waits to be admitted.
     Gate = 1,
     /// Reads upgradably, and waits for the other readers to leave.
     Upgrading,
-    /// Waits until nobody reads upgradably.
+    /// Waits until there is no upgradable reader.
     Asking,
 }
 
-/// Wakes the one that sleeps longest of those that wait for this; in doubt more. For who has released the
-/// lock (RWLOCK-4).
+/// Wakes the first of the sleepers that wait for this; in doubt more. Called after a release (RWLOCK-4).
 #[cold]
 #[inline(never)]
 fn wake<P: SleepPlatform>(p: &P, on: usize, whom: Sleeper) {
@@ -209,13 +211,13 @@ pub struct DefaultRwLock<W, G = DefaultLock<W>> {
 }
 
 impl<W: AtomicWord, G> DefaultRwLock<W, G> {
-    /// Where it sleeps: a number once the lock is released (RWLOCK-4).
+    /// The address to sleep on: a number once the lock is released (RWLOCK-4).
     #[inline]
     fn on<P: SleepPlatform<Word = W>>(&self, p: &P) -> usize {
         p.address(&self.word)
     }
 
-    /// Comes in from `seen`, in which it may, in one step.
+    /// Acquires the lock from `seen`, which admits it, in one step.
     #[inline]
     fn come<P: SleepPlatform<Word = W>>(&self, p: &P, want: Want, seen: u32) -> Result<u32, u32> {
         // RWLOCK-1, RWLOCK-6. ORDERING: Acquire pairs with the Release of `leave` and of `end_upgradable`.
@@ -223,7 +225,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
         self.word.compare_exchange(seen, want.inside(seen), order)
     }
 
-    /// Comes in, if a newcomer may.
+    /// Acquires the lock, if it admits a newcomer.
     #[inline]
     fn newcomer<P: SleepPlatform<Word = W>>(&self, p: &P, want: Want) -> bool {
         let mut seen = self.word.load(Relaxed);
@@ -236,7 +238,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
         false
     }
 
-    /// Looks for a moment whether it can come in without the gate.
+    /// Polls for a moment whether the lock can be acquired without the gate.
     fn looks<P: SleepPlatform<Word = W>>(&self, p: &P, want: Want) -> bool {
         let (mut budget, mut crowd) = (SpinBudget::of_rwlock(p, p.address(&self.word)), 1);
         loop {
@@ -245,8 +247,8 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
                 if self.come(p, want, seen).is_ok() {
                     return true;
                 }
-                // Others come in and leave just now. Who goes on trying takes the line from them at each
-                // of their steps; who leaves it to them for a while is rid of them sooner.
+                // Other threads are acquiring and releasing just now. A reader that goes on trying takes the line
+                // from them at each of their steps; one that backs off for a while is rid of them sooner.
                 p.relax(crowd);
                 crowd = (crowd * 2).min(MAX_CROWD);
             } else if budget.is_spent() {
@@ -257,7 +259,8 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
         }
     }
 
-    /// Waits for the gate and then for the word. Returns whether it is inside; the gate is open again.
+    /// Waits for the gate and then for the word. Returns whether it has acquired the lock; the gate is released
+    /// again.
     #[cold]
     #[inline(never)]
     fn acquire_slow<P>(&self, p: &P, want: Want, deadline: u64) -> bool
@@ -308,7 +311,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
         }
     }
 
-    /// Leaves: `gone` goes from the word, and `come` comes.
+    /// Releases: subtracts `gone` from the word, and adds `come`.
     #[inline]
     fn leave<P: SleepPlatform<Word = W>>(&self, p: &P, site: Site, gone: u32, come: u32) {
         let on = self.on(p);
@@ -320,20 +323,20 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
     }
 }
 
-/// After a step out of the lock, or to less of it: those that can get in now are woken (RWLOCK-3, RWLOCK-4).
+/// After a release or a downgrade: wakes the waiters that can be admitted now (RWLOCK-3, RWLOCK-4).
 #[cold]
 #[inline(never)]
 fn left<P: SleepPlatform>(p: &P, on: usize, before: u32, now: u32) {
     if now & UPGRADING != 0 && now / READER == 1 {
         wake(p, on, Sleeper::Upgrading);
     }
-    // Readers that leave others behind let nobody in; whoever frees the lock from a writer does.
+    // A release that leaves readers inside admits no waiter, unless the lock was a writer's before.
     if now & SLEEPING != 0 && now & WRITER == 0 && (now / READER == 0 || before & WRITER != 0) {
         wake(p, on, Sleeper::Gate);
     }
 }
 
-/// Whether the time to wait is over.
+/// Whether the deadline has passed.
 #[inline]
 fn is_over<P: SleepPlatform>(p: &P, deadline: u64) -> bool {
     deadline != NEVER && p.now_ns() >= deadline
@@ -349,7 +352,7 @@ unsafe impl<P: SleepPlatform, G: RawTimedLock<P>> RawSharedLock<P> for DefaultRw
 
     #[inline]
     fn acquire_shared(&self, p: &P) {
-        // Without a deadline it does not give up.
+        // Without a deadline the thread does not give up.
         self.acquire_shared_until(p, NEVER);
     }
 
@@ -392,8 +395,8 @@ unsafe impl<P: SleepPlatform, G: RawTimedLock<P>> RawSharedLock<P> for DefaultRw
 impl<P: SleepPlatform, G: RawTimedLock<P>> RawTimedSharedLock<P> for DefaultRwLock<P::Word, G> {
     #[inline]
     fn acquire_shared_until(&self, p: &P, deadline: u64) -> bool {
-        // A look before the attempt: an attempt takes the line away from other readers, and a wrong guess is
-        // one in vain.
+        // Poll before the attempt: an attempt takes the line away from other readers, and after a wrong guess it
+        // is in vain.
         let seen = self.word.load(Relaxed);
         Want::Read.fits_newcomer(seen) && self.come(p, Want::Read, seen).is_ok()
             || self.acquire_slow(p, Want::Read, deadline)

@@ -1,7 +1,7 @@
-//! One bucket: a lock, and a queue of those who sleep.
+//! One bucket: a lock, and a queue of sleepers.
 //!
-//! The lock is held for some ten instructions, by a thread that is named in it: a signal handler that
-//! interrupts just them finds itself there, and does not wait.
+//! The lock is held for some ten instructions, and names the thread that holds it: a signal handler that
+//! interrupts exactly these instructions finds its own thread there, and does not wait.
 
 use core::ops::Deref;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
@@ -12,36 +12,36 @@ use crate::node::NodeId;
 use crate::platform::{AtomicWord, ConstWord, Until};
 use crate::site::Site;
 
-/// Those who sleep on the addresses of one hash value.
+/// The sleepers on the addresses of one hash value.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct SleepBucket<W> {
     /// The token of the thread that has the bucket locked; 0 for none.
     lock: W,
-    /// The first of the queue, by the number of its node; 0 for none.
+    /// The first sleeper of the queue, by the number of its node; 0 for none.
     head: W,
-    /// The last.
+    /// The last one.
     tail: W,
-    /// How many sleep here. Read by others without the lock.
+    /// The number of sleepers. Other threads read it without the lock.
     pub(super) count: W,
-    /// Releases in a row that have found nobody.
+    /// Releases in a row that have found no sleeper.
     pub(super) idle: W,
-    /// The thread that unlocks next wakes everybody (SLEEP-6).
+    /// The thread that unlocks the bucket next wakes all sleepers (SLEEP-6).
     pub(super) rescan: W,
-    /// Whether those who pass the sleepers have short turns; a guess.
+    /// Whether threads that barge past the sleepers have short turns; a guess.
     pub(super) short: W,
     /// Whether waiters are to poll rarely: see [`super::Pace`].
     pub(super) pace: Score<W>,
-    /// How long a hand-over takes, in nanoseconds: the same.
+    /// How long a hand-over takes, in nanoseconds: see there too.
     pub(super) handover_ns: W,
     /// Whether yields of waiters are long here: see [`super::SpinBudget`].
     pub(super) long_yields: Score<W>,
-    /// Whether polls of waiters are in vain here: the same.
+    /// Whether polls of waiters are in vain here: see there too.
     pub(super) vain_polls: Score<W>,
 }
 
 impl<W: AtomicWord> SleepBucket<W> {
-    /// A bucket in which nobody sleeps.
+    /// An empty bucket.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -63,7 +63,7 @@ impl<W: AtomicWord> SleepBucket<W> {
         self.lock.load(Relaxed) == token
     }
 
-    /// Nobody is here any more, and nobody has it locked.
+    /// The bucket becomes empty and unlocked.
     pub(super) fn forget(&self) {
         for word in [&self.lock, &self.head, &self.tail, &self.count, &self.idle, &self.rescan] {
             word.store(0, Relaxed);
@@ -78,7 +78,7 @@ impl<W: AtomicWord> Default for SleepBucket<W> {
 }
 
 impl<W: ConstWord> SleepBucket<W> {
-    /// A bucket in which nobody sleeps: the template for a static table.
+    /// An empty bucket: the template for a static table.
     #[allow(clippy::declare_interior_mutable_const)]
     pub const EMPTY: Self = Self {
         lock: W::ZERO,
@@ -102,16 +102,16 @@ pub(super) fn of<P: SleepPlatform>(p: &P, on: usize) -> &SleepBucket<P::Word> {
     &buckets[place(on, buckets.len())]
 }
 
-/// Most pauses between two attempts to lock a bucket, as a power of 2.
+/// The most pauses between two attempts to lock a bucket, as a power of 2.
 const MAX_PAUSE_BITS: u32 = 7;
-/// Attempts between which the CPU is not yielded.
+/// Attempts before the waiter yields the CPU between attempts.
 const SPINS: u32 = 8;
-/// Attempts after which its owner is left alone: it does not run.
+/// Attempts after which the waiter gives up: the bucket's owner does not run.
 const ATTEMPTS: u32 = 64 + SPINS;
 
-/// For a platform: lets some time pass between two attempts to lock a bucket; returns whether another one is worth while
-/// after so many. A random part of a time that doubles: hundreds may want a bucket at once, and its owner needs a line that
-/// each of them looks at.
+/// For a platform: backs off between two attempts to lock a bucket; returns whether another attempt is worth
+/// while after so many. Lets a random part of a time that doubles pass: hundreds of threads may want a bucket at
+/// once, and its owner needs the cache line that each of them polls.
 pub fn back_off<P: SleepPlatform>(p: &P, attempts: u32) -> bool {
     let bits = (attempts + 2).min(MAX_PAUSE_BITS);
     p.relax(1 + score::draw(p, bits));
@@ -135,17 +135,18 @@ impl<P: SleepPlatform> Deref for Held<'_, P> {
 }
 
 impl<'a, P: SleepPlatform> Held<'a, P> {
-    /// Locks the bucket of `on`; `None` if that takes too long, or if this is a handler that has
-    /// interrupted its owner (SLEEP-6).
+    /// Locks the bucket of `on`; `None` if that takes too long, or if this is a signal handler that has
+    /// interrupted the bucket's owner (SLEEP-6).
     pub(super) fn lock(p: &'a P, on: usize) -> Option<Self> {
         Self::of(p, of(p, on), p.token())
     }
 
-    /// The same for a bucket, in this name.
+    /// The same for a given bucket and token.
     pub(super) fn of(p: &'a P, bucket: &'a SleepBucket<P::Word>, token: u32) -> Option<Self> {
         let mut rounds = 0;
         loop {
-            // A read-modify-write that fails takes the line from the owner, that has most of what it does here in it.
+            // A read-modify-write that fails takes the line from the owner, which has most of what it writes here
+            // in that line.
             if (rounds == 0 || bucket.lock.load(Relaxed) == 0)
                 && let Some(held) = Self::attempt(p, bucket, token)
             {
@@ -158,15 +159,15 @@ impl<'a, P: SleepPlatform> Held<'a, P> {
         }
     }
 
-    /// Locks the bucket of `on` if nobody has.
+    /// Locks the bucket of `on` if it is unlocked.
     pub(super) fn try_lock(p: &'a P, on: usize) -> Option<Self> {
         Self::attempt(p, of(p, on), p.token())
     }
 
     fn attempt(p: &'a P, bucket: &'a SleepBucket<P::Word>, token: u32) -> Option<Self> {
-        // ORDERING: Acquire pairs with the Release of `unlock`.
+        // ORDERING: Acquire pairs with the Release of `drop` and of `rescan`.
         let order = p.ordering(Site::SleepBucketLock, Acquire);
-        // Made only where it is locked: dropping it unlocks.
+        // Created only when the bucket is locked: dropping it unlocks.
         bucket.lock.compare_exchange(0, token, order).is_ok().then(|| Self { p, bucket })
     }
 
@@ -174,7 +175,7 @@ impl<'a, P: SleepPlatform> Held<'a, P> {
         self.p.sleeper(id)
     }
 
-    /// Puts `id` before or behind all others of its priority (SLEEP-7).
+    /// Inserts `id` before or behind all others of its priority (SLEEP-7).
     pub(super) fn insert(&self, id: NodeId, end: End) {
         let record = self.record(id);
         let priority = record.priority.load(Relaxed);
@@ -184,7 +185,7 @@ impl<'a, P: SleepPlatform> Held<'a, P> {
         };
         let mut before = NodeId::from_number(self.tail.load(Relaxed));
         if !before.is_none_or(is_behind) {
-            // Not at the end: one of a real-time policy, or one that was woken in vain.
+            // Not at the end: a waiter of a real-time policy, or one that was woken in vain.
             before = None;
             self.each(|_, _, other| {
                 if !is_behind(other) {
@@ -204,7 +205,7 @@ impl<'a, P: SleepPlatform> Held<'a, P> {
         self.count.store(self.count.load(Relaxed).wrapping_add(1), Relaxed);
     }
 
-    /// Takes `id`, which is behind `before`, out of the queue.
+    /// Unlinks `id`, which is behind `before`, from the queue.
     pub(super) fn unlink(&self, before: Option<NodeId>, id: NodeId) {
         let next = self.record(id).next.load(Relaxed);
         match before {
@@ -217,7 +218,7 @@ impl<'a, P: SleepPlatform> Held<'a, P> {
         self.count.store(self.count.load(Relaxed).wrapping_sub(1), Relaxed);
     }
 
-    /// Takes `id` out of the queue, wherever it is.
+    /// Removes `id` from the queue, wherever it is.
     pub(super) fn remove(&self, id: NodeId) {
         self.each(|bucket, before, found| {
             if found != id {
@@ -228,8 +229,8 @@ impl<'a, P: SleepPlatform> Held<'a, P> {
         });
     }
 
-    /// Goes through the queue. `visit` is told who is before, and says whether to go on, and whether it
-    /// has unlinked the one that it has visited.
+    /// Walks the queue. `visit` gets the sleeper before the visited one, and returns whether to go on, and
+    /// whether it has unlinked the visited one.
     pub(super) fn each(
         &self,
         mut visit: impl FnMut(&Self, Option<NodeId>, NodeId) -> (Choice, bool),
@@ -237,7 +238,7 @@ impl<'a, P: SleepPlatform> Held<'a, P> {
         let mut before = None;
         let mut next = self.head.load(Relaxed);
         while let Some(id) = NodeId::from_number(next) {
-            // Before the visit: who is taken out is linked to others.
+            // Read before the visit: a sleeper that is taken out is linked to others.
             next = self.record(id).next.load(Relaxed);
             let (choice, unlinked) = visit(self, before, id);
             if choice == Choice::Stop {
@@ -263,12 +264,12 @@ impl<P: SleepPlatform> Drop for Held<'_, P> {
     }
 }
 
-/// Wakes everybody in the bucket (SLEEP-6).
+/// Wakes all sleepers in the bucket (SLEEP-6).
 #[cold]
 fn rescan<P: SleepPlatform>(p: &P, bucket: &SleepBucket<P::Word>) {
     while bucket.rescan.load(Relaxed) != 0 {
         let token = p.token();
-        // Whoever has it locked now will see the mark.
+        // The thread that has the bucket locked now will see the request.
         let Some(held) = Held::attempt(p, bucket, token) else { return };
         // ORDERING: Acquire pairs with the Release of `wake_later`.
         bucket.rescan.swap(0, p.ordering(Site::SleepRescanTake, Acquire));
@@ -278,7 +279,7 @@ fn rescan<P: SleepPlatform>(p: &P, bucket: &SleepBucket<P::Word>) {
             taken.add(p, id);
             (Choice::Take, true)
         });
-        // Not by dropping it, which would come here again.
+        // Do not drop it: that would come here again.
         core::mem::forget(held);
         // ORDERING: as in `drop`.
         bucket.lock.store(0, p.ordering(Site::SleepBucketUnlock, Release));

@@ -1,42 +1,44 @@
 //! The spin budget: how long a waiter stays awake before it sleeps.
 //!
 //! # Problem
-//! To sleep and to be woken costs [some to some ten microseconds](super::cost), and the thread that wakes pays a part of
-//! it on the way out of its critical section. To stay awake costs the CPU, which the owner of the lock may be waiting
-//! for, or others that have work to do.
+//! Sleeping and being woken costs [a few to some ten microseconds](super::cost), and the thread that wakes the
+//! waiter pays a part of it on the way out of its critical section. Staying awake costs the CPU, which the owner
+//! of the lock may be waiting for, or other threads that have work to do.
 //!
 //! # What it does
-//! A waiter polls for as long as [sleeping costs](super::cost), in slices, as the lock's [pace](super::Pace) says; then it
-//! also yields the CPU after each slice; then it is to sleep. All of it is time, in pauses whose length the platform knows
-//! ([`Platform::pause_ns`](crate::platform::Platform::pause_ns)).
+//! A waiter polls for as long as [sleeping costs](super::cost), in slices, at the lock's [pace](super::Pace);
+//! then it also yields the CPU after each slice; then it is to sleep. All of it is time, in pauses whose length
+//! the platform knows ([`Platform::pause_ns`](crate::platform::Platform::pause_ns)).
 //!
-//! A yield gives the CPU to threads that use the lock or the data, and that is as it should be; or to threads that have
-//! nothing to do with it, which keep it for a whole time slice, while a waiter that sleeps would have it back at once when
-//! it is woken. Which of the two it is, is learned for each bucket from how long yields take: where they have used up all
-//! the time that a waiter has for them, waiters do not yield, but poll for as long as sleeping costs, and sleep.
+//! A yield may give the CPU to threads that use the lock or the data, which is what it is for. Or it gives the
+//! CPU to unrelated threads, which keep it for a whole time slice, while a waiter that sleeps would get the CPU
+//! back at once when it is woken. Each bucket learns which of the two it is from how long yields take: where they
+//! have used up all the time that a waiter has for them, waiters do not yield, but poll for as long as sleeping
+//! costs, and sleep.
 //!
-//! Polling may be in vain as well: the owner has yielded or sleeps in its critical section, was preempted, or the sections
-//! are longer than sleeping costs. Where waiters have mostly polled for all of their time, the next ones yield at once.
+//! Polling may be in vain as well: the owner has yielded or sleeps in its critical section, was preempted, or the
+//! sections are longer than sleeping costs. Where waiters have mostly polled for all of their time, the next ones
+//! yield at once.
 //!
 //! Four things shorten the budget:
-//! * Other waiters are awake. One is enough to take the lock as soon as it is free, and one more for the case that the
-//!   first has no CPU: the others do not yield.
-//! * The owner has taken the lock on this very CPU, and runs as little as this thread does not: each pause is lost.
-//!   The waiter yields at once, and where some yields do not help, the owner does not wait for the CPU alone,
-//!   or is behind threads that do not use this lock: it sleeps.
-//! * The CPU time of the process is limited, by a quota of its container: what a waiter burns is the owner's. It polls
-//!   for a few microseconds.
-//! * The waiter was notified of something by a thread that has most likely got the lock itself, and that the
-//!   waiter may have pushed aside just by waking up. It polls for a moment.
+//! * Other waiters are awake. One is enough to acquire the lock as soon as it is free, and one more for the case
+//!   that the first has no CPU: the others do not yield.
+//! * The owner has acquired the lock on this very CPU, and cannot run while this thread does: each pause is lost.
+//!   The waiter yields at once. Where some yields do not help, the owner waits for something else than the CPU,
+//!   or is behind threads that do not use this lock: the waiter sleeps.
+//! * A CPU quota of its container limits the CPU time of the process: what a waiter burns is taken from the
+//!   owner. The waiter polls for a few microseconds.
+//! * The waiter was notified by a thread that most likely owns the lock itself, and that the waiter may have
+//!   preempted by waking up. The waiter polls for a moment.
 //!
 //! # Source
 //! Few awake waiters: Dice, "Malthusian Locks". Not to spin for an owner that does not run: `mutex_spin_on_owner`
-//! of Linux, and document 001; what a thread can know of that without privileges is said at
-//! [`Platform::runs_on`](crate::platform::Platform::runs_on).
+//! of Linux, and document 001; what a thread can know of that without
+//! privileges is said at [`Platform::runs_on`](crate::platform::Platform::runs_on).
 //!
 //! # Limits
-//! Of an owner on another CPU nothing is known: it may have been preempted there. One that has moved to another
-//! CPU with the lock counts as where it took it.
+//! Of an owner on another CPU nothing is known: it may have been preempted there. An owner that has moved to
+//! another CPU counts as still on the CPU where it acquired the lock.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -45,13 +47,15 @@ use crate::platform::{Budget, Until};
 
 /// A slice of a waiter that watches the lock, in nanoseconds: between two yields.
 const SLICE_NS: u32 = 2000;
-/// A slice of a waiter that polls rarely: so long does an owner that comes right back have the line for itself.
+/// A slice of a waiter that polls rarely: for this long an owner that comes right back has the cache line to
+/// itself.
 const RARE_SLICE_NS: u32 = 20_000;
-/// Points for a yield that was too long; one is taken off for each other.
+/// Points added for a yield that was too long; each other yield takes one off.
 const LONG_WEIGHT: i32 = 2;
-/// A yield takes less if nobody else wants the CPU, in nanoseconds: to another thread and back are two switches.
+/// A yield takes less than this if no other thread wants the CPU, in nanoseconds: to another thread and back are
+/// two switches.
 const SWITCH_NS: u64 = 1500;
-/// A slice of a waiter whose polls are in vain, in nanoseconds: some polls, and the CPU goes to others.
+/// A slice of a waiter whose polls are in vain, in nanoseconds: a few polls, and the CPU goes to other threads.
 const VAIN_SLICE_NS: u32 = 300;
 /// How long a waiter polls where enough others are awake, in nanoseconds.
 const CROWD_NS: u32 = 6000;
@@ -59,38 +63,42 @@ const CROWD_NS: u32 = 6000;
 const RWLOCK_SPIN_NS: u32 = 2000;
 /// A slice of a waiter for readers or a writer.
 const RWLOCK_SLICE_NS: u32 = 500;
-/// Yields of such a waiter. Before it watched, with five polls at growing distances, over the best of three locks in 30
-/// cells, geometric mean and worst: 1.04 and 0.75 with 8, 1.02 and 0.82 with 20; with four polls and 8, 1.06 and 0.85. Not measured since.
+/// Yields of such a waiter. Before it watched, with five polls at growing distances, over the best of three locks
+/// in 30 cells, geometric mean and worst: 1.04 and 0.75 with 8, 1.02 and 0.82 with 20; with four polls and 8,
+/// 1.06 and 0.85. Not measured since.
 const RWLOCK_YIELDS: u32 = 8;
-/// Yields to an owner that took the lock on this CPU. Of `sysbench threads` with 8 threads on 2 CPUs, whose holders yield:
-/// 0.10 of the C library's work where nobody knows where the owner is; 0.3 with 0 yields, 0.6 with 1, 0.8 with 4.
+/// Yields to an owner that acquired the lock on this CPU. Of `sysbench threads` with 8 threads on 2 CPUs, whose
+/// owners yield: 0.10 of the C library's work where the owner's CPU is not known; 0.3 with 0 yields, 0.6 with 1,
+/// 0.8 with 4.
 const HERE_YIELDS: u32 = 4;
-/// Times the budget of other waiters that an heir has with yields: it has waited for long, and would lose its reservation.
+/// The factor by which an heir's budget of yields exceeds that of other waiters: it has waited for long, and
+/// would lose its reservation.
 const HEIR_FACTOR: u32 = 16;
-/// How long a waiter polls that was notified, most likely by the owner: about one poll, as it was measured. rocksdb's
-/// `fillrandom`, 8 threads on 2 CPUs, over the C library: 1.12 with one poll, 1.04 with four, intervals overlapping; 0.52 with the budget of others.
+/// How long a notified waiter polls, since the notifying thread most likely owns the lock: about one poll, as it
+/// was measured. rocksdb's `fillrandom`, 8 threads on 2 CPUs, over the C library: 1.12 with one poll, 1.04 with
+/// four, intervals overlapping; 0.52 with the budget of other waiters.
 const NOTIFIED_NS: u32 = 200;
-/// How long a waiter polls whose process has less CPU time than CPUs. 16 threads with 10 µs and nothing outside, a quota of
-/// half a CPU, over `std`, when budgets were polls: 0.62 with ten and yields, 0.74 with ten, 0.80 to 0.93 with four, which were
-/// about 2 µs. Not measured since.
+/// How long a waiter polls in a process whose CPU quota is less than the CPUs it may use. 16 threads with 10 µs
+/// inside and nothing outside, a quota of half a CPU, over `std`, when budgets were polls: 0.62 with ten and
+/// yields, 0.74 with ten, 0.80 to 0.93 with four, which were about 2 µs. Not measured since.
 const RATIONED_NS: u32 = 2000;
 
 /// What is left of a waiter's spin budget.
 #[derive(Debug)]
 pub struct SpinBudget {
-    /// Pauses of a slice.
+    /// Pauses in a slice.
     slice: u32,
     /// Slices before the waiter yields.
     spins: u32,
-    /// Slices after which it yields.
+    /// Slices that each end with a yield.
     yields: u32,
-    /// Yields to an owner that took the lock on this CPU.
+    /// Yields left for an owner that acquired the lock on this CPU.
     here: u32,
-    /// What it waits for, by whose bucket it learns whether to yield.
+    /// The address of the lock, by whose bucket the waiter learns whether to yield.
     on: usize,
-    /// Whether it stays awake however long its yields take.
+    /// Whether the waiter stays awake however long its yields take.
     stays: bool,
-    /// Whether it learns from its polls.
+    /// Whether the bucket learns from the waiter's polls.
     learns: bool,
 }
 
@@ -107,11 +115,13 @@ impl SpinBudget {
         }
     }
 
-    /// That of a waiter that has just begun, or was woken by a release. `rare` is whether it polls rarely.
+    /// The budget of a waiter that has just begun, or was woken by a release. `rare` says whether it polls
+    /// rarely.
     pub fn new<P: SleepPlatform>(p: &P, on: usize, rare: bool) -> Self {
         let slice_ns = if rare { RARE_SLICE_NS } else { SLICE_NS };
-        // As many where it polls rarely, and the CPU is not wanted otherwise: that takes ten times as long, but to sleep
-        // would cost the owner, that comes right back, a read-modify-write each time.
+        // As many yields for a waiter that polls rarely. Where no other thread wants the CPU, that takes ten
+        // times as long, but a sleeper would cost the owner, which comes right back, a read-modify-write each
+        // time.
         let yields = Self::yields(p, SLICE_NS);
         let spin_ns = p.tuning().mutex_spin_ns.min(cost::ns(p));
         if p.is_rationed() {
@@ -132,52 +142,53 @@ impl SpinBudget {
         Self { learns, ..Self::of(p, on, slice_ns, spin_ns, yields) }
     }
 
-    /// As many yields as there is time to stay awake with them.
+    /// As many yields as fit into the time to stay awake with them.
     fn yields<P: SleepPlatform>(p: &P, slice_ns: u32) -> u32 {
         (u64::from(p.tuning().mutex_awake_us) * 1000 / u64::from(slice_ns)) as u32
     }
 
-    /// That of a waiter past which no newcomer gets in: it has the lock soon, whatever it is otherwise.
+    /// The budget of the heir, past which no newcomer may barge: it will acquire the lock soon.
     pub fn of_heir<P: SleepPlatform>(p: &P, on: usize) -> Self {
         let yields = (Self::yields(p, SLICE_NS) * HEIR_FACTOR).max(1);
-        // A yield may give the CPU away for a whole time slice, in which the lock is reserved for nothing.
+        // A yield may give the CPU away for a whole time slice, during which the reservation is wasted: poll
+        // first.
         let spin_ns = p.tuning().mutex_spin_ns.min(cost::ns(p));
         Self { stays: true, ..Self::of(p, on, SLICE_NS, spin_ns, yields) }
     }
 
-    /// That of a waiter that was notified by a thread that most likely has the lock.
+    /// The budget of a waiter that was notified by a thread that most likely owns the lock.
     pub fn of_notified<P: SleepPlatform>(p: &P, on: usize) -> Self {
         Self::of(p, on, NOTIFIED_NS, p.tuning().mutex_spin_ns.min(NOTIFIED_NS), 0)
     }
 
-    /// That of a waiter for readers or a writer, first without the gate and then with it.
+    /// The budget of a waiter for readers or a writer, first without the gate and then with it.
     pub fn of_rwlock<P: SleepPlatform>(p: &P, on: usize) -> Self {
         let yields = Self::yields(p, RWLOCK_SLICE_NS).min(RWLOCK_YIELDS);
         let spin_ns = p.tuning().mutex_spin_ns.min(RWLOCK_SPIN_NS);
         Self::of(p, on, RWLOCK_SLICE_NS, spin_ns, yields)
     }
 
-    /// That of a waiter that is to sleep at once.
+    /// The budget of a waiter that should sleep at once.
     #[must_use]
     pub const fn none() -> Self {
         Self { slice: 1, spins: 0, yields: 0, here: 0, on: 0, stays: false, learns: false }
     }
 
-    /// Whether it is not yet to yield.
+    /// Whether the waiter does not yield yet.
     #[inline]
     #[must_use]
     pub fn only_spins(&self) -> bool {
         self.spins > 0
     }
 
-    /// Whether it is to sleep.
+    /// Whether the waiter should sleep.
     #[inline]
     #[must_use]
     pub fn is_spent(&self) -> bool {
         self.spins == 0 && self.yields == 0
     }
 
-    /// Enough other waiters are awake: this one is not to yield, and to sleep soon.
+    /// Enough other waiters are awake: this one should not yield, and should sleep soon.
     #[inline]
     pub fn beside_others<P: SleepPlatform>(&mut self, p: &P) {
         let slice_ns = self.slice.saturating_mul(p.pause_ns()).max(1);
@@ -185,8 +196,8 @@ impl SpinBudget {
         self.yields = 0;
     }
 
-    /// Spends a slice, in which `poll` lets up to so many pauses pass; it says whether it still has to wait. The budget is
-    /// not spent yet.
+    /// Spends a slice, in which `poll` lets up to so many pauses pass; `poll` returns whether the waiter still
+    /// has to wait. The budget must not be spent yet.
     #[inline]
     pub fn spend<P: SleepPlatform>(&mut self, p: &P, poll: impl FnOnce(u32) -> bool) {
         let yields = self.spins == 0;
@@ -205,7 +216,8 @@ impl SpinBudget {
         }
     }
 
-    /// Yields, which takes its time off the budget: somebody else may have had the CPU for long.
+    /// Yields, and takes the time that the yield took off the budget: another thread may have had the CPU for
+    /// long.
     fn yield_cpu<P: SleepPlatform>(&mut self, p: &P) {
         if p.pause_ns() == 0 || self.stays {
             return p.yield_cpu();
@@ -224,7 +236,7 @@ impl SpinBudget {
         self.yields -= u64::from(self.yields).min(slices) as u32;
     }
 
-    /// The same for a waiter that watches `word` until that is met.
+    /// The same for a waiter that watches `word` until `until` is met.
     #[inline]
     pub fn watch<P: SleepPlatform>(&mut self, p: &P, word: &P::Word, until: Until) {
         self.spend(p, |pauses| {

@@ -1,22 +1,20 @@
-//! Sleepers: who sleeps for a lock that has no room for a queue, found by the lock's address.
+//! Sleepers: waiters that sleep for a lock without room for a queue, found by the lock's address.
 //!
 //! # Problem
-//! A lock of one word, whose release is a plain store, can hold no queue: the store would wipe it out.
-//! And whoever has released a lock may not look at it any more, since the next owner may free it. So
-//! what a release must know of those who sleep stands in static memory: a table of *buckets*, to which
-//! the lock's address is hashed. Each has a *hint*, which says whether anybody may sleep there, and a
-//! queue of sleepers.
+//! A lock of one word, whose release is a plain store, can hold no queue: the store would wipe it out. And after
+//! the release the releasing thread may not read the lock any more, since the next owner may free it. So what a
+//! release must know of the sleepers stands in static memory: a table of *buckets*, to which the lock's address
+//! is hashed. Each has a *hint*, which says whether a waiter may sleep there, and a queue of sleepers.
 //!
 //! # Source
-//! A queue by address: `futex` (Franke, Russell, Kirkwood 2002), and WebKit's parking lot (Pizlo 2016).
-//! The store without a barrier: the asymmetric Dekker of Dice, Huang and Yang (2001), with the system
-//! call `membarrier`.
+//! A queue by address: `futex` (Franke, Russell, Kirkwood 2002), and WebKit's parking lot (Pizlo 2016). The store
+//! without a barrier: the asymmetric Dekker of Dice, Huang and Yang (2001), with the system call `membarrier`.
 //!
 //! # States of a sleeper
 //! ```text
 //!            enqueue                 take                      wake
 //!   (idle) ───────────► QUEUED ───────────────► TAKEN ────────────────► WOKEN ──► (idle)
-//!              ▲           │ cancel: the deadline, or the last look
+//!              ▲           │ cancel: the deadline, or the last poll
 //!              └───────────┘
 //! ```
 //! # States of a hint
@@ -24,35 +22,36 @@
 //!              enqueue: a new epoch            the barrier has passed
 //!   QUIET ─────────────────────────► (neither) ──────────────────────► SETTLED
 //!     ▲                                  │                                │
-//!     └──── nobody sleeps, for a while ──┴────────────────────────────────┘
+//!     └──── no sleeper for a while ──────┴────────────────────────────────┘
 //! ```
-//! A hint begins as *neither*, so that without a heavy barrier ([`SleepPlatform::asymmetric`]) no
-//! release is ever a plain store.
+//! A hint begins as *neither*, so that without a heavy barrier ([`SleepPlatform::asymmetric`]) no release is ever
+//! a plain store.
 //!
 //! # Invariants
-//! * **SLEEP-1** Who wants to sleep (1) joins the queue, (2) takes QUIET away, (3) passes a barrier, (4) looks
-//!   at the lock a last time. A release (a) sees QUIET, (b) stores, (c) passes the light barrier, (d) looks
-//!   for QUIET again and, where it is gone, for sleepers; or (a') sees no QUIET, (b') releases by a
-//!   read-modify-write, (c') passes a full fence, (d') looks for sleepers. So of (4) and (d) at least one
-//!   sees the other: nobody sleeps at a free lock that nobody looks after.
-//! * **SLEEP-2** The barrier (3) is the heavy one, which orders all threads as if each had passed a full fence
-//!   in the middle of it, until the hint is SETTLED: then every release that may still have seen QUIET has
-//!   either stored before the barrier, or will look again after it. From there on a full fence will do.
-//!   Only who has passed the barrier of this epoch settles the hint.
+//! * **SLEEP-1** A waiter that is about to sleep (1) joins the queue, (2) clears QUIET, (3) passes a barrier, (4)
+//!   polls the lock a last time. A release (a) sees QUIET, (b) stores, (c) passes the light barrier, (d) reads
+//!   QUIET again and, where it is gone, looks for sleepers; or (a') sees no QUIET, (b') releases by a
+//!   read-modify-write, (c') passes a full fence, (d') looks for sleepers. So of (4) and (d) at least one sees
+//!   the other: no waiter sleeps on a free lock without a pending wake-up.
+//! * **SLEEP-2** The barrier (3) is the heavy one, which orders all threads as if each had passed a full fence in
+//!   the middle of it, until the hint is SETTLED: then every release that may still have seen QUIET has either
+//!   stored before the barrier, or will read the hint again after it. From there on a full fence is enough. Only
+//!   a thread that has passed the barrier of this epoch settles the hint.
 //! * **SLEEP-3** QUIET returns only while the bucket is locked and its queue empty.
 //! * **SLEEP-4** Queue, epoch and the states QUEUED and TAKEN are changed under the bucket's lock. A thread that
-//!   has taken a sleeper sets WOKEN, and then kicks it: until then its record stays.
-//! * **SLEEP-5** Every wake-up may be spurious: the waiter looks anew.
-//! * **SLEEP-6** Nobody who releases waits for a bucket without bound: its owner may have been interrupted by a
-//!   signal handler that waits for this very release. It leaves a *rescan* behind, and the owner, when it
-//!   unlocks, wakes everybody there (SLEEP-5).
-//! * **SLEEP-7** A queue is in the order of priorities, as that of a futex: one of a real-time policy is before
-//!   all of lower priority, and those of the same priority are in the order in which they came.
+//!   has taken a sleeper sets WOKEN, and then kicks it: until then the sleeper's record stays.
+//! * **SLEEP-5** Every wake-up may be spurious: the waiter polls the lock again.
+//! * **SLEEP-6** No release waits for a bucket without bound: the bucket's owner may have been interrupted by a
+//!   signal handler that waits for this very release. The release sets *rescan*, and the owner, when it unlocks
+//!   the bucket, wakes all its sleepers (SLEEP-5).
+//! * **SLEEP-7** A queue is ordered by priority, like that of a futex: a waiter of a real-time policy is before
+//!   all of lower priority, and waiters of the same priority are in the order in which they came.
 //!
 //! # Limits
-//! A context without a node does not sleep: it dozes and looks again. A sleeper whose deadline has come
-//! waits for the bucket. A signal handler that waits for a lock while the code that it interrupts has a bucket
-//! locked keeps that bucket's sleepers from being woken (SLEEP-6): if the owner of that lock is one of them, for ever.
+//! A context without a node does not sleep: it waits for a short time (a timed backoff) and polls again. A
+//! sleeper whose deadline has passed waits for the bucket. If a signal handler waits for a lock while the code
+//! that it interrupted has a bucket locked, that bucket's sleepers are not woken meanwhile (SLEEP-6): if one of
+//! them owns that lock, never.
 
 mod bucket;
 mod budget;
@@ -80,9 +79,9 @@ use crate::site::Site;
 
 use bucket::Held;
 
-/// What sleeping asks of a platform beyond what spinning and halting do.
+/// What sleeping needs from a platform beyond spinning and halting.
 pub trait SleepPlatform: Platform {
-    /// The hints, one a bucket; a power of two.
+    /// The hints, one for each bucket; their number is a power of two.
     fn hints(&self) -> &[Self::Word];
 
     /// The buckets, as many as hints.
@@ -91,12 +90,12 @@ pub trait SleepPlatform: Platform {
     /// The record of the sleeper that waits with this node.
     fn sleeper(&self, id: NodeId) -> &Sleeper<Self::Word, Self::Address>;
 
-    /// A number, not 0, that no other thread has at the same time; a signal handler has that of what it
+    /// A number, not 0, that no other thread has at the same time; a signal handler has that of the code that it
     /// interrupts.
     fn token(&self) -> u32;
 
-    /// Whether there is a heavy barrier. It may come and go; a heavy barrier that was promised when a
-    /// hint became quiet is kept.
+    /// Whether there is a heavy barrier. The answer may change; a heavy barrier that was promised when a hint
+    /// became quiet stays available.
     fn asymmetric(&self) -> bool;
 
     /// The light side of the asymmetric fence: keeps the compiler from reordering, and nothing else.
@@ -109,29 +108,29 @@ pub trait SleepPlatform: Platform {
     /// Halts as [`Platform::halt`], until this time of [`Platform::now_ns`] at the latest.
     fn halt_until(&self, me: NodeId, deadline_ns: u64);
 
-    /// Waits for a moment for `word`, of somebody who is about to be done. Returns whether it is worth
-    /// while to go on after `rounds` of it.
+    /// Waits briefly until `word` meets `until`, because another thread is about to change it. Returns whether to
+    /// go on after `rounds` such waits.
     fn wait_briefly(&self, word: &Self::Word, until: Until, rounds: u32) -> bool;
 
-    /// Sleeps for a short time: where there is no place in a queue.
+    /// Sleeps for a short time (a timed backoff), where the context cannot join a queue.
     fn doze(&self);
 
-    /// The priority of this context among those who sleep (SLEEP-7); 0 for all that have none. Asked for once a
+    /// The priority of this context among the sleepers (SLEEP-7); 0 for contexts without one. Read once for each
     /// sleep.
     #[inline]
     fn priority(&self) -> u32 {
         0
     }
 
-    /// Where it is kept how long a thread takes to wake, in nanoseconds ([`SpinBudget`]); `None` where that is not
+    /// Where the time that a thread takes to wake is kept, in nanoseconds ([`SpinBudget`]); `None` if it is not
     /// to be measured.
     #[inline]
     fn wake_ns(&self) -> Option<&Self::Word> {
         None
     }
 
-    /// Which process this is, in a line of forks: marks in a lock that waiters have left do not count in a
-    /// child, which has no such waiters.
+    /// The number of this process in a line of forks: state bits that waiters have set in a lock do not count in
+    /// a child, which has no such waiters.
     #[inline]
     fn generation(&self) -> u32 {
         0
@@ -141,23 +140,23 @@ pub trait SleepPlatform: Platform {
 /// No deadline.
 pub const NEVER: u64 = u64::MAX;
 
-/// Nobody sleeps in the bucket: releases may be plain stores.
+/// No waiter sleeps in the bucket: releases may be plain stores.
 const QUIET: u32 = 1;
-/// The hint of a bucket in which nobody sleeps, for a platform that has a heavy barrier from the beginning on.
+/// The hint of an empty bucket, for a platform that has a heavy barrier from the start.
 pub const QUIET_HINT: u32 = QUIET;
 /// The barrier of this epoch has passed (SLEEP-2).
 const SETTLED: u32 = 2;
 /// The first of the bits that number the epochs.
 const EPOCH: u32 = 4;
 
-/// Sleeps in the queue.
+/// The waiter sleeps in the queue.
 const QUEUED: u32 = 1;
-/// Taken from the queue, not yet woken.
+/// Taken from the queue, not woken yet.
 const TAKEN: u32 = 2;
 /// Woken.
 const WOKEN: u32 = 0;
 
-/// The bucket for what sleeps `on` an address. Fibonacci hashing.
+/// The bucket for sleepers on the address `on`. Fibonacci hashing.
 #[inline]
 fn place(on: usize, buckets: usize) -> usize {
     ((on as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & buckets.wrapping_sub(1)
@@ -176,8 +175,8 @@ pub fn is_quiet<P: SleepPlatform>(p: &P, on: usize) -> bool {
     hint(p, on).load(Relaxed) & QUIET != 0
 }
 
-/// SLEEP-1 (c), (d): after such a store. Returns whether it is still quiet; if not, sleepers must be looked for.
-/// Touches static memory alone.
+/// SLEEP-1 (c), (d): after such a store. Returns whether the hint is still quiet; if not, the caller must look
+/// for sleepers. Touches only static memory.
 #[inline]
 #[must_use]
 pub fn stored<P: SleepPlatform>(p: &P, on: usize) -> bool {
@@ -186,12 +185,12 @@ pub fn stored<P: SleepPlatform>(p: &P, on: usize) -> bool {
     is_quiet(p, on)
 }
 
-/// SLEEP-1 (c'), (d'): whether anybody may sleep in the bucket, after a release by a read-modify-write. One who
-/// sleeps on another address of the same bucket counts, too.
+/// SLEEP-1 (c'), (d'): whether a waiter may sleep in the bucket, after a release by a read-modify-write. A waiter
+/// that sleeps on another address of the same bucket counts too.
 #[inline]
 #[must_use]
 pub fn anybody<P: SleepPlatform>(p: &P, on: usize) -> bool {
-    // ORDERING: pairs with the barrier of `enqueue`, or with the fence in its stead.
+    // ORDERING: pairs with the barrier of `enqueue`, or with the fence that replaces it.
     p.fence(p.ordering(Site::SleepReleaseFence, SeqCst));
     bucket::of(p, on).count.load(Relaxed) != 0
 }
@@ -203,19 +202,19 @@ pub fn perhaps_anybody<P: SleepPlatform>(p: &P, on: usize) -> bool {
     bucket::of(p, on).count.load(Relaxed) != 0
 }
 
-/// Each sleeper lets a waiter wait for this part of `mutex_heir_us` longer before it starves: for about a turn.
+/// Each sleeper extends the time until a waiter starves by this part of `mutex_heir_us`: by about one turn.
 const TURNS_OF_HEIR: u64 = 10;
 
-/// When a waiter for what is at `on` starves, in nanoseconds: later where many sleep, which have their turns one after the
-/// other. If those were heirs that wait for no longer than all do, the lock would go from one to the next in order,
-/// whether they run or not.
+/// When a waiter for the lock at `on` starves, in nanoseconds: later where many sleep, which acquire the lock one
+/// after the other. If waiters became heirs that wait no longer than all others do, the lock would go from one to
+/// the next in order, whether they run or not.
 #[must_use]
 pub fn starves_after_ns<P: SleepPlatform>(p: &P, on: usize) -> u64 {
     let others = u64::from(bucket::of(p, on).count.load(Relaxed));
     u64::from(p.tuning().mutex_heir_us) * 1000 * (TURNS_OF_HEIR + others) / TURNS_OF_HEIR
 }
 
-/// A release has found nobody. After so many of them in a row the bucket is quiet again.
+/// A release has found no sleeper. After `sleep_idle` of them in a row the bucket is quiet again.
 #[inline]
 pub fn found_nobody<P: SleepPlatform>(p: &P, on: usize) {
     if !p.asymmetric() {
@@ -240,15 +239,16 @@ fn settle_down<P: SleepPlatform>(p: &P, on: usize) {
     }
 }
 
-/// Whether those who have passed the sleepers on `on` had short turns of late, as [`note_turns`] was told, and a hand-over
-/// is short as well: a guess, which other locks of the bucket share. Where a hand-over takes long, too many CPUs poll.
+/// Whether the threads that passed the sleepers on `on` had short turns of late, as [`note_turns`] was told, and
+/// a hand-over is short as well: a guess, shared by all locks of the bucket. Where a hand-over takes long, too
+/// many CPUs poll.
 #[inline]
 pub fn turns_are_short<P: SleepPlatform>(p: &P, on: usize) -> bool {
     let bucket = bucket::of(p, on);
     bucket.short.load(Relaxed) != 0 && bucket.handover_ns.load(Relaxed) <= p.tuning().mutex_short_ns
 }
 
-/// Notes whether somebody who has passed the sleepers on `on` had short turns.
+/// Notes whether a thread that has passed the sleepers on `on` had short turns.
 pub fn note_turns<P: SleepPlatform>(p: &P, on: usize, short: bool) {
     let word = &bucket::of(p, on).short;
     if (word.load(Relaxed) != 0) != short {
@@ -256,25 +256,25 @@ pub fn note_turns<P: SleepPlatform>(p: &P, on: usize, short: bool) {
     }
 }
 
-/// Runs `sleep` with a node of this context, or returns `None` where it has none: then
-/// [`SleepPlatform::doze`], and look again.
+/// Runs `sleep` with a node of this context, or returns `None` where it has none: then [`SleepPlatform::doze`],
+/// and poll again.
 #[inline]
 pub fn with_sleeper<P: SleepPlatform, R>(p: &P, sleep: impl FnOnce(NodeId) -> R) -> Option<R> {
     with_node(p, sleep)
 }
 
-/// Where among those of its priority a sleeper joins the queue.
+/// Where a sleeper joins the queue, among those of its priority.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// Before all others: it has been woken, and that in vain.
+    /// Before all others: for a waiter that was woken in vain.
     First,
     /// Behind all others.
     Last,
 }
 
-/// SLEEP-1 (1) to (3): joins those who sleep on the address `on`. The caller then looks a last time
-/// whether it must sleep, and calls [`await_wake`], or [`cancel`]. Returns false where it cannot join just
-/// now: then [`SleepPlatform::doze`], and look again.
+/// SLEEP-1 (1) to (3): joins the sleepers on the address `on`. The caller then polls a last time whether it must
+/// sleep, and calls [`await_wake`], or [`cancel`]. Returns false where it cannot join now: then
+/// [`SleepPlatform::doze`], and poll again.
 #[must_use]
 pub fn enqueue<P: SleepPlatform>(p: &P, me: NodeId, on: usize, tag: u32, end: End) -> bool {
     let record = p.sleeper(me);
@@ -304,8 +304,8 @@ pub fn enqueue<P: SleepPlatform>(p: &P, me: NodeId, on: usize, tag: u32, end: En
     counting::count(p, Event::SleepBarrier);
     // ORDERING: pairs with the light barrier of `stored`, and with the fence of `anybody`.
     p.heavy_barrier(p.ordering(Site::SleepHeavy, SeqCst));
-    // SLEEP-2: fails if another has settled it, or the epoch is over. ORDERING: Release pairs with the Acquire
-    // of `SleepSettled`.
+    // SLEEP-2: fails if another thread has settled it, or the epoch is over. ORDERING: Release pairs with the
+    // Acquire of `SleepSettled`.
     let order = p.ordering(Site::SleepSettle, Release);
     let _ = hint.compare_exchange(now, now | SETTLED, order);
     true
@@ -336,8 +336,8 @@ pub fn await_wake<P: SleepPlatform>(p: &P, me: NodeId, deadline: u64) -> bool {
     }
 }
 
-/// Leaves the queue without having slept, or slept long enough. Returns false if somebody has taken this
-/// sleeper out meanwhile: the wake-up was meant for it, and it must do with it what it is for.
+/// Leaves the queue, without having slept or after the deadline. Returns false if another thread has taken this
+/// sleeper out meanwhile: the wake-up was meant for it, and the caller must act on it.
 #[must_use]
 pub fn cancel<P: SleepPlatform>(p: &P, me: NodeId) -> bool {
     let record = p.sleeper(me);
@@ -352,7 +352,7 @@ pub fn cancel<P: SleepPlatform>(p: &P, me: NodeId) -> bool {
                 record.state.store(WOKEN, Relaxed);
                 return true;
             }
-            // It was moved to another bucket.
+            // The sleeper was moved to another bucket.
             Some(_) => {}
             None => p.doze(),
         }
@@ -364,7 +364,7 @@ pub fn cancel<P: SleepPlatform>(p: &P, me: NodeId) -> bool {
     false
 }
 
-/// What to do with a sleeper that [`take`] has come to.
+/// What to do with a sleeper that [`take`] visits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Choice {
     /// It is taken out.
@@ -375,7 +375,7 @@ pub enum Choice {
     Stop,
 }
 
-/// Sleepers that were taken out of a queue, in their order. They must be woken.
+/// Sleepers that were taken out of a queue, in their order. The caller must wake them.
 #[derive(Debug)]
 #[must_use = "whoever is taken out must be woken"]
 pub struct Taken {
@@ -385,16 +385,16 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// Nobody.
+    /// No sleepers.
     pub const NOBODY: Self = Self { first: None, last: None, count: 0 };
 
-    /// How many.
+    /// The number of sleepers.
     #[must_use]
     pub fn count(&self) -> u32 {
         self.count
     }
 
-    /// Whether there is nobody.
+    /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.first.is_none()
@@ -405,7 +405,7 @@ impl Taken {
         let mut next = self.first;
         while let Some(id) = next {
             let record = p.sleeper(id);
-            // SLEEP-4: the record may have its next life after the store.
+            // SLEEP-4: after the store the record may be in use again.
             next = NodeId::from_number(record.next.load(Relaxed));
             cost::kicks(p, record);
             // ORDERING: Release pairs with the Acquire of `await_wake`.
@@ -427,8 +427,8 @@ impl Taken {
     }
 }
 
-/// Takes out those who sleep on `on` and whom `choose` chooses by their tags, in their order (SLEEP-7).
-/// `None` if the bucket was not to be had (SLEEP-6): then release, and [`wake_later`].
+/// Takes out the sleepers on `on` that `choose` chooses by their tags, in their order (SLEEP-7). `None` if the
+/// bucket could not be locked (SLEEP-6): then release, and [`wake_later`].
 pub fn take<P: SleepPlatform>(
     p: &P,
     on: usize,
@@ -452,8 +452,7 @@ pub fn take<P: SleepPlatform>(
     Some(taken)
 }
 
-/// Wakes up to `most` of those who sleep on `on`, or in doubt all of them. Returns how many, as far as it
-/// knows.
+/// Wakes up to `most` sleepers on `on`, or in doubt all of them. Returns how many, as far as it knows.
 pub fn wake<P: SleepPlatform>(p: &P, on: usize, most: u32) -> u32 {
     let mut left = most;
     let taken = take(p, on, |_| {
@@ -476,25 +475,26 @@ pub fn wake<P: SleepPlatform>(p: &P, on: usize, most: u32) -> u32 {
     }
 }
 
-/// The thread that has the bucket of `on` locked is to wake everybody there (SLEEP-6).
+/// Asks the owner of the bucket of `on` to wake all its sleepers (SLEEP-6).
 #[cold]
 pub fn wake_later<P: SleepPlatform>(p: &P, on: usize) {
-    // A read-modify-write: a store might come before the one that takes an earlier mark away.
-    // ORDERING: Release pairs with the Acquire of `rescan`: who is woken for it sees the release.
+    // A read-modify-write: a plain store could be ordered before the swap that clears an earlier request.
+    // ORDERING: Release pairs with the Acquire of `rescan`: a waiter that is woken for it sees the release.
     bucket::of(p, on).rescan.fetch_or(1, p.ordering(Site::SleepRescanMark, Release));
-    // ORDERING: pairs with the fence of `unlock`: it sees the mark, or the lock is free here.
+    // ORDERING: pairs with the fence in the `drop` of `Held`: the owner sees the request, or the bucket is
+    // unlocked here.
     p.fence(p.ordering(Site::SleepRescanFence, SeqCst));
-    // Unlocking does it.
+    // Dropping the bucket's lock serves the request.
     drop(Held::try_lock(p, on));
 }
 
-/// For a platform, in the child of `fork`: nobody sleeps here but `own`, if it forked in a signal handler
-/// that interrupted its sleep, and that is woken. The child has one thread.
+/// For a platform, in the child of `fork`: no waiter sleeps here but `own`, if it forked in a signal handler that
+/// interrupted its sleep, and that one is woken. The child has one thread.
 pub fn forget<P: SleepPlatform>(p: &P, own: Option<CpuId>) {
     let token = p.token();
     for (bucket, hint) in p.buckets().iter().zip(p.hints()) {
         if bucket.is_locked_by(token) {
-            // What the handler interrupted will wake those who are left, when it goes on.
+            // The code that the handler interrupted will wake the remaining sleepers when it resumes.
             bucket.rescan.store(1, Relaxed);
             continue;
         }
@@ -513,8 +513,8 @@ pub fn forget<P: SleepPlatform>(p: &P, own: Option<CpuId>) {
     }
 }
 
-/// For a platform that has got a heavy barrier: every bucket in which nobody sleeps is quiet. Who does it
-/// need not be known to the platform yet: `token` is any that nobody else has.
+/// For a platform that has obtained a heavy barrier: every bucket without sleepers becomes quiet. The calling
+/// thread need not be known to the platform yet: `token` is any number that no other thread has.
 pub fn settle_all<P: SleepPlatform>(p: &P, token: u32) {
     for (bucket, hint) in p.buckets().iter().zip(p.hints()) {
         if let Some(bucket) = Held::of(p, bucket, token)

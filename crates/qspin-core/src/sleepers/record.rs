@@ -1,29 +1,29 @@
-//! What is known of one sleeper.
+//! The record of one sleeper.
 
 use crate::platform::{AtomicAddress, AtomicWord, ConstWord};
 
 use super::WOKEN;
 
-/// What is known of one sleeper. As many as nodes.
+/// The record of one sleeper. There are as many as nodes.
 #[derive(Debug)]
 #[repr(C, align(32))]
 pub struct Sleeper<W, A> {
-    /// What it sleeps on.
+    /// The address that it sleeps on.
     pub(super) on: A,
-    /// The next in the queue, or of those taken together; 0 for none.
+    /// The next sleeper in the queue, or of those taken together; 0 for none.
     pub(super) next: W,
     /// `QUEUED`, `TAKEN` or `WOKEN`.
     pub(super) state: W,
-    /// What it waits for, in the words of whoever sleeps there.
+    /// What the waiter waits for, as defined by the lock that it sleeps for.
     pub(super) tag: W,
-    /// What its thread's priority was when it joined the queue.
+    /// The priority of its thread when it joined the queue.
     pub(super) priority: W,
-    /// When it was woken, as [`super::cost`] has it.
+    /// When it was woken, for [`super::cost`].
     pub(super) woken_at: W,
 }
 
 impl<W: AtomicWord, A: AtomicAddress> Sleeper<W, A> {
-    /// A record that nobody uses.
+    /// A record that is not in use.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -44,7 +44,7 @@ impl<W: AtomicWord, A: AtomicAddress> Default for Sleeper<W, A> {
 }
 
 impl<W: ConstWord> Sleeper<W, core::sync::atomic::AtomicUsize> {
-    /// A record that nobody uses: the template for a static table.
+    /// A record that is not in use: the template for a static table.
     #[allow(clippy::declare_interior_mutable_const)]
     pub const UNUSED: Self = Self {
         on: core::sync::atomic::AtomicUsize::new(0),

@@ -1,4 +1,4 @@
-//! Those who sleep on one address sleep on another: a condition variable's waiters wait for its mutex.
+//! Moves sleepers from one address to another: a condition variable's waiters then wait for its mutex.
 
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
@@ -10,11 +10,10 @@ use crate::node::NodeId;
 use crate::platform::{AtomicAddress, AtomicWord};
 use crate::site::Site;
 
-/// Moves up to `most` of those who sleep on `from` to the end of those who sleep on `to`, with the tag
-/// `tag`. Returns how many; `None` if a bucket was not to be had (SLEEP-6), or if it is not `still`
-/// right, which is asked when nobody can join those on `from` any more. The caller makes sure that
-/// somebody will look for sleepers on `to`: it holds that lock, or has set a mark in it that its
-/// release heeds.
+/// Moves up to `most` sleepers on `from` to the end of the queue on `to`, with the tag `tag`. Returns how many;
+/// `None` if a bucket could not be locked (SLEEP-6), or if `still` returns false, which is called when no waiter
+/// can join those on `from` any more. The caller makes sure that some release will look for sleepers on `to`: it
+/// holds that lock, or has set a state bit in it that its release heeds.
 #[must_use]
 pub fn requeue<P: SleepPlatform>(
     p: &P,
@@ -67,7 +66,7 @@ pub fn requeue<P: SleepPlatform>(
     drop(lower);
     if count > 0 {
         counting::add(p, Event::SleepRequeue, count.into());
-        // SLEEP-2 for those who were moved: they have looked their last at another address.
+        // SLEEP-2 for the sleepers that were moved: their last poll was at another address.
         p.heavy_barrier(p.ordering(Site::SleepHeavy, SeqCst));
     }
     Some(count)

@@ -1,8 +1,8 @@
 //! What waiters have learned of a lock, as one guess that each of them may correct.
 //!
-//! Evidence for the guess adds points, evidence against it takes points off, between none and [`MAX`]. So a guess is
-//! outweighed by a few waits, however long it has been right. A point that is lost, because two waiters note theirs at
-//! the same time, is one wait less to learn from: the word is read and written without any order.
+//! Evidence for the guess adds points, evidence against it takes points off, between none and [`MAX`]. So a few
+//! waits outweigh the guess, however long it has been right. If two waiters add points at the same time, one of
+//! the updates may be lost, which is one wait less to learn from: the word is read and written without any order.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -11,9 +11,9 @@ use crate::platform::{AtomicWord, ConstWord, Platform};
 
 /// The most points.
 const MAX: u32 = 8;
-/// From so many points on the guess holds.
+/// From this many points on the guess holds.
 const HOLDS: u32 = 4;
-/// One waiter in 2 to the power of this does as if the guess did not hold, to see whether it still does.
+/// One waiter in 2 to the power of this acts as if the guess did not hold, to test whether it still does.
 const TRY_BITS: u32 = 4;
 
 /// The points of a guess.
@@ -21,7 +21,7 @@ const TRY_BITS: u32 = 4;
 pub(super) struct Score<W>(W);
 
 impl<W: AtomicWord> Score<W> {
-    /// A guess that nothing is known of.
+    /// A guess without evidence.
     pub(super) fn new() -> Self {
         Self(W::new(0))
     }
@@ -32,13 +32,13 @@ impl<W: AtomicWord> Score<W> {
         self.0.load(Relaxed) >= HOLDS
     }
 
-    /// Whether it holds, and this waiter is not one of those that try the contrary.
+    /// Whether the guess holds, and this waiter is not one of those that test the contrary.
     #[inline]
     pub(super) fn holds_for<P: Platform>(&self, p: &P) -> bool {
         self.holds() && !one_in(p, TRY_BITS)
     }
 
-    /// So many points for it, or against it.
+    /// Adds points for the guess, or takes some off.
     pub(super) fn add(&self, points: i32) {
         let before = self.0.load(Relaxed);
         let now = before.saturating_add_signed(points).min(MAX);
@@ -60,7 +60,7 @@ pub(super) fn one_in<P: Platform>(p: &P, bits: u32) -> bool {
     p.cpu().is_some() && draw(p, bits) == 0
 }
 
-/// A number below 2 to the power of `bits`, drawn with the dice of this context; 0 where it has none.
+/// A random number below 2 to the power of `bits`, from the generator of this context; 0 where it has none.
 #[inline]
 pub(super) fn draw<P: Platform>(p: &P, bits: u32) -> u32 {
     let first = p.cpu().and_then(|cpu| NodeId::new(cpu, 0));

@@ -1,4 +1,4 @@
-//! What the table of halted heads is made of: [`super::hash`] says how it is used.
+//! The entries of the table of halted heads: [`super::hash`] says how it is used.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -10,7 +10,7 @@ use crate::atomic::{AtomicAddress, AtomicWord, ConstWord};
 pub(crate) struct Entry<W, A> {
     /// Address of the lock; 0 in a free entry.
     pub(super) lock: A,
-    /// Number of the waiter's node; above it, in a ticket lock, low bits of its ticket.
+    /// Number of the waiter's node; above it, in a ticket lock, the low bits of its ticket.
     pub(super) node: W,
 }
 
@@ -35,8 +35,8 @@ impl<W: AtomicWord, A: AtomicAddress> Bucket<W, A> {
         Self { entries: core::array::from_fn(|_| Entry { lock: A::new(0), node: W::new(0) }) }
     }
 
-    /// Forgets the waiters recorded here. For a platform on which all of them have vanished, as in
-    /// the child of a `fork`.
+    /// Removes the waiters recorded here. For a platform on which all of them have vanished, as in the child of a
+    /// `fork`.
     pub fn forget(&self) {
         for entry in self.entries.iter().filter(|entry| entry.lock.load(Relaxed) != 0) {
             entry.lock.store(0, Relaxed);

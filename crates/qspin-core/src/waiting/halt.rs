@@ -1,13 +1,13 @@
 //! Paravirt waiting: spin a little, then halt until kicked.
 //!
 //! # Problem
-//! A waiter whose virtual CPU spins takes time from the CPU that it waits for; a waiter that is
-//! preempted when its turn comes stops everybody behind it.
+//! A waiter whose virtual CPU spins takes time from the CPU that it waits for; a waiter that is preempted when
+//! its turn comes stalls all waiters behind it.
 //!
 //! # Source
-//! Linux, `kernel/locking/qspinlock_paravirt.h`, and document 000: Waiman Long, "locking/
-//! qspinlock: Enhance pvqspinlock performance", v2, with its review. Will Deacon's remark there
-//! on the failed compare-exchange is `HaltSlow`; `await_turn` has a second place like it.
+//! Linux, `kernel/locking/qspinlock_paravirt.h`, and document 000: Waiman Long, "locking/ qspinlock: Enhance
+//! pvqspinlock performance", v2, with its review. Will Deacon's remark there on the failed compare-exchange is
+//! `HaltSlow`; `await_turn` has a second place like it.
 //!
 //! # States of a node
 //! ```text
@@ -21,21 +21,20 @@
 //! ```
 //!
 //! # Invariants
-//! * **HALT-1** A waiter sets HALTED, then looks at `locked`; the predecessor sets `locked`, then
-//!   looks at the state; a full fence lies between the two on both sides. So the waiter sees
-//!   its turn, or the predecessor sees it halted (and kicks it, or defers the kick).
-//! * **HALT-2** SLEEPER is set only while the lock is held, after the head's entry is in the hash.
-//!   So the owner that then releases finds both, or leaves both to the next owner.
-//! * **HALT-3** A head halts only after it has seen SLEEPER set, for its own entry; the thread that
-//!   clears SLEEPER kicks it after that, unless it is the head itself. Kicks are sticky
-//!   (PLATFORM-4), so none is lost.
-//! * **HALT-4** Nobody looks at the lock after the step that releases it.
-//! * **HALT-5** The state of a node is changed by its owner, by the predecessor that hands over to
-//!   it, and by an owner of the lock that kicks ahead. The latter two hold the lock then, so that
-//!   the node's owner cannot leave the queue before they are done (NODE-2).
-//! * **HALT-6** While a state is CLAIMED, the predecessor is entering the node in the hash, and
-//!   nobody else enters it or changes the state. Its owner, if it wakes and becomes the head
-//!   meanwhile, halts once more: the predecessor, or a later owner, will kick it.
+//! * **HALT-1** A waiter sets HALTED, then reads `locked`; the predecessor sets `locked`, then reads the state; a
+//!   full fence lies between the two on both sides. So the waiter sees its turn, or the predecessor sees it
+//!   halted (and kicks it, or defers the kick).
+//! * **HALT-2** SLEEPER is set only while the lock is held, after the head's entry is in the hash. So the owner
+//!   that then releases finds both, or leaves both to the next owner.
+//! * **HALT-3** A head halts only after it has seen SLEEPER set, for its own entry; the thread that clears
+//!   SLEEPER kicks it after that, unless it is the head itself. Kicks are sticky (PLATFORM-4), so none is lost.
+//! * **HALT-4** The releasing thread does not touch the lock after the step that releases it.
+//! * **HALT-5** The state of a node is changed by its owner, by the predecessor that hands over to it, and by an
+//!   owner of the lock that kicks ahead. The latter two hold the lock then, so that the node's owner cannot leave
+//!   the queue before they are done (NODE-2).
+//! * **HALT-6** While a state is CLAIMED, the predecessor is entering the node in the hash, and no other CPU
+//!   enters it or changes the state. If its owner wakes and becomes the head meanwhile, it halts once more: the
+//!   predecessor, or a later owner, will kick it.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
@@ -65,9 +64,9 @@ impl Waiting for Halt {
     fn await_turn<P: Platform>(p: &P, me: NodeId, prev: NodeId) {
         let node = p.node(me);
         while !watch(p, me, prev) {
-            // A compare-exchange, not a store: CLAIMED means that the turn has come already. That is
-            // the second place like Deacon's: the failure below orders nothing, so that what is
-            // looked at next may be a stale "not yet my turn", and a store would halt over HASHED.
+            // A compare-exchange, not a store: CLAIMED means that the turn has come already. That is the second
+            // place like Deacon's: the failure below orders nothing, so the next read may be a stale "not yet my
+            // turn", and a store would halt over HASHED.
             if node.state.compare_exchange(RUNNING, HALTED, Relaxed).is_ok() {
                 // HALT-1. ORDERING: pairs with the fence of `hand_over`.
                 p.fence(p.ordering(Site::HaltWaiterFence, SeqCst));
@@ -75,7 +74,7 @@ impl Waiting for Halt {
                     counting::count(p, Event::WaitNodeCount);
                     halt(p, me);
                 }
-                // Fails if the predecessor has handed over, or somebody has kicked ahead.
+                // Fails if the predecessor has handed over, or an owner has kicked ahead.
                 let _ = node.state.compare_exchange(HALTED, RUNNING, Relaxed);
             }
             // ORDERING: Acquire pairs with the Release of `hand_over`.
@@ -96,7 +95,7 @@ impl Waiting for Halt {
             headship.patience = A::patience(p);
             forget(p, p.node(me));
         } else {
-            // It saw the lock free, and lost the race for it.
+            // The head saw the lock free, and lost the race for it.
             headship.patience = headship.patience.saturating_sub(1);
         }
         let free = Until::clear(A::OCCUPIED);
@@ -135,7 +134,7 @@ impl Waiting for Halt {
     #[inline]
     fn taken<P: Platform>(p: &P, word: &P::Word, seen: u32) {
         if seen & SLEEPER != 0 {
-            // Awake for no reason: the entry is still there, and now the owner's (HASH-1).
+            // A spurious wake-up: the entry is still there, and belongs to the owner now (HASH-1).
             hash::remove(p, word);
         }
     }
@@ -158,7 +157,7 @@ impl Waiting for Halt {
         if deferred {
             let inserted = hash::insert(p, word, next).is_some();
             if inserted {
-                // HALT-2. Relaxed: this CPU is the one to release the lock, or to find the entry.
+                // HALT-2. Relaxed: this CPU will release the lock, and finds the entry then.
                 word.fetch_or(SLEEPER, Relaxed);
             }
             // HALT-6. ORDERING: Release pairs with the Acquire of `HaltClaimed`.
@@ -172,7 +171,7 @@ impl Waiting for Halt {
 
     #[inline]
     fn release<P: Platform, A: Admission>(p: &P, word: &P::Word) {
-        // ORDERING: Release pairs with the Acquire of whoever takes the lock next.
+        // ORDERING: Release pairs with the Acquire of the next acquisition.
         let order = p.ordering(Site::QueueRelease, Release);
         if let Err(seen) = word.compare_exchange(LOCKED, 0, order) {
             release_slow::<P, A>(p, word, seen);
@@ -218,14 +217,13 @@ fn release_slow<P: Platform, A: Admission>(p: &P, word: &P::Word, seen: u32) {
     A::released(p, seen, true);
 }
 
-/// Patch 1 of the series: kick whatever the state. Before it: only whom the release sees halted.
+/// Patch 1 of the series: kick whatever the state. Before it: kick only a head that the release sees halted.
 #[inline]
 fn is_to_be_kicked<P: Platform>(p: &P, head: NodeId) -> bool {
     if p.tuning().kick_unconditionally {
         return true;
     }
-    // A head that halts stores its state, then looks at SLEEPER; here SLEEPER is cleared, then
-    // the state looked at.
+    // A head that halts stores its state, then reads SLEEPER; here SLEEPER is cleared, then the state is read.
     // ORDERING: pairs with the fence of `sleep`.
     p.fence(p.ordering(Site::HaltKickFence, SeqCst));
     p.node(head).state.peek() != RUNNING
@@ -250,13 +248,13 @@ fn defers<P: Platform, A: Admission>(p: &P, next: &Node<P::Word>) -> bool {
     }
 }
 
-/// Marks halted waiters behind `head` as running; the caller kicks them after the release. The links
-/// stay as they are meanwhile, and lead to those who come next (NUMA-5, NUMA-7 of the order).
+/// Sets halted waiters behind `head` to running; the caller kicks them after the release. The links do not change
+/// meanwhile, and lead to the next successors (NUMA-5, NUMA-7 of the order).
 fn collect<P: Platform>(p: &P, head: NodeId, ahead: &mut [Option<NodeId>; KICK_AHEAD_MOST]) {
     let mut node = head;
     for place in ahead.iter_mut().take(p.tuning().kick_ahead as usize) {
-        // HALT-5: the head waits for the lock that this CPU holds, so those behind it stay, too.
-        // ORDERING: Acquire pairs with the Release of `QueueLink`.
+        // HALT-5: the head waits for the lock that this CPU holds, so the waiters behind it stay, too. ORDERING:
+        // Acquire pairs with the Release of `QueueLink`.
         let next = p.node(node).next.load(p.ordering(Site::HaltAheadNext, Acquire));
         let Some(next) = NodeId::from_number(next) else { return };
         if p.node(next).state.compare_exchange(HALTED, RUNNING, Relaxed).is_err() {
@@ -267,8 +265,8 @@ fn collect<P: Platform>(p: &P, head: NodeId, ahead: &mut [Option<NodeId>; KICK_A
     }
 }
 
-/// Whether the head may change the queue (NUMA-5 of the order): the owner of the lock follows it to
-/// kick ahead, but only while the head is in the hash, or is being entered (HALT-6).
+/// Whether the head may change the queue (NUMA-5 of the order): the owner of the lock follows the links to kick
+/// ahead, but only while the head is in the hash, or is being entered (HALT-6).
 fn may_arrange<P: Platform>(p: &P, word: &P::Word, me: NodeId) -> bool {
     // ORDERING: Acquire pairs with the Release of `HaltHashed`.
     let state = p.node(me).state.load(p.ordering(Site::HaltClaimed, Acquire));
@@ -293,8 +291,7 @@ fn sleep<P: Platform>(
         return None;
     }
     node.state.swap(HASHED, Relaxed);
-    // Before the look at the word: a release that kicks only whom it sees halted looks the other
-    // way round.
+    // Before the word is read: a release that kicks only a head that it sees halted goes the other way round.
     // ORDERING: pairs with the fence of `is_to_be_kicked`.
     p.fence(p.ordering(Site::HaltSleepFence, SeqCst));
     let mut inserted = None;
@@ -305,14 +302,14 @@ fn sleep<P: Platform>(
         }
         if seen & LOCKED == 0 || inserted.is_none() {
             if let Some(entry) = inserted {
-                // SLEEPER was not set for this entry, so it is still this CPU's (HASH-1).
+                // SLEEPER was not set for this entry, so the entry still belongs to this CPU (HASH-1).
                 hash::free(p, entry);
             }
             node.state.swap(RUNNING, Relaxed);
             return free.met_by(seen).then_some(seen);
         }
-        // HALT-2. A head that sleeps does not forbid others to steal.
-        // ORDERING: Release pairs with the Acquire of `HaltSlow`.
+        // HALT-2. A head that sleeps does not forbid stealing. ORDERING: Release pairs with the Acquire of
+        // `HaltSlow`.
         let order = p.ordering(Site::HaltSleeper, Release);
         let rest = if headship.raised { seen & !NO_STEAL } else { seen };
         match word.compare_exchange(seen, rest | SLEEPER, order) {
@@ -339,15 +336,15 @@ fn count_halt<P: Platform>(p: &P, node: &Node<P::Word>, headship: &mut Headship)
     headship.halted = true;
 }
 
-/// Watches for the turn of `me` for as long as that is worth it; returns whether it has come.
+/// Watches for the turn of `me` for as long as that is worthwhile; returns whether it has come.
 fn watch<P: Platform>(p: &P, me: NodeId, prev: NodeId) -> bool {
     let tuning = p.tuning();
     let node = p.node(me);
-    // Another CPU's node, perhaps in its next life by now: hints.
+    // The node of another CPU, which may be in its next life by now: hints only.
     let neighbour = p.node(prev);
     let halted = || neighbour.locked.peek() != TURN && neighbour.state.peek() == HALTED;
     let preempted = || tuning.heed_preempted && p.is_preempted(prev.cpu());
-    // (the threshold to begin with, whether to look at the neighbour again in between)
+    // The threshold to begin with, and whether to read the neighbour's state again in between.
     let by_history = tuning.adaptive == Adaptive::History
         && node.history.load(Relaxed) > tuning.history_threshold;
     let short = (tuning.queue_looks / tuning.short_divisor.max(1)).max(1);

@@ -1,31 +1,30 @@
-//! Which node is the halted head of this lock? A hash from lock to node.
+//! A hash from a lock to the node of its halted head.
 //!
 //! # Problem
-//! An owner that finds [`SLEEPER`](crate::word::SLEEPER) in the word must learn whom to kick,
-//! and the word has no room for it: its tail names the last waiter, not the first. A ticket lock
-//! has room for nobody; there the key is the lock and the ticket.
+//! An owner that finds [`SLEEPER`](crate::word::SLEEPER) in the word must learn which waiter to kick, and the
+//! word has no room for it: its tail names the last waiter, not the first. A ticket lock has no room for any
+//! waiter; there the key is the lock and the ticket.
 //!
 //! # Source
 //! Linux, `kernel/locking/qspinlock_paravirt.h` (`pv_hash`, `pv_unhash`), document 000.
 //!
 //! # Invariants
-//! * **HASH-1** A queued lock has at most one entry: its head's. It is inserted by that head, or by the
-//!   owner that hands the head over; it belongs to whoever inserted it until SLEEPER is set, and
-//!   to the owner of the lock from then on. Only to whom it belongs removes it. The owner finds it
-//!   by search; whoever else has inserted one keeps hold of it, since a search by somebody who has
-//!   not acquired the lock may find a former entry of the same lock, long gone.
-//! * **HASH-2** Occupancy: an entry stands for a node that is the head of a queue, and a node is in
-//!   one queue at a time. There are at least as many entries as nodes, so it is never full. A
-//!   search may still pass by an entry that is freed behind it while another is taken ahead of
-//!   it; then the head spins on, or is kicked at once, as on a platform without a table.
-//! * **HASH-3** An owner that has seen SLEEPER finds the entry: it was inserted before the bit was
-//!   set, and nobody else removes it (HASH-1). So the search for it ends, too.
-//! * **HASH-4** A ticket's entry stands in one bucket or nowhere, so that a thread that looks for it in vain
-//!   has looked at one line. Four tickets in a row share a bucket: one lock alone never fills it,
-//!   several at once might; who finds it full does not halt. The waiter itself removes its entry,
-//!   while it still waits for the lock. Others that look at an entry meanwhile may take it for what
-//!   it was or will be, and kick one too many (PLATFORM-4). So of a ticket an entry needs no more than the
-//!   low bits.
+//! * **HASH-1** A queued lock has at most one entry: its head's. It is inserted by that head, or by the owner
+//!   that hands the headship over. It belongs to the CPU that inserted it until SLEEPER is set, and to the owner
+//!   of the lock from then on. Only the CPU to which it belongs removes it. The owner finds it by search. A CPU
+//!   that does not own the lock keeps a reference to its own entry instead, since its search might find a former
+//!   entry of the same lock, long gone.
+//! * **HASH-2** Occupancy: an entry stands for a node that is the head of a queue, and a node is in one queue at
+//!   a time. There are at least as many entries as nodes, so the table is never full. A search may still miss an
+//!   entry that is freed behind it while another is taken ahead of it; then the head spins on, or is kicked at
+//!   once, as on a platform without a table.
+//! * **HASH-3** An owner that has seen SLEEPER finds the entry: it was inserted before the bit was set, and no
+//!   other CPU removes it (HASH-1). So the search for it ends, too.
+//! * **HASH-4** A ticket's entry stands in one fixed bucket or nowhere, so that a thread that searches for it in
+//!   vain has read one line. Four tickets in a row share a bucket: one lock alone never fills it, several locks
+//!   at once might; a waiter that finds it full does not halt. The waiter itself removes its entry, while it
+//!   still waits for the lock. A thread that reads an entry meanwhile may see its former or its later contents,
+//!   and kick one waiter too many (PLATFORM-4). So the low bits of the ticket are enough for an entry.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -54,7 +53,7 @@ fn search<P: Platform>(p: &P, lock: usize) -> impl Iterator<Item = &EntryOf<P>> 
     (0..buckets.len()).flat_map(move |step| &buckets[first.wrapping_add(step) & mask].entries)
 }
 
-/// The entries in which a waiter with this ticket may be (HASH-4).
+/// The entries in which a waiter with this ticket may be recorded (HASH-4).
 fn home<P: Platform>(p: &P, lock: usize, ticket: u32) -> &[EntryOf<P>] {
     let buckets = p.hash();
     let bucket = first_bucket(lock).wrapping_add(ticket as usize / ENTRIES);
@@ -75,11 +74,10 @@ where
     let mut hops = 0;
     for entry in entries {
         hops += 1;
-        // ORDERING: Acquire pairs with the Release of `free`: the last look at `node` is over.
+        // ORDERING: Acquire pairs with the Release of `free`: the last read of `node` is over.
         let order = p.ordering(Site::HashClaim, Acquire);
         if entry.lock.load(Relaxed) == 0 && entry.lock.compare_exchange(0, lock, order).is_ok() {
-            // Published with the mark in the word (`HaltSleeper`, `TicketHaltAsleep`), or read by
-            // this very CPU.
+            // Published with the bit in the word (`HaltSleeper`, `TicketHaltAsleep`), or read by this very CPU.
             entry.node.store(number, Relaxed);
             counting::count(p, Event::HashCount);
             counting::add(p, Event::HashHopsCount, hops);
@@ -96,7 +94,7 @@ pub(crate) fn free<P: Platform>(p: &P, entry: &EntryOf<P>) {
     entry.lock.store(0, p.ordering(Site::HashFree, Release));
 }
 
-/// Records that `node` is the halted head of the lock at `word`, if it can (HASH-2). Returns the entry.
+/// Records that `node` is the halted head of the lock at `word`, if possible (HASH-2). Returns the entry.
 pub(super) fn insert<'a, P: Platform>(
     p: &'a P,
     word: &P::Word,
@@ -109,14 +107,14 @@ pub(super) fn insert<'a, P: Platform>(
 /// Removes the entry of the lock at `word`, which this CPU owns, and returns its head.
 pub(super) fn remove<P: Platform>(p: &P, word: &P::Word) -> Option<NodeId> {
     let lock = p.address(word);
-    // Relaxed: the entry was inserted before SLEEPER was set, and whoever looks has acquired that.
+    // Relaxed: the entry was inserted before SLEEPER was set, and the owner that searches has acquired that.
     let entry = search(p, lock).find(|entry| entry.lock.load(Relaxed) == lock)?;
     let node = NodeId::from_number(entry.node.load(Relaxed));
     free(p, entry);
     node
 }
 
-/// The number of a node, of what a ticket's entry says; above it are the low bits of the ticket.
+/// The bits of a ticket's entry that hold the number of a node; above them are the low bits of the ticket.
 const NODE_BITS: u32 = NodeId::END.ilog2();
 const NODE_MASK: u32 = NodeId::END - 1;
 const _: () = assert!(NodeId::END.is_power_of_two());
@@ -131,15 +129,15 @@ pub(crate) fn insert_ticket<P: Platform>(
     claim(p, home(p, lock, ticket), lock, ticket << NODE_BITS | node.number())
 }
 
-/// Who halts until `ticket` of the lock at `lock` is served: one at most, and perhaps one or the
-/// other who does not (HASH-4).
+/// The waiter that halts until `ticket` of the lock at `lock` is served: one at most, and perhaps some that do
+/// not (HASH-4).
 pub(crate) fn halted_for<P: Platform>(
     p: &P,
     lock: usize,
     ticket: u32,
 ) -> impl Iterator<Item = NodeId> {
     home(p, lock, ticket).iter().filter_map(move |entry| {
-        // Relaxed: the entry of the one who is meant was there before its mark, which has been
+        // Relaxed: the entry of the waiter that is meant was there before its bit was set, which has been
         // acquired.
         if entry.lock.load(Relaxed) != lock {
             return None;

@@ -1,7 +1,7 @@
-//! Native waiting: spin until it is so.
+//! Native waiting: poll until the condition holds.
 //!
-//! Right where every waiter runs: as many threads as CPUs at most, none of them preempted. A
-//! waiter that is not running when its turn comes stops everybody behind it.
+//! Right where every waiter runs: as many threads as CPUs at most, none of them preempted. A waiter that is not
+//! running when its turn comes stalls all waiters behind it.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -13,7 +13,7 @@ use crate::platform::{AtomicWord, Budget, Platform, Until};
 use crate::site::Site;
 use crate::word::LOCKED;
 
-/// Watches the word, and stores what others wait for.
+/// Watches the word, and stores what the successor polls.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Spin;
 
@@ -40,7 +40,7 @@ impl Waiting for Spin {
     ) -> u32 {
         let free = Until::clear(A::OCCUPIED);
         headship.begins::<P, O>(p, me);
-        // The time that would otherwise be spent spinning.
+        // Arranging uses time that would otherwise be spent spinning.
         while headship.arranges {
             let arranged = O::arrange(p, me);
             if arranged == Arranged::Settled {
@@ -66,12 +66,11 @@ impl Waiting for Spin {
 
     #[inline]
     fn release<P: Platform, A: Admission>(p: &P, word: &P::Word) {
-        // A subtraction, not a store of the byte: accesses of two sizes are undefined, and on some
-        // processors a byte store cannot be forwarded to the next compare-exchange
-        // (docs/native.md has the prices).
-        // ORDERING: Release pairs with the Acquire of whoever takes the lock next (`QueueTry`,
-        // `QueuePendingTake`, `QueueHeadTake`, `QueueNoNodeTake`); steps of others in between
-        // are read-modify-writes, which continue its release sequence.
+        // A subtraction, not a store of the byte: accesses of two sizes are undefined, and on some processors a
+        // byte store cannot be forwarded to the next compare-exchange (docs/native.md has the costs). ORDERING:
+        // Release pairs with the Acquire of the next acquisition (`QueueTry`, `QueuePendingTake`,
+        // `QueueHeadTake`, `QueueNoNodeTake`); steps of other contexts in between are read-modify-writes, which
+        // continue its release sequence.
         word.fetch_add(LOCKED.wrapping_neg(), p.ordering(Site::QueueRelease, Release));
     }
 }

@@ -9,7 +9,7 @@ use crate::tuning::Tuning;
 use crate::waiting::{Halt, Waiting};
 use crate::word::SLOW;
 
-/// A CPU whose turns are over after two, and that then yields at every third release.
+/// A CPU whose barging quantum is two turns, and which then yields at every third release.
 struct Cpu {
     tuning: Tuning,
     node: Node<AtomicU32>,
@@ -51,7 +51,7 @@ impl Platform for Cpu {
     }
 }
 
-/// Somebody in the queue.
+/// A waiter in the queue.
 const QUEUE: u32 = 5 << 18;
 
 impl Cpu {
@@ -62,14 +62,14 @@ impl Cpu {
         Self { tuning, node, in_interrupt, yields, now_ns }
     }
 
-    /// One whose turns are over.
+    /// A CPU whose barging quantum is used up.
     fn over() -> Self {
         let cpu = Self::new();
         assert!(cpu.acquires(QUEUE) && cpu.acquires(QUEUE));
         cpu
     }
 
-    /// Whether a newcomer that finds the lock free, beside `others`, has it; else it queues.
+    /// Whether a newcomer that finds the lock free, beside `others`, acquires it; otherwise it queues.
     fn acquires(&self, others: u32) -> bool {
         Culled::newcomer(self, &AtomicU32::new(others), others, Halt::pending_budget)
     }
@@ -102,7 +102,7 @@ fn a_cpu_whose_turns_are_over_leaves_when_a_mark_says_that_it_is_relieved() {
     assert!(!cpu.acquires(QUEUE | NO_STEAL), "somebody is awake and at a loss");
 }
 
-/// Its own release takes the sleeper's mark away, and the head its own when it falls asleep again.
+/// Its own release clears SLEEPER, and the head clears NO_STEAL when it falls asleep again.
 #[test]
 fn a_cpu_that_wakes_a_second_head_is_relieved_though_no_mark_is_left() {
     let cpu = Cpu::over();

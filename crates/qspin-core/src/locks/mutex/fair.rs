@@ -1,4 +1,4 @@
-//! Releases that hand the lock to one that waits, past those who just come.
+//! Releases that hand the lock off to a waiter, past newcomers.
 
 use super::{DefaultLock, HEIR, LOCKED, generation, marks_in, with_marks};
 use core::sync::atomic::Ordering::{Relaxed, Release};
@@ -14,7 +14,7 @@ impl<P: SleepPlatform> RawFairLock<P> for DefaultLock<P::Word> {
         let of = generation(p);
         let mut seen = self.word.load(Relaxed);
         while marks_in(of, seen) != 0 {
-            // MUTEX-2: one of those who are awake takes the lock, and the mark with it.
+            // MUTEX-2: one of the awake waiters acquires the lock, and clears HEIR.
             let to = with_marks(of, 0, marks_in(of, seen) | HEIR);
             // ORDERING: as in `release_slow`.
             match self.word.compare_exchange(seen, to, p.ordering(Site::MutexRelease, Release)) {

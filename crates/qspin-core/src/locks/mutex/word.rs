@@ -1,10 +1,10 @@
-//! The word of the default mutex: what stands in it, and what of that counts.
+//! The word of the default mutex: its fields, and which of them are valid in this process.
 //!
 //! ```text
 //!   31            12 11          4  3      2       1      0
 //!   ┌───────────────┬─────────────┬──────┬────────────┬────────┐
-//!   │ generation of │ where the   │ HEIR │ how many   │ LOCKED │
-//!   │ the marks     │ owner is    │      │ are awake  │        │
+//!   │ generation of │ CPU on which│ HEIR │ awake      │ LOCKED │
+//!   │ the state bits│ it was taken│      │ waiters    │        │
 //!   └───────────────┴─────────────┴──────┴────────────┴────────┘
 //! ```
 
@@ -12,74 +12,78 @@ use crate::sleepers::SleepPlatform;
 
 /// The lock is held.
 pub(super) const LOCKED: u32 = 1;
-/// A waiter is awake: one of those that are counted.
+/// One counted awake waiter.
 pub(super) const AWAKE: u32 = 2;
 /// As many as can be counted.
 const ALL_AWAKE: u32 = 3 * AWAKE;
-/// So many stay awake for long: with one alone, that is woken and has no CPU yet, CPUs stand idle.
+/// This many waiters may spend their whole spin budget: if only one may, and it was woken but has no CPU yet,
+/// CPUs idle.
 const PATIENT: u32 = 2 * AWAKE;
-/// Nobody may take the lock but those who are awake and have a mark. There is a count beside it.
+/// Only counted awake waiters may acquire the lock: there is an heir, the starving waiter that holds this
+/// reservation. The count beside it is at least one.
 pub(super) const HEIR: u32 = 8;
 const MARKS: u32 = ALL_AWAKE | HEIR;
-/// Where the owner took the lock: a bit that says that it is known, and what fits below it of the CPU's number.
-/// It goes with the owner.
+/// On which CPU the owner acquired the lock: a bit that says that it is known, and below it the low bits of the
+/// CPU's number. The owner sets the field, and its release clears it.
 pub(super) const PLACE: u32 = PLACE_KNOWN | 0x7f << PLACE_SHIFT;
 const PLACE_SHIFT: u32 = 4;
 const PLACE_KNOWN: u32 = 1 << 11;
-/// Where the generation of the marks stands (MUTEX-5).
+/// Where the generation of the state bits stands (MUTEX-5).
 const GENERATION_SHIFT: u32 = 12;
 
-/// The marks of `seen` that count in this process (MUTEX-5).
+/// The state bits of `seen` that are valid in this process (MUTEX-5).
 #[inline]
 pub(super) fn marks<P: SleepPlatform>(p: &P, seen: u32) -> u32 {
     if seen & MARKS != 0 { marks_in(generation(p), seen) } else { 0 }
 }
 
-/// The same for a process that is of this generation. Who looks at marks and writes them asks for it once:
-/// a signal handler may fork in between, and what the parent has seen is not the child's.
+/// The same for a process of this generation. Code that reads state bits and writes them back asks for the
+/// generation once: a signal handler may fork in between, and what the parent has seen is not the child's.
 #[inline]
 pub(super) fn marks_in(generation: u32, seen: u32) -> u32 {
     if seen >> GENERATION_SHIFT == generation { seen & MARKS } else { 0 }
 }
 
-/// This process's, as marks have it.
+/// This process's generation, as far as it fits beside the state bits.
 #[inline]
 pub(super) fn generation<P: SleepPlatform>(p: &P) -> u32 {
     p.generation() << GENERATION_SHIFT >> GENERATION_SHIFT
 }
 
-/// The word of an owner that takes the lock here, without marks.
+/// The word of an owner that acquires the lock on this CPU, without state bits.
 #[inline]
 pub(super) fn locked_here<P: SleepPlatform>(p: &P) -> u32 {
     LOCKED | p.runs_on().map_or(0, |cpu| PLACE_KNOWN | cpu << PLACE_SHIFT & PLACE)
 }
 
-/// Whether the owner has taken the lock on this CPU, as far as is known. It is not this context.
+/// Whether the owner acquired the lock on this CPU, as far as is known. The owner is another context than this
+/// one.
 #[inline]
 pub(super) fn owner_is_here<P: SleepPlatform>(p: &P, seen: u32) -> bool {
     seen & PLACE_KNOWN != 0 && seen & (LOCKED | PLACE) == locked_here(p)
 }
 
-/// The word with `locked`, which is 0 or that of an owner, and these marks.
+/// The word with `locked`, which is 0 or an owner's fields, and these state bits.
 #[inline]
 pub(super) fn with_marks(generation: u32, locked: u32, marks: u32) -> u32 {
     if marks == 0 { locked } else { locked | marks | generation << GENERATION_SHIFT }
 }
 
-/// The marks with one more that is awake, who has this `mark`. One too many is not counted (MUTEX-2).
+/// The bits with one more awake waiter, and with `mark`, which is HEIR or 0. A fourth waiter is not counted
+/// (MUTEX-2).
 #[inline]
 pub(super) fn one_more(marks: u32, mark: u32) -> u32 {
     let awake = (marks & ALL_AWAKE) + AWAKE;
     awake.min(ALL_AWAKE) | (marks | mark) & HEIR
 }
 
-/// The marks without one that is not awake any more, or has the lock; and nobody is the heir (MUTEX-2).
+/// The bits without one waiter, which sleeps or has acquired the lock, and without HEIR (MUTEX-2).
 #[inline]
 pub(super) fn one_less(marks: u32) -> u32 {
     (marks & ALL_AWAKE).saturating_sub(AWAKE)
 }
 
-/// Whether one more may stay awake for long, and be counted.
+/// Whether one more waiter may spend its whole spin budget, and be counted.
 #[inline]
 pub(super) fn may_be_patient(marks: u32) -> bool {
     marks & HEIR == 0 && marks & ALL_AWAKE < PATIENT
