@@ -1,8 +1,8 @@
-//! Event counters, for the locks that count: of the process, or of a group of locks.
+//! Event counters, for the whole process or for a group of locks.
 //!
-//! Every lock comes in two instantiations, `Mutex` and `CountedMutex`. The first has not one
-//! instruction for counting; the second counts in [`Counted`], all such locks of the process
-//! together. Locks that shall be told apart get a group of their own:
+//! Every lock comes in two instantiations, `Mutex` and `CountedMutex`. The first has not one instruction for
+//! counting. The second counts in [`Counted`], together with all other such locks of the process. Locks that
+//! are to be counted separately get a group of their own:
 //!
 //! ```
 //! use qspin::events::{CounterGroup, Event};
@@ -19,8 +19,8 @@
 //! assert_eq!(TableLock::count_of(Event::LockSlowpath), 0, "nobody was in the way");
 //! ```
 //!
-//! Another process of the same user reads the counters while they count: `qspin stat PID`. How
-//! they are published, and what that cannot do, is in [`Group`].
+//! Another process of the same user can read the counters while they count: `qspin stat PID`. [`Group`]
+//! documents how they are published and what that cannot do.
 
 mod group;
 mod publish;
@@ -34,13 +34,13 @@ pub use qspin_core::events::{Averages, Event, Events, NoEvents};
 
 /// A type that counts in a [`Group`]; [`counter_group!`](crate::counter_group) makes one.
 pub trait CounterGroup: StaticEvents {
-    /// Where it counts.
+    /// The group that it counts in.
     fn group() -> &'static Group;
 
     /// How often each event happened since the last [`reset`](Self::reset).
     ///
-    /// Counters are read one after the other while threads count on: each is exact once the
-    /// threads that count are done, their relation is approximate before.
+    /// Counters are read one after the other while threads go on counting. Each is exact once the counting
+    /// threads are done; until then their relation is approximate.
     #[must_use]
     fn snapshot() -> Vec<(Event, u64)> {
         Event::ALL.into_iter().zip(Self::group().counts()).collect()
@@ -52,7 +52,7 @@ pub trait CounterGroup: StaticEvents {
         Self::group().counts()[event as usize]
     }
 
-    /// Lets every counter begin at zero again.
+    /// Resets every counter to zero.
     fn reset() {
         Self::group().reset();
     }
@@ -60,8 +60,8 @@ pub trait CounterGroup: StaticEvents {
 
 /// Makes a type that counts events in a group of its own, to instantiate locks with.
 ///
-/// The name in quotes is what `qspin stat` shows: at most 64 letters, digits, `-` and `_`. It
-/// should be the only one of its name in the program; `process` is [`events::Counted`]'s.
+/// The name in quotes is what `qspin stat` shows: at most 64 letters, digits, `-` and `_`. It should be unique
+/// in the program; `process` belongs to [`events::Counted`].
 ///
 /// ```compile_fail
 /// qspin::counter_group!(pub TableLock = "my table");
@@ -114,7 +114,7 @@ pub fn snapshot() -> Vec<(Event, u64)> {
     Counted::snapshot()
 }
 
-/// Lets every counter of [`Counted`] begin at zero again.
+/// Resets every counter of [`Counted`] to zero.
 pub fn reset() {
     Counted::reset();
 }

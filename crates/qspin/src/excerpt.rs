@@ -1,4 +1,4 @@
-//! What was read, in a message: one line of it, and not too much.
+//! Text that was read, as a message shows it: one short line.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ pub(crate) fn excerpt(text: &str) -> String {
     }
 }
 
-/// What is said of a file with this text, where something else is expected.
+/// The message about a file that holds this text where something else is expected.
 pub(crate) fn malformed(file: &Path, text: &str, what: &str) -> String {
     format!("{}: `{}` is not {what}", file.display(), excerpt(text))
 }

@@ -1,12 +1,13 @@
 //! Queued spinlocks for programs: threads as CPUs.
 //!
-//! Linux's family of spinlocks, with the interface of [`lock_api`]: a module a lock, each with
-//! a `Mutex<T>` and the raw lock under it.
+//! Linux's family of spinlocks with the interface of [`lock_api`]. Each lock has a module with a `Mutex<T>` and
+//! the raw lock under it.
 //!
 #![doc = include_str!("locks.md")]
 //!
-//! [`Mutex`] is for loads that nobody knows beforehand. The others are for those who do: with at most as many
-//! threads as CPUs [`native`], with more [`paravirt`], on a machine whose cores are far apart [`cna`].
+//! [`Mutex`] is the default, for loads that are not known beforehand. For a load that is known: [`native`] with
+//! at most as many threads as CPUs, [`paravirt`] with more threads than CPUs, [`cna`] on a machine whose cores
+//! are far apart.
 //!
 //! ```
 //! use qspin::Mutex;
@@ -23,24 +24,26 @@
 //!
 //! # What holds for every lock
 //!
-//! * It is `const`-constructible, does not allocate, does not panic, does not poison: a guard
-//!   that is dropped by a panic releases the lock, and the data is as the panic left it.
-//! * Acquisition has acquire ordering, release has release ordering; `is_locked` is a relaxed
-//!   load that orders nothing. [`full_barrier_after_lock`] makes an acquisition a full barrier.
-//! * A signal handler may lock a lock that the code it interrupts neither holds nor is just
-//!   acquiring: it would wait for what it interrupts. Block the signal around such a lock.
-//!   Handlers nest up to four deep with full fairness, deeper without it, never without exclusion.
-//! * Any number of threads: the first 65 535 that are alive at once queue, others compete.
-//! * After `fork` the child may lock at once. A lock that another thread of the parent held
-//!   stays locked, as with `pthread_mutex_t`; and one that another thread *waited* for stays
-//!   waited for: the child must make it anew before it locks it. Other locks are not harmed.
-//! * A spinlock is for short critical sections. A thread that ends, or is killed, while it
-//!   waits in a queue stops everybody behind it.
+//! * A lock is `const`-constructible. It does not allocate, panic or poison: a guard that is dropped by a panic
+//!   releases the lock, and the data is as the panic left it.
+//! * Acquiring has acquire ordering, releasing has release ordering. `is_locked` is a relaxed load that orders
+//!   nothing. [`full_barrier_after_lock`] makes an acquisition a full barrier.
+//! * A signal handler may acquire any lock that the interrupted code neither holds nor is acquiring; acquiring
+//!   such a lock deadlocks. Block the signal around it. Handlers nest up to four deep with full fairness,
+//!   deeper without it, never without exclusion.
+//! * Any number of threads: the first 65 535 that are alive at once queue, further ones compete.
+//! * After `fork` the child may lock at once. A lock that another thread of the parent held stays locked, as
+//!   with `pthread_mutex_t`. A lock that another thread *waited* for keeps that waiter: the child must make the
+//!   lock anew before it acquires it. Other locks are not harmed.
+//! * A spinlock is for short critical sections. A thread that ends, or is killed, while it waits in a queue
+//!   blocks every waiter behind it.
 
 //!
 //! # What may go to another thread
-//! A lock may be shared if its value may be sent; a reader-writer lock, if its value may be shared, too. A
-//! guard may be sent if the value may (but for [`simple`]'s), and be shared if the value may be shared:
+//! A mutex may be shared between threads if its value is `Send`, a reader-writer lock if its value is `Send`
+//! and `Sync`. The guard of a mutex may be sent to another thread if the value is `Send` (but for
+//! [`simple`]'s); for the guard of a reader-writer lock `Send` and `Sync` suffice. A guard may be shared if the
+//! value is `Send` and `Sync`:
 //!
 //! ```
 //! use qspin::{Condvar, MappedMutexGuard, Mutex, MutexGuard, Once, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -60,11 +63,11 @@
 //! shared::<Once>();
 //! ```
 //!
-//! What must not is refused by the compiler:
+//! The compiler refuses the rest:
 //!
 //! ```compile_fail,E0277
 //! fn shared<T: Sync>() {}
-//! shared::<qspin::Mutex<std::rc::Rc<u8>>>(); // another thread could take a clone out
+//! shared::<qspin::Mutex<std::rc::Rc<u8>>>(); // another thread could clone the Rc
 //! ```
 //!
 //! ```compile_fail,E0277
@@ -79,7 +82,7 @@
 //!
 //! ```compile_fail,E0277
 //! fn shared<T: Sync>() {}
-//! shared::<qspin::MutexGuard<std::cell::Cell<u8>>>(); // two threads would be at the cell
+//! shared::<qspin::MutexGuard<std::cell::Cell<u8>>>(); // two threads would access the cell
 //! ```
 //!
 //! ```compile_fail,E0277
@@ -88,11 +91,12 @@
 //! ```
 //!
 //! ```compile_fail,E0597
-//! let guard = { let lock = qspin::Mutex::new(0); lock.lock() }; // it would outlive the lock
+//! let guard = { let lock = qspin::Mutex::new(0); lock.lock() }; // the guard would outlive the lock
 //! drop(guard);
 //! ```
 //!
-//! The word of [`simple`] names the thread that locked, so its guard stays there; those of the others may be sent:
+//! The word of [`simple`] names the owning thread, so its guard must stay on that thread. Guards of the other
+//! locks may be sent:
 //!
 //! ```
 //! let lock = qspin::native::Mutex::new(0);
@@ -157,10 +161,10 @@ pub use rwlock::{
     RwLockUpgradableReadGuard, RwLockWriteGuard,
 };
 
-/// Makes the acquisition just before it a full barrier: `smp_mb__after_spinlock` of the kernel.
+/// Makes the preceding acquisition a full barrier: the kernel's `smp_mb__after_spinlock`.
 ///
-/// An acquisition orders what comes after it. Call this right after locking where stores from
-/// *before* the acquisition must be visible before loads inside the critical section.
+/// An acquisition orders only what comes after it. Call this right after locking if stores from *before* the
+/// acquisition must be visible before loads inside the critical section.
 #[inline]
 pub fn full_barrier_after_lock() {
     qspin_core::lock::full_barrier_after_acquire(&platform::Threads::<events::NoEvents>::NEW);

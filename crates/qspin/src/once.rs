@@ -1,4 +1,4 @@
-//! Something that is done once.
+//! One-time initialization.
 
 use core::fmt;
 use core::sync::atomic::AtomicU32;
@@ -8,10 +8,11 @@ use qspin_core::once::OnceWord;
 use crate::events::NoEvents;
 use crate::platform::Threads;
 
-/// Something that is done once, by the first who comes: four bytes, `const`.
+/// Runs a closure once, in the first thread that calls it: four bytes, `const`.
 ///
-/// The others wait until it is done. There is no poisoning: if it panics, it counts as never begun, and the
-/// next who comes does it. Who comes again while doing it waits for itself. See [`qspin_core::once`].
+/// Other callers wait until the closure has returned. There is no poisoning: if the closure panics, it counts
+/// as not run, and the next caller runs its own. A thread that calls [`call_once`](Self::call_once) again from
+/// inside the closure deadlocks. See [`qspin_core::once`].
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -38,13 +39,13 @@ pub struct Once {
 }
 
 impl Once {
-    /// Not done.
+    /// A `Once` whose closure has not run.
     #[must_use]
     pub const fn new() -> Self {
         Self { word: OnceWord::NEW }
     }
 
-    /// Calls `f`, if that was not done before; when it returns, it was.
+    /// Calls `f` unless a closure has already run to its end. On return, one has.
     #[inline]
     pub fn call_once(&self, f: impl FnOnce()) {
         let p = &Threads::<NoEvents>::NEW;
@@ -56,7 +57,7 @@ impl Once {
         }
     }
 
-    /// Whether it was done. If so, what was done is visible.
+    /// Whether a closure has run to its end. If so, its effects are visible to this thread.
     #[inline]
     #[must_use]
     pub fn is_completed(&self) -> bool {

@@ -1,15 +1,15 @@
-//! Choosing the lock at the start of `main`: what Linux does when it boots, for a program.
+//! Choosing the lock at the start of `main`: what Linux does at boot, for a program.
 //!
-//! [`Mutex`] and [`RawLock`] are one of several locks, all of one word; which one is decided once, for
-//! the whole process, by rules ([`RULES`]) over what the machine and the process are like
-//! ([`Inputs`]). `qspin advise` shows inputs, choice and reason.
+//! [`Mutex`] and [`RawLock`] are one of several one-word locks. Rules ([`RULES`]) decide which one, once for
+//! the whole process, from what the machine and the process are like ([`Inputs`]). `qspin advise` shows the
+//! inputs, the choice and the reason.
 //!
 //! ```
 //! use qspin::select::{self, Hints, Mutex};
 //!
 //! static COUNT: Mutex<u64> = Mutex::new(0);
 //!
-//! // At the start of `main`: what no file tells.
+//! // At the start of `main`: what no file can tell.
 //! let verdict = select::decide(Hints { threads: Some(64), ..Hints::NONE });
 //! println!("{}: {}", verdict.choice, verdict.reason);
 //!
@@ -18,26 +18,27 @@
 //! ```
 //!
 //! # When it is decided
-//! * When the program asks: by [`decide`], any number of times, or by [`chosen`], if nobody has decided before.
-//! * The *first operation* on any lock of this kind fixes the choice: it cannot change later,
-//!   whatever happens to cpusets, quotas and threads. An operation that comes before any decision fixes
-//!   what `QSPIN_LOCK` said when the program was loaded, or else [`FALLBACK`].
+//! * When the program asks: by [`decide`], any number of times, or by [`chosen`] if there was no decision
+//!   before.
+//! * The *first operation* on any lock of this kind fixes the choice. It cannot change later, whatever happens
+//!   to cpusets, quotas and threads. If no decision was made before, that operation fixes the lock that
+//!   `QSPIN_LOCK` named when the program was loaded, or else [`FALLBACK`].
 //!
-//! So no lock operation ever reads a file, allocates or waits for the decision, and nothing is looked at in a program
-//! that has not asked; all operations may be used in signal handlers as other locks may. What it costs is a load of a
-//! byte that nobody writes and a branch that always goes the same way.
+//! So no lock operation ever reads a file, allocates or waits for the decision, and in a program that has not
+//! asked, nothing is examined. All operations may be used in signal handlers as those of other locks may. The
+//! cost is a load of a byte that is no longer written, and a branch that always goes the same way.
 //!
-//! # Who decides
-//! The environment (`QSPIN_LOCK`, `QSPIN_THREADS`, `QSPIN_DEDICATED`, `QSPIN_TOPOLOGY`) before the
-//! program's [`Hints`], since the person who runs a program knows the machine; both before what is found. A
-//! program with more rights than who started it (set-user-ID) does not heed the environment. A
-//! malformed value counts as none: the choice is made without it, and the first lock operation says
-//! so in one line on stderr (unless stderr is full; it does not wait).
+//! # What takes precedence
+//! The environment (`QSPIN_LOCK`, `QSPIN_THREADS`, `QSPIN_DEDICATED`, `QSPIN_TOPOLOGY`) overrides the program's
+//! [`Hints`], since the person running the program knows the machine; both override what is found. A program
+//! that runs with more rights than the user that started it (set-user-ID) ignores the environment. A malformed
+//! value counts as absent: the choice is made without it, and the first lock operation says so in one line on
+//! stderr (unless stderr is full; it does not wait).
 //!
 //! # Limits
-//! One choice a process: words in memory that processes share need one of the other modules. Two
-//! copies of this library in one process choose for themselves. The CPUs are those of the thread that
-//! asks: call [`decide`] before the program pins its threads.
+//! There is one choice for the whole process: words in memory that is shared between processes need one of the
+//! other modules. Two copies of this library in one process choose independently. The CPUs counted are those of
+//! the calling thread: call [`decide`] before the program pins its threads.
 
 mod choice;
 mod cpuid;
@@ -61,12 +62,12 @@ pub use inputs::{DOUBT, Dedicated, Inputs, Threads};
 pub use rules::{RULES, Rule, Verdict};
 
 crate::typed::typed_mutex! {
-    /// The types of the chosen lock, which stand in [`select`](super), too.
+    /// The types of the chosen lock; [`select`](super) re-exports them.
     typed: super::SelectedLock
 }
 pub use typed::*;
 
-/// What the environment says, with what is malformed in it.
+/// The hints of the environment; what is malformed in it is added to `problems`.
 fn hints_of_environment(problems: &mut Vec<String>) -> Hints {
     if environment::counts() {
         Hints::of_environment(&mut |problem| problems.push(problem))
@@ -75,11 +76,12 @@ fn hints_of_environment(problems: &mut Vec<String>) -> Hints {
     }
 }
 
-/// Decides anew, of what is known now and what the program says, and returns the verdict.
+/// Decides anew, from what is known now and the program's hints, and returns the verdict.
 ///
-/// It is in force if no lock operation has fixed the choice before: see [`chosen`]. From then on the default locks know
-/// of a quota ([`ration`]), too, and the locks that prefer near waiters where the CPUs are ([`topology`]); and the
-/// process is registered for barriers, as by the first release of a default lock otherwise. Reads files and allocates; call it at the start of `main`.
+/// The verdict is in force unless a lock operation has already fixed the choice: see [`chosen`]. From then on
+/// the default locks also know of a CPU quota ([`ration`]), and the locks that prefer near waiters know where
+/// the CPUs are ([`topology`]). The process is registered for barriers, as otherwise by the first release of a
+/// default lock. Reads files and allocates; call it at the start of `main`.
 pub fn decide(hints: Hints) -> Verdict {
     let mut problems = Vec::new();
     let hints = hints_of_environment(&mut problems).or(hints);
@@ -89,24 +91,24 @@ pub fn decide(hints: Hints) -> Verdict {
         decided::complain(&format!("qspin: {}; it is ignored", problems.join("; ")));
     }
     ration::set_rationed(inputs.is_limited());
-    // At the start of `main`, with one thread, it takes some microseconds; later it may be milliseconds.
+    // At the start of `main`, with one thread, this takes some microseconds; later it may take milliseconds.
     sleep::prepare();
     let verdict = inputs.verdict();
-    // A program that comes too late learns so by `chosen`.
+    // A program that calls this too late can tell by `chosen`.
     let _ = decided::propose(verdict.choice);
     verdict
 }
 
-/// Takes the lock `choice`, whatever the machine and the environment.
+/// Chooses the lock `choice`, whatever the machine and the environment.
 ///
 /// # Errors
-/// The choice that was fixed before, by a lock operation, if it is another lock.
+/// The choice that a lock operation has already fixed, if it is another lock.
 pub fn force(choice: Choice) -> Result<(), Choice> {
     decided::propose(choice).or_else(|fixed| if fixed == choice { Ok(()) } else { Err(fixed) })
 }
 
-/// The lock that is chosen as of now: final if [`is_fixed`]. If nobody has decided yet it is decided now, as by
-/// [`decide`] without hints: then it reads files and allocates.
+/// The lock that is chosen as of now: final if [`is_fixed`]. If there was no decision yet, this decides as
+/// [`decide`] does without hints: it then reads files and allocates.
 #[must_use]
 pub fn chosen() -> Choice {
     if decided::is_undecided() {
@@ -121,7 +123,8 @@ pub fn is_fixed() -> bool {
     decided::current().1
 }
 
-/// Notes which lock the environment names, when the program is loaded: for an operation that comes before a decision.
+/// Notes which lock the environment names when the program is loaded, for an operation that precedes any
+/// decision.
 pub(crate) fn note(environment: &Environment) {
     let named = environment.value_of(c"QSPIN_LOCK").filter(|name| !name.is_empty());
     let Some(name) = named.filter(|_| environment::counts()) else { return };

@@ -1,7 +1,7 @@
 //! The tunables in force in this process.
 //!
-//! Every lock reads them, on its slow path, each time anew. They may be changed at any moment;
-//! waits that are under way end as they began or by the new values.
+//! Every lock reads them on its slow path, each time anew. They may be changed at any moment; a wait in
+//! progress goes on with the old values or with the new ones.
 
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::{Acquire, Release};
@@ -17,14 +17,14 @@ static IN_FORCE: AtomicPtr<Tuning> =
 #[inline]
 #[must_use]
 pub fn get() -> &'static Tuning {
-    // SAFETY: the pointer was made of a reference for the whole program by `set`, or of the
-    // constant's; it is only read through.
-    // ORDERING: Acquire pairs with the Release of `set`. (A load on the processors of today.)
+    // SAFETY: `set` made the pointer from a `'static` reference, or it is the constant's; it is only read
+    // through.
+    // ORDERING: Acquire pairs with the Release of `set`. (On today's processors it is a plain load.)
     unsafe { &*IN_FORCE.load(Acquire) }
 }
 
-/// Puts other tunables in force. A value that is out of its range ([`Tuning::ALL`] says it) counts as
-/// the nearest one in it: a threshold that never passes would let waiters starve.
+/// Puts other tunables in force. A value outside its range (see [`Tuning::ALL`]) counts as the nearest value
+/// inside it: a threshold that never passes would let waiters starve.
 ///
 /// Allocates if there is such a value.
 pub fn set(tuning: &'static Tuning) {
@@ -33,7 +33,7 @@ pub fn set(tuning: &'static Tuning) {
     IN_FORCE.store(core::ptr::from_ref(tuning).cast_mut(), Release);
 }
 
-/// These tunables, each in its range.
+/// These tunables, each clamped to its range.
 fn in_range(tuning: &Tuning) -> Tuning {
     let mut in_range = *tuning;
     for tunable in Tuning::ALL {
@@ -60,7 +60,7 @@ mod tests {
         assert_eq!(sound.kick_ahead, KICK_AHEAD_MOST as u32);
         tuning.numa_threshold_ns = u32::MAX;
         assert_eq!(in_range(&tuning).numa_threshold_ns, 1 << 30);
-        // The only test of this process that puts tunables in force.
+        // No other test of this process changes the tunables in force.
         set(Box::leak(Box::new(tuning)));
         assert_eq!(get().numa_threshold_ns, 1 << 30);
         set(&Tuning::DEFAULT);

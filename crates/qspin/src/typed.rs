@@ -1,4 +1,4 @@
-//! The face that every lock of the register has: a module with its typed and its raw forms.
+//! The interface of every lock in the register: a module with its typed and its raw forms.
 
 /// The modules of all locks, for `qspin_core::for_each_lock!`.
 macro_rules! modules {
@@ -14,7 +14,7 @@ macro_rules! modules {
 }
 pub(crate) use modules;
 
-/// A module a lock that excludes.
+/// A module for each exclusive lock.
 macro_rules! mutexes {
     ($($id:ident: $module:ident = $lock:path, $about:expr;)*) => {
         $(crate::typed::typed_mutex! { #[doc = $about] $module: $lock })*
@@ -25,7 +25,7 @@ macro_rules! mutexes {
 }
 pub(crate) use mutexes;
 
-/// A module a lock that readers share.
+/// A module for each reader-writer lock.
 macro_rules! rwlocks {
     ($($id:ident: $module:ident = $lock:path, $about:expr;)*) => {
         $(crate::typed::typed_rwlock! { #[doc = $about] $module: $lock })*
@@ -36,7 +36,7 @@ macro_rules! rwlocks {
 }
 pub(crate) use rwlocks;
 
-/// A module for a lock that excludes.
+/// A module for an exclusive lock.
 macro_rules! typed_mutex {
     ($(#[$doc:meta])* $module:ident: $lock:path) => {
         $(#[$doc])*
@@ -57,7 +57,7 @@ macro_rules! typed_mutex {
             pub type MutexGuard<'a, T> = lock_api::MutexGuard<'a, RawLock, T>;
             /// A guard to a part of the value.
             pub type MappedMutexGuard<'a, T> = lock_api::MappedMutexGuard<'a, RawLock, T>;
-            /// Proof that the lock is held, which keeps it alive.
+            /// Proof that the lock is held; keeps the lock alive.
             #[cfg(feature = "arc_lock")]
             pub type ArcMutexGuard<T> = lock_api::ArcMutexGuard<RawLock, T>;
 
@@ -81,7 +81,7 @@ macro_rules! typed_mutex {
 }
 pub(crate) use typed_mutex;
 
-/// A module for a lock that admits many readers.
+/// A module for a reader-writer lock.
 macro_rules! typed_rwlock {
     ($(#[$doc:meta])* $module:ident: $lock:path) => {
         $(#[$doc])*
@@ -107,17 +107,18 @@ macro_rules! typed_rwlock {
             /// A guard to a part of the value, for writing.
             pub type MappedRwLockWriteGuard<'a, T> =
                 lock_api::MappedRwLockWriteGuard<'a, RawRwLock, T>;
-            /// Proof that the lock is held for reading, by one that may become the writer, where the lock
-            /// has that.
+            /// Proof that the lock is held for reading, by a reader that may become the writer, where the lock
+            /// supports that.
             pub type RwLockUpgradableReadGuard<'a, T> =
                 lock_api::RwLockUpgradableReadGuard<'a, RawRwLock, T>;
-            /// Proof that the lock is held for reading, which keeps it alive.
+            /// Proof that the lock is held for reading; keeps the lock alive.
             #[cfg(feature = "arc_lock")]
             pub type ArcRwLockReadGuard<T> = lock_api::ArcRwLockReadGuard<RawRwLock, T>;
-            /// Proof that the lock is held for writing, which keeps it alive.
+            /// Proof that the lock is held for writing; keeps the lock alive.
             #[cfg(feature = "arc_lock")]
             pub type ArcRwLockWriteGuard<T> = lock_api::ArcRwLockWriteGuard<RawRwLock, T>;
-            /// Proof that the lock is held for reading, by one that may become the writer, which keeps it alive.
+            /// Proof that the lock is held for reading, by a reader that may become the writer; keeps the lock
+            /// alive.
             #[cfg(feature = "arc_lock")]
             pub type ArcRwLockUpgradableReadGuard<T> =
                 lock_api::ArcRwLockUpgradableReadGuard<RawRwLock, T>;

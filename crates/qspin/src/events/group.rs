@@ -1,13 +1,13 @@
-//! A group of counters: one number an event, counted by many threads, read by other processes.
+//! A group of counters: one number per event, counted by many threads, read by other processes.
 //!
 //! # Problem
-//! Counting must cost next to nothing, and another process must see the counts while they are
-//! counted, without privilege, without the counting process doing anything for it, and without
-//! anything that stays behind when that is killed.
+//! Counting must cost next to nothing. Another process must see the counts while they are counted, without
+//! privileges and without help from the counting process, and nothing may stay behind when the counting process
+//! is killed.
 //!
-//! So the counters are a static array of pages. At the first count of the group the pages are
-//! replaced in place by a file in memory ([`publish`](super::publish)), which the kernel frees
-//! with its last user. Counting needs no pointer, and does not know the difference.
+//! So the counters are a static array of pages. At the first count of the group a file in memory replaces the
+//! pages in place ([`publish`](super::publish)); the kernel frees it with its last user. Counting needs no
+//! pointer, and does not see the difference.
 //!
 //! ```text
 //!       the first count                       fork, in the child
@@ -16,17 +16,17 @@
 //! ```
 //!
 //! # Invariants
-//! * **GROUP-1** Pages are touched in READY only: what READY was stored after (their replacement, by
-//!   a system call) is never undone but by the child of a fork, which has one thread then.
-//! * **GROUP-2** A record in `owned` is written by the thread with its number, and by signal handlers
-//!   on that thread. An addition is one that no signal splits
-//!   ([`processor`](crate::platform::processor)), so none is lost without a locked one. The thread that had the number before has finished (CPU-1 of
+//! * **GROUP-1** Pages are touched in READY only. The replacement of the pages, a system call, comes before
+//!   READY is stored, and only the child of a fork undoes it, which has one thread then.
+//! * **GROUP-2** A record in `owned` is written by the thread with its number, and by signal handlers on that
+//!   thread. No signal splits an addition ([`processor`](crate::platform::processor)), so no count is lost
+//!   although the addition is not locked. The thread that had the number before has finished (CPU-1 of
 //!   [`cpu`](crate::platform::cpu)).
 //! * **GROUP-3** A record in `shared` is written by read-modify-writes only.
-//! * **GROUP-4** Counters only grow. A reset, by this process or another, writes down in `mark` what
-//!   was counted until then; readers subtract it. So a reset never meets an addition.
-//! * **GROUP-5** What was added to `early` while another thread published comes into the pages:
-//!   either the publisher finds it after it has stored READY, or who added finds READY after.
+//! * **GROUP-4** Counters only grow. A reset, by this process or another, records in `mark` what was counted
+//!   until then; readers subtract it. So a reset never conflicts with an addition.
+//! * **GROUP-5** What was added to `early` while another thread published reaches the pages: either the
+//!   publisher finds it after it has stored READY, or the thread that added it finds READY after the addition.
 
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64};
@@ -41,13 +41,12 @@ use crate::platform::processor::add_alone;
 
 /// Bytes that describe the file, before the records.
 pub(super) const HEADER: usize = 4096;
-/// Words of a record: one an event, the last for the time of the last reset (in `mark`). A
-/// multiple of two cache lines, since processors fetch lines in pairs.
+/// Words of a record: one per event, and the last for the time of the last reset (in `mark`). A multiple of two
+/// cache lines, since processors fetch lines in pairs.
 const WORDS: usize = (Event::ALL.len() + 1).next_multiple_of(16);
 /// Threads with a record of their own.
 const OWNED: usize = 223;
-/// Records for the others: two threads that share one lose time to its cache lines, never a
-/// count.
+/// Records for the other threads: two threads that share one lose time to its cache lines, never a count.
 const SHARED: usize = 32;
 
 /// Counts of some threads.
@@ -61,8 +60,8 @@ impl Record {
     }
 }
 
-/// The memory of a [`Group`], which the file that other processes see takes the place of: a header
-/// that describes the file in words, and the records.
+/// The memory of a [`Group`], whose place the file that other processes see takes: a header that describes the
+/// file in words, and the records.
 #[derive(Debug)]
 pub struct Pages(Whole<Content>);
 
@@ -76,7 +75,7 @@ struct Content {
 }
 
 impl Pages {
-    /// Not counted in yet.
+    /// Not used yet.
     #[doc(hidden)]
     #[must_use]
     pub const fn untouched() -> Self {
@@ -88,10 +87,10 @@ impl Pages {
         }))
     }
 
-    /// Where the records begin, the distance from one to the next, and how many there are.
+    /// Where the records begin, the distance from one to the next, and their number.
     pub(super) const LAYOUT: [usize; 3] = [HEADER, size_of::<Record>(), 1 + SHARED + OWNED];
 
-    /// What describes the file, in words.
+    /// The description of the file, in words.
     pub(super) fn header(&self) -> &[AtomicU8; HEADER] {
         &self.0.header
     }
@@ -108,7 +107,7 @@ impl Pages {
 
     #[cold]
     fn add_shared(&self, number: Option<usize>, event: Event, amount: u64) {
-        // A thread without a number shares its record with those of number 0, 32 and so on.
+        // A thread without a number shares the record of numbers 0, 32 and so on.
         let record = &self.0.shared[number.unwrap_or(0) % SHARED];
         record.0[event as usize].fetch_add(amount, Relaxed);
     }
@@ -119,20 +118,21 @@ impl Pages {
     }
 }
 
-/// Counters that other processes of the same user can read, under a name.
+/// Counters under a name, which other processes of the same user can read.
 ///
-/// At the first count the group makes a memory file, `memfd:qspin-stat:NAME` among the open files
-/// in `/proc/PID/fd`, sealed to its size; `qspin stat` finds it there. Nothing of it is on a disk, and
-/// the kernel frees it when the process ends, however it ends.
+/// At the first count the group makes a memory file, `memfd:qspin-stat:NAME` among the open files in
+/// `/proc/PID/fd`, sealed to its size; `qspin stat` finds it there. Nothing of it is on a disk, and the kernel
+/// frees it when the process ends, however it ends.
 ///
-/// * Counting is async-signal-safe, also where it is the first; it leaves `errno` alone.
+/// * Counting is async-signal-safe, even the first count; it leaves `errno` alone.
 /// * The child of `fork` begins at zero, with a file of its own at its first count.
-/// * A child made by a raw `fork` system call, behind the C library's back, goes on counting in
-///   its parent's file, and the two may lose counts to each other. So does a child until the
-///   handlers of its `fork` have run, if a signal handler counts that early.
-/// * Where no memory file is to be had (the process has no file descriptor left, forbids
-///   `memfd_create`, may not make files of 70 KB, or its pages are larger than 64 KiB) the group counts on, seen by nobody else.
-/// * A program that closes all its files closes this one: it counts on, seen by nobody else.
+/// * A child made by a raw `fork` system call, behind the C library's back, goes on counting in its parent's
+///   file, and the two may lose counts to each other. So does a child until the handlers of its `fork` have
+///   run, if a signal handler counts that early.
+/// * Where no memory file can be made (the process has no file descriptor left, forbids `memfd_create`, may not
+///   make files of 70 KB, or its pages are larger than 64 KiB) the group counts on, but no other process sees
+///   it.
+/// * A program that closes all its files closes this one: the group counts on, but no other process sees it.
 pub struct Group {
     /// `qspin-stat:NAME` and a zero.
     file_name: &'static str,
@@ -151,7 +151,7 @@ const NEW: u32 = 0;
 const READY: u32 = 1;
 const ASIDE: u32 = 2;
 
-/// What every file is called, before its group's name.
+/// The prefix of every file's name, before the name of its group.
 const PREFIX: &str = "qspin-stat:";
 /// The longest name of a group.
 const LONGEST_NAME: usize = 64;
@@ -188,13 +188,13 @@ impl Group {
         }
     }
 
-    /// The name that it is shown under.
+    /// The name under which it is shown.
     #[must_use]
     pub fn name(&self) -> &'static str {
         &self.file_name[PREFIX.len()..self.file_name.len() - 1]
     }
 
-    /// What its file is called, with a zero at the end.
+    /// The name of its file, with a zero at the end.
     pub(super) fn file_name(&self) -> &'static str {
         self.file_name
     }
@@ -227,15 +227,16 @@ impl Group {
     }
 
     fn add_aside(&self, event: Event, amount: u64) {
-        // GROUP-5. ORDERING: SeqCst pairs with `become_ready`: of the addition and its look at
-        // `early`, and of its READY and the look at it here, one is seen.
+        // GROUP-5. ORDERING: SeqCst pairs with `become_ready`. Each side writes, then reads: this one adds,
+        // then reads the state; the publisher stores READY, then reads `early`. At least one sees the other's
+        // write.
         self.early.0[event as usize].fetch_add(amount, SeqCst);
         if self.state.load(SeqCst) == READY {
             self.fold();
         }
     }
 
-    /// Whether there is nothing to publish into, or from, yet.
+    /// Whether the pages are neither published nor counted in yet.
     pub(super) fn is_new(&self) -> bool {
         self.state.load(Relaxed) == NEW
     }
@@ -245,7 +246,7 @@ impl Group {
         self.used.load(Relaxed)
     }
 
-    /// The pages are zero, and this process's own, from here on.
+    /// From here on the pages are zero and this process's own.
     pub(super) fn become_ready(&self) {
         self.used.store(true, Relaxed);
         // GROUP-5. ORDERING: SeqCst pairs with `add_early`.
@@ -273,8 +274,8 @@ impl Group {
         Event::ALL.map(|event| self.early.0[event as usize].load(Relaxed))
     }
 
-    /// In the child of a fork: forgets so much of it, and not what others add meanwhile. A reset
-    /// that comes in between has forgotten it already.
+    /// In the child of a fork: forgets this much, and not what other threads add meanwhile. A reset that comes
+    /// in between has forgotten it already.
     pub(super) fn take_away(&self, amounts: &[u64; Event::ALL.len()]) {
         for (event, amount) in Event::ALL.into_iter().zip(amounts) {
             let less = |count: u64| Some(count.saturating_sub(*amount));
@@ -310,7 +311,7 @@ impl Group {
         })
     }
 
-    /// Lets every counter begin at zero again.
+    /// Resets every counter to zero.
     pub fn reset(&self) {
         for counter in &self.early.0 {
             counter.store(0, Relaxed);
@@ -341,7 +342,7 @@ mod tests {
         Late.count(Event::HashCount);
         let group = Late::group();
         assert!(!group.is_new());
-        // As a thread does that saw another one publish, and was overtaken by it.
+        // Like a thread that saw another one publish, and was overtaken by it.
         group.add_aside(Event::HashCount, 5);
         assert_eq!(group.pages.sum(Event::HashCount), 6, "seen by other processes");
         assert_eq!(group.counts()[Event::HashCount as usize], 6);

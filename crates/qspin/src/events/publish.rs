@@ -1,20 +1,20 @@
-//! Making a group's counters a file that other processes find, and what `fork` does to it.
+//! Turning a group's counters into a file that other processes find, and what `fork` does to it.
 //!
 //! # Invariants
-//! * **PUBLISH-1** A group is published by the thread that holds the turn, with every signal blocked, so
-//!   that neither another thread nor a handler comes in between. Nobody waits for the turn but
-//!   `fork`: who does not get it counts in `early`.
-//! * **PUBLISH-2** `fork` holds the turn, so no child begins with a group half published. A fork in a
-//!   signal handler that interrupted a fork of the same thread shares its turn: `TURN` names the
-//!   thread, `NESTED` counts the forks inside the first. Only the thread that holds the turn changes
-//!   `NESTED`, and a handler leaves it as it found it; the last to end frees the turn.
-//! * **PUBLISH-3** A group is published only once it is in the list (`listed` is `LISTED`). What the child
-//!   of a fork finds outside the list has at most counted in `early`: either nobody ever claimed to
-//!   list it, or a thread of the parent that is not here did, and its claim bears an older
-//!   generation. Then who first counts claims it anew, and takes away what the parent had counted.
+//! * **PUBLISH-1** A group is published by the thread that holds the turn, with every signal blocked, so that
+//!   neither another thread nor a handler comes in between. Only `fork` waits for the turn: a thread that does
+//!   not get it counts in `early`.
+//! * **PUBLISH-2** `fork` holds the turn, so no child begins with a half-published group. A fork in a signal
+//!   handler that interrupted a fork of the same thread shares its turn: `TURN` names the thread, `NESTED`
+//!   counts the forks inside the first. Only the thread that holds the turn changes `NESTED`, and a handler
+//!   leaves it as it found it; the last fork to end frees the turn.
+//! * **PUBLISH-3** A group is published only once it is in the list (`listed` is `LISTED`). A group that the
+//!   child of a fork finds outside the list has at most counted in `early`. Either it was never claimed for
+//!   listing, or a thread of the parent that does not exist here claimed it, and the claim bears an older
+//!   generation. Then the first thread to count claims it anew, and takes away what the parent had counted.
 //! * **PUBLISH-4** A call here leaves `errno` as it was, as counting must.
-//! * **PUBLISH-5** The kernel's answer is the only judge: after a replacement of the pages that failed,
-//!   nobody knows what is there, and nobody touches them again.
+//! * **PUBLISH-5** The kernel's answer alone decides: after a failed replacement the content of the pages is
+//!   unknown, and no thread touches them again.
 
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -39,12 +39,12 @@ static GROUPS: AtomicPtr<Group> = AtomicPtr::new(ptr::null_mut());
 
 /// Differs between a process and those that it descends from by `fork`. Neither of the next two.
 static GENERATION: AtomicU32 = AtomicU32::new(1);
-/// Value of `listed` of a group that nobody has claimed to list yet.
+/// Value of `listed` of a group that no thread has claimed yet.
 pub(super) const UNLISTED: u32 = 0;
-/// Value of `listed` of a group in the list. Others are the generation of who lists it.
+/// Value of `listed` of a group in the list. Other values are the generation of the claim.
 const LISTED: u32 = u32::MAX;
 
-/// What names this thread while it lives: the same in the child of its fork.
+/// An address that identifies this thread while it lives: the same in the child of its fork.
 fn this_thread() -> usize {
     thread_local! {
         // Never used but for its address, which is not 0.
@@ -53,7 +53,7 @@ fn this_thread() -> usize {
     PLACE.with(|place| ptr::from_ref(place).addr())
 }
 
-/// Publishes the group, unless another thread is at it.
+/// Publishes the group, unless another thread is doing so.
 pub(super) fn try_publish(group: &'static Group) {
     let _signals = SignalsBlocked::new();
     // PUBLISH-1, PUBLISH-3.
@@ -75,7 +75,7 @@ fn end_turn() {
     TURN.store(0, Release);
 }
 
-/// Puts the group into the list; whether it is there now. It is not if another thread is at it.
+/// Puts the group into the list. Returns whether it is there now: not if another thread is listing it.
 fn list(group: &'static Group) -> bool {
     load::register();
     let generation = GENERATION.load(Relaxed);
@@ -84,8 +84,8 @@ fn list(group: &'static Group) -> bool {
     if seen == LISTED || seen == generation {
         return seen == LISTED;
     }
-    // PUBLISH-3: until somebody claims the group nobody in this process adds to it, so the one that succeeds
-    // has seen what the parent had counted, and all of it.
+    // PUBLISH-3: until the group is claimed no thread of this process adds to it, so the thread whose claim
+    // succeeds has seen all that the parent had counted.
     let inherited = group.early();
     if group.listed.compare_exchange(seen, generation, Relaxed, Relaxed).is_err() {
         return false;
@@ -121,13 +121,13 @@ pub(crate) fn register() {
 
 /// Before `fork`: keeps groups from being published until it is over (PUBLISH-2).
 extern "C" fn fork_begins() {
-    // Nobody but this thread stores its name, so there is nothing to order.
+    // Only this thread stores its own name, so there is nothing to order.
     if TURN.load(Relaxed) == this_thread() {
         NESTED.store(NESTED.load(Relaxed) + 1, Relaxed);
         return;
     }
     while !try_turn() {
-        // The thread whose turn it is has no signal to wait for, or forks; so it is soon done.
+        // The thread that holds the turn has all signals blocked, or is forking; so it is soon done.
         // SAFETY: a system call without arguments that touches no memory of ours.
         unsafe { syscall(libc::SYS_sched_yield, []) };
     }
@@ -141,9 +141,8 @@ extern "C" fn fork_ends() {
     }
 }
 
-/// After `fork`, in the child: its groups begin anew. They are published, and so taken apart
-/// from the parent's, when they first count; a child that only executes another program has
-/// nothing to do.
+/// After `fork`, in the child: its groups begin anew. They are published, and so separated from the parent's,
+/// when they first count; a child that only executes another program has nothing to do.
 extern "C" fn forked() {
     let generation = GENERATION.load(Relaxed);
     GENERATION.store(generation % (LISTED - 1) + 1, Relaxed);
@@ -152,7 +151,7 @@ extern "C" fn forked() {
     // SAFETY: PUBLISH-3: the list holds references to statics.
     while let Some(group) = unsafe { next.as_ref() } {
         group.begin_anew();
-        // Who put it here may not have come to say so.
+        // The thread that put it here may not have got to the point of saying so.
         group.listed.store(LISTED, Relaxed);
         next = group.next.load(Relaxed);
     }
@@ -221,7 +220,7 @@ fn publish(group: &'static Group) {
             }
             replaced
         }
-        // Nobody will see them. Untouched pages are as good as new ones.
+        // No other process will see them. Untouched pages are as good as new ones.
         None => !group.is_used() || replace(pages, None),
     };
     if replaced {
@@ -252,14 +251,14 @@ fn replace(pages: &'static Pages, descriptor: Option<u64>) -> bool {
         descriptor.unwrap_or(u64::MAX),
         0,
     ];
-    // SAFETY: `Pages` is whole pages (PAGE-1 of `page`), which hold nothing but atomics that nobody touches now
-    // (GROUP-1, PUBLISH-1) and that are zero before and after; in the child of a fork its one thread has left
+    // SAFETY: `Pages` is whole pages (PAGE-1 of `page`). They hold only atomics, which no thread touches now
+    // (GROUP-1, PUBLISH-1) and which are zero before and after; in the child of a fork its one thread has left
     // the parent's counts behind.
     unsafe { syscall(libc::SYS_mmap, arguments) == place as i64 }
 }
 
-/// The lowest number that the file gets: out of the way of programs that count on the numbers
-/// of the files that they open, and of standard streams that are closed.
+/// The lowest number that the file gets: out of the way of programs that rely on the numbers of the files that
+/// they open, and of standard streams that are closed.
 const LOWEST: u64 = 200;
 
 /// Makes the file, of the right size and sealed to it.
@@ -284,7 +283,7 @@ fn make_file(group: &'static Group) -> Option<u64> {
         close(descriptor);
         return None;
     }
-    // Nobody who may write can cut it off under those who count.
+    // With these seals no writer can truncate it under the counting threads.
     let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
     control(descriptor, libc::F_ADD_SEALS, seals as u64);
     Some(descriptor)
@@ -343,7 +342,7 @@ fn describe(group: &'static Group) {
         text.end_line();
     }
     text.words(&["end"]).end_line();
-    // ORDERING: Release: who sees the first letter sees the others.
+    // ORDERING: Release: a reader that sees the first letter sees the others.
     group.pages().header()[0].store(b'q', Release);
 }
 
@@ -372,7 +371,7 @@ struct Text {
 
 impl Text {
     fn byte(&mut self, byte: u8) {
-        // `LONGEST` says that the page is long enough.
+        // `LONGEST` guarantees that the page is long enough.
         if let Some(place) = self.page.get(self.at) {
             place.store(byte, Relaxed);
         }

@@ -2,7 +2,7 @@
 
 use crate::platform::syscall::syscall;
 
-/// Nanoseconds since the machine was started: one clock for all its processes.
+/// Nanoseconds since boot: one clock for all processes of the machine.
 pub(super) fn since_boot_ns() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: a valid place. The clock exists on every Linux.
@@ -10,7 +10,7 @@ pub(super) fn since_boot_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// No signal handler runs on this thread while it lives.
+/// While this value lives, no signal handler runs on the thread.
 pub(super) struct SignalsBlocked(u64);
 
 impl SignalsBlocked {
@@ -25,7 +25,7 @@ impl Drop for SignalsBlocked {
     }
 }
 
-/// Sets this thread's signal mask, and gives the one before.
+/// Sets this thread's signal mask, and returns the previous one.
 fn set_mask(mask: u64) -> u64 {
     let mut before = 0_u64;
     let arguments = [

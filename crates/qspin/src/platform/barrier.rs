@@ -1,14 +1,14 @@
-//! A heavy barrier: every thread of the process passes a full fence, at the cost of one.
+//! A heavy barrier: every thread of the process passes a full fence, and the caller alone pays.
 //!
 //! # Problem
-//! A release that is a plain store saves a fence, half the price of an uncontended lock, if those few
-//! that want to sleep can pay for it. Linux's `membarrier` does just that: it interrupts the CPUs on which
-//! threads of this process run.
+//! A release that is a plain store saves a fence, half the price of an uncontended lock, provided that the few
+//! threads that want to park can pay for it instead. Linux's `membarrier` does just that: it interrupts the
+//! CPUs on which threads of this process run.
 //!
 //! # How
-//! The process registers for it when a release first asks whether it may be a plain store: one system call. If that is refused
-//! (an old kernel, a filter of system calls), or `QSPIN_MEMBARRIER=off` forbade it when the program was loaded, there is no such barrier, and
-//! every release is a read-modify-write.
+//! The process registers for it when a release first asks whether it may be a plain store: one system call. If
+//! the kernel refuses (an old kernel, a filter of system calls), or `QSPIN_MEMBARRIER=off` forbade it when the
+//! program was loaded, there is no such barrier, and every release is a read-modify-write.
 //!
 //! ```text
 //!  UNKNOWN ──first question──► ASKING ──refused, or forbidden──► NONE
@@ -16,9 +16,9 @@
 //! ```
 //!
 //! # Invariants
-//! * **BARRIER-1** [`available`] promises a barrier to a thread that has seen it. If the call is refused later, by a
-//!   filter that came after the registration, nobody is promised one any more; and the barrier is a wait of
-//!   a millisecond, in which every processor has long written down what it had stored.
+//! * **BARRIER-1** [`available`] promises a barrier to a thread that has seen it. If the call is refused later,
+//!   by a filter installed after the registration, no further thread is promised one; and the barrier becomes a
+//!   wait of a millisecond, in which every processor has long written back what it had stored.
 
 use core::ffi::CStr;
 use core::sync::atomic::AtomicU32;
@@ -28,11 +28,11 @@ use core::sync::atomic::fence;
 use super::environment::Environment;
 use super::syscall::{say_unless_blocked, syscall};
 
-/// Nobody has asked yet.
+/// No thread has asked yet.
 const UNKNOWN: u32 = 0;
 /// One thread is asking.
 const ASKING: u32 = 1;
-/// There is none, and has never been.
+/// There is no barrier, and there never was.
 const NONE: u32 = 2;
 const AVAILABLE: u32 = 3;
 /// There was one.
@@ -43,13 +43,13 @@ static STATE: AtomicU32 = AtomicU32::new(UNKNOWN);
 /// A wait that stands in for a barrier (BARRIER-1).
 const STAND_IN_NS: i64 = 1_000_000;
 
-/// Whether there is a heavy barrier, and will be one for whoever relies on it now.
+/// Whether there is a heavy barrier, and will be one for a thread that relies on it now.
 #[inline]
 pub(super) fn available() -> bool {
     STATE.load(Relaxed) == AVAILABLE
 }
 
-/// Whether nobody has asked yet whether there is one.
+/// Whether no thread has asked yet.
 #[inline]
 pub(super) fn is_unknown() -> bool {
     STATE.load(Relaxed) == UNKNOWN
@@ -57,13 +57,13 @@ pub(super) fn is_unknown() -> bool {
 
 const ALLOWED: u32 = 0;
 const FORBIDDEN: u32 = 1;
-/// Allowed by a word that is none.
+/// Allowed, because the value is neither on nor off.
 const MALFORMED: u32 = 2;
 
 /// What the environment says.
 static SAID: AtomicU32 = AtomicU32::new(ALLOWED);
 
-/// Notes what the environment says, when the program is loaded.
+/// Notes the environment's setting when the program is loaded.
 pub(super) fn note(environment: &Environment) {
     let said = match environment.value_of(c"QSPIN_MEMBARRIER").map(CStr::to_bytes) {
         Some(b"off") => FORBIDDEN,
@@ -73,7 +73,8 @@ pub(super) fn note(environment: &Environment) {
     SAID.store(said, Relaxed);
 }
 
-/// Registers the process, if nobody has asked before; whether that has brought a barrier. Async-signal-safe.
+/// Registers the process if no thread has asked before. Returns whether that made a barrier available.
+/// Async-signal-safe.
 #[cold]
 pub(super) fn ask() -> bool {
     if STATE.compare_exchange(UNKNOWN, ASKING, Relaxed, Relaxed).is_err() {
@@ -86,7 +87,7 @@ pub(super) fn ask() -> bool {
     available()
 }
 
-/// Registers the process: a child of one that waited, too.
+/// Registers the process; also a child whose parent had waiters.
 pub(super) fn register() {
     let available = SAID.load(Relaxed) != FORBIDDEN && membarrier(REGISTER);
     STATE.store(if available { AVAILABLE } else { NONE }, Relaxed);
@@ -98,8 +99,8 @@ const EXPEDITED: i32 = libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED;
 /// Every thread passes a full fence between the call and the return.
 #[cold]
 pub(super) fn pass() {
-    // Where there was never a barrier nobody relies on one: each side passes its own fence. Nor does anybody while it
-    // is being asked for: a bucket becomes quiet, under its lock, after that.
+    // Where there never was a barrier no thread relies on one: each side passes its own fence. Nor does any
+    // thread rely on it while registration is in progress: a bucket becomes quiet, under its lock, after that.
     fence(SeqCst);
     if matches!(STATE.load(Relaxed), UNKNOWN | ASKING | NONE) || membarrier(EXPEDITED) {
         return;

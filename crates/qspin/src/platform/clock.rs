@@ -1,10 +1,10 @@
-//! The clock by which the locks measure.
+//! The clock of the locks.
 //!
-//! A type parameter of the platform, as the events are: a test puts a clock of its own there, one that
-//! ticks once a hand-over for instance, so that a thread that is preempted has not waited longer
-//! for it. The locks that every program uses read the machine's, with not one instruction more.
+//! It is a type parameter of the platform, as the events are. A test can put its own clock there, for instance
+//! one that ticks once per hand-off, so that a preempted thread has not waited longer for it. The locks that
+//! programs use read the machine's clock, with not one instruction more.
 
-/// Nanoseconds since whenever.
+/// A clock in nanoseconds, from an arbitrary start.
 pub trait Clock: 'static {
     /// The time; it never goes back. Async-signal-safe.
     fn now_ns() -> u64;

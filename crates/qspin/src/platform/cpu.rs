@@ -1,31 +1,31 @@
 //! A dense number for every thread that waits.
 //!
 //! # Problem
-//! A tail has 16 bits to name a CPU. Threads come and go by the million, so numbers are given on
-//! demand, smallest first, and taken back when a thread ends.
+//! A tail has 16 bits to name a CPU. Threads come and go by the million, so a thread gets a number on demand,
+//! the smallest free one, and gives it back when it ends.
 //!
 //! # Invariants
 //! * **CPU-1** A bit of `Numbers` is set while some thread has that number, so no two threads
 //!   have the same. What a thread did before it gave a number back happens before whatever the
 //!   next one does with it (the bit is cleared with release, set with acquire).
-//! * **CPU-2** `NUMBER` of a thread is 0 (none yet), its number plus 1, or `ENDING`; it leaves 0
-//!   by compare-exchange only, since a signal handler may number the thread in any moment.
-//! * **CPU-3** A number begins with `nesting` 0 at its node: a thread that was killed in a queue,
-//!   may have left another value.
-//! * **CPU-4** In the child of `fork` the number of a thread that was in a queue is never given out
-//!   again: the tail of that queue's lock still names its node, and a newcomer to that lock
-//!   would write into what had become another thread's node.
-//! * **CPU-5** In the child of `fork` the table of halted waiters is empty. A lock that is made anew
-//!   where another was that somebody halted for would find the wrong one there. Only a `fork`
-//!   in a signal handler that interrupted a wait leaves the table alone.
+//! * **CPU-2** `NUMBER` of a thread is 0 (none yet), its number plus 1, or `ENDING`. It leaves 0 by
+//!   compare-exchange only, since a signal handler may number the thread at any moment.
+//! * **CPU-3** A number starts with `nesting` 0 at its node: a thread that was killed in a queue may have left
+//!   another value.
+//! * **CPU-4** In the child of `fork` the number of a thread that was in a queue is never given out again. The
+//!   tail of that queue's lock still names the thread's node, and a newcomer to the lock would write into what
+//!   had become another thread's node.
+//! * **CPU-5** In the child of `fork` the table of halted waiters is empty. Otherwise a lock made anew at the
+//!   address of one that had a halted waiter would find that stale entry. Only a `fork` in a signal handler
+//!   that interrupted a wait leaves the table alone.
 //!
 //! # Limits
-//! Where the kernel has no memory for more threads than the first (`nodes.rs`), those have no number.
-//! A thread whose key destructor has run (it is about to vanish) has no number any more, and
-//! locks without a node. A program that has used up the C library's first 32 thread-specific keys
-//! before this library is loaded pays one allocation by that library when a thread gets its number,
-//! which is not async-signal-safe if it happens in a handler. A child made by a raw `fork` system call, behind the C
-//! library's back, inherits all numbers as taken; it still works, with fewer numbers.
+//! Where the kernel has no memory for more threads than the first (`nodes.rs`), further threads get no number.
+//! A thread whose key destructor has run (it is about to end) has no number any more, and acquires locks
+//! without a node. A program that has used up the C library's first 32 thread-specific keys before this library
+//! is loaded pays one allocation by the C library when a thread gets its number; in a signal handler that is
+//! not async-signal-safe. A child made by a raw `fork` system call, behind the C library's back, inherits all
+//! numbers as taken; it still works, with fewer numbers.
 
 use core::ffi::c_void;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -78,7 +78,7 @@ impl<const WORDS: usize> Numbers<WORDS> {
         self.taken[number as usize / 64].fetch_and(!(1 << (number % 64)), Release);
     }
 
-    /// Forgets every number that is not to be kept. For a process with one thread.
+    /// Forgets every number for which `kept` is false. For a process with one thread.
     fn keep_only(&self, kept: impl Fn(u32) -> bool) {
         for (index, word) in self.taken.iter().enumerate() {
             let mut rest = word.load(Relaxed);
@@ -110,7 +110,7 @@ thread_local! {
     static NUMBER: AtomicU32 = const { AtomicU32::new(0) };
 }
 
-/// The number of this thread; `None` if all are taken, or if the thread is about to vanish.
+/// The number of this thread; `None` if all are taken, or if the thread is about to end.
 #[inline]
 #[must_use]
 pub fn current() -> Option<CpuId> {
@@ -121,7 +121,7 @@ pub fn current() -> Option<CpuId> {
     }
 }
 
-/// The same if it has one already.
+/// As [`current`], but only if the thread already has a number.
 pub(super) fn numbered() -> Option<CpuId> {
     match NUMBER.with(|number| number.load(Relaxed)) {
         0 | ENDING => None,
@@ -129,8 +129,8 @@ pub(super) fn numbered() -> Option<CpuId> {
     }
 }
 
-/// How many numbers are in use: threads of this process that live, and have waited or released a lock that others
-/// waited for. (The first release of a default lock in a process takes one, too.)
+/// How many numbers are in use. A number belongs to each live thread of this process that has waited, or has
+/// released a lock with a waiter. (The first release of a default lock in a process takes one, too.)
 #[must_use]
 pub fn in_use() -> u32 {
     NUMBERS.in_use()
@@ -150,7 +150,7 @@ fn assign() -> Option<CpuId> {
         Ok(number) => {
             let cpu = CpuId::new(taken)?;
             if let Some(nesting) = nesting_of(taken) {
-                // CPU-3: nobody else has this number (CPU-1), and this thread is not in a queue yet.
+                // CPU-3: no other thread has this number (CPU-1), and this thread is not in a queue yet.
                 nesting.store(0, Relaxed);
             }
             if give_back_at_end(number) {
@@ -180,8 +180,8 @@ pub(super) fn register() {
     unsafe { libc::pthread_atfork(None, None, Some(child_begins)) };
 }
 
-/// Times that the key destructor comes back before it gives the number back: other
-/// destructors of the thread may still lock. The C library makes at least four rounds.
+/// How many times the key destructor re-arms itself before it gives the number back: other destructors of the
+/// thread may still lock. The C library makes at least four rounds.
 const ROUNDS: usize = 2;
 /// The destructor's argument: the number plus 1, and the round above it.
 const ROUND: usize = 1 << 32;
@@ -193,7 +193,7 @@ fn give_back_at_end(value: u32) -> bool {
 
 fn set_key(value: usize) -> bool {
     let key = KEY.load(Acquire);
-    // It may take memory.
+    // The call may allocate, and set errno.
     let errno = Errno::keep();
     // SAFETY: the key was created and is never deleted.
     let set =
@@ -214,8 +214,8 @@ extern "C" fn thread_ends(value: *mut c_void) {
     NUMBERS.give_back(number);
 }
 
-/// The child of `fork` has one thread: this one. The numbers of the others are free again, but
-/// for those that were in a queue (CPU-4).
+/// The child of `fork` has one thread: this one. The numbers of the other threads are free again, but for those
+/// that were in a queue (CPU-4).
 extern "C" fn child_begins() {
     let own = NUMBER.with(|number| number.load(Relaxed));
     NUMBERS.keep_only(|number| number + 1 == own || nesting_of(number).is_none_or(queues));

@@ -1,32 +1,32 @@
-//! Who runs, published by the scheduler: remedy (c) of document 001, with privileges.
+//! Which threads are running, published by the scheduler: remedy (c) of document 001, with privileges.
 //!
 //! # Problem
-//! Without privileges a thread sees only that another one does not run on *its* CPU
-//! ([`super::run_status`]). The scheduler knows it of everybody, at every switch.
+//! Without privileges a thread sees only that another one is not running on *its* CPU ([`super::run_status`]).
+//! The scheduler knows it of every thread, at every switch.
 //!
 //! # How
-//! [`load`] gives the kernel a program of 23 instructions, which it runs at every switch of every
-//! CPU, and a table that this process maps. The program marks the thread that goes as off and the one
-//! that comes as on. What is cheapest is no key at all: the table is an array of one entry, whose
-//! value has a byte for every thread number that the kernel gives. So a switch costs two stores of a
-//! byte, no lookup, and no list of the threads that matter; and a question costs one load.
+//! [`load`] gives the kernel a program of 23 instructions, which it runs at every switch of every CPU, and a
+//! table that this process maps. The program marks the outgoing thread as off and the incoming one as on. The
+//! cheapest key is no key at all: the table is an array of one entry, whose value has a byte for every thread
+//! number that the kernel gives. So a switch costs two stores of a byte, without a lookup or a list of the
+//! threads that matter; and a question costs one load.
 //!
 //! # Source
-//! bpf(2); Linux, `include/uapi/linux/bpf.h`, `include/trace/events/sched.h`,
-//! `Documentation/bpf/btf.rst`. Written by hand, so that no compiler for it and no library is needed.
-//! `bpf_probe_read_kernel` is for programs under a licence that the kernel accepts; these 23
-//! instructions are under the MIT licence or the GPL, as whoever uses them likes.
+//! bpf(2); Linux, `include/uapi/linux/bpf.h`, `include/trace/events/sched.h`, `Documentation/bpf/btf.rst`.
+//! Written by hand, so that it needs no compiler and no library. `bpf_probe_read_kernel` is for programs under
+//! a licence that the kernel accepts; these 23 instructions are under the MIT licence or the GPL, at the user's
+//! choice.
 //!
 //! # Invariants
-//! * **EBPF-1** `TABLE` is null, or maps for the rest of the program's life `LENGTH` bytes that the
-//!   kernel writes and nobody else.
+//! * **EBPF-1** `TABLE` is null, or maps `LENGTH` bytes for the rest of the program's life, which only the
+//!   kernel writes.
 //! * **EBPF-2** `tid` of a number's slot is the kernel's number of the thread that has it, or 0.
 //!
 //! # Limits
-//! Needs CAP_BPF and CAP_PERFMON (or root), the kernel's type information, and the initial PID
-//! namespace: elsewhere the numbers of threads are not those that the scheduler knows. Every switch of
-//! the machine runs the program, as long as this process lives. A thread that has not been switched
-//! since is unknown. A child of `fork` knows nothing until it loads for itself.
+//! Needs CAP_BPF and CAP_PERFMON (or root), the kernel's type information, and the initial PID namespace:
+//! elsewhere the numbers of threads are not those that the scheduler knows. Every switch of the machine runs
+//! the program, as long as this process lives. Nothing is known of a thread that has not been switched since it
+//! was loaded. A child of `fork` knows nothing until it calls [`load`] itself.
 
 use core::fmt;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -45,13 +45,13 @@ static LENGTH: AtomicU32 = AtomicU32::new(0);
 const ON: u8 = 1;
 const OFF: u8 = 2;
 
-/// Whether the thread of this number is known not to run, or to run; `None` if neither is known.
+/// Whether the thread of this number is known not to be running, or to be running; `None` if neither is known.
 #[inline]
 pub(super) fn known_not_to_run(cpu: CpuId) -> Option<bool> {
     // ORDERING: Acquire pairs with the Release of `load`.
     let table = TABLE.load(Acquire);
     let tid = slot(cpu.number())?.tid.load(Relaxed);
-    // EBPF-2: nobody has this number; what the table has at 0 is of the kernel's idle threads.
+    // EBPF-2: no thread has this number; what the table has at 0 is of the kernel's idle threads.
     if table.is_null() || tid == 0 || tid >= LENGTH.load(Relaxed) {
         return None;
     }
@@ -90,7 +90,7 @@ pub(super) fn child_begins(own: u32) {
     enter(own);
 }
 
-/// Whether the kernel publishes for this process which threads run.
+/// Whether the kernel publishes for this process which threads are running.
 #[must_use]
 pub fn loaded() -> bool {
     !TABLE.load(Relaxed).is_null()
@@ -136,7 +136,7 @@ impl fmt::Display for NotPublished {
 
 impl core::error::Error for NotPublished {}
 
-/// Has the kernel publish which threads run, from now on.
+/// Makes the kernel publish which threads are running, from now on.
 ///
 /// ```no_run
 /// if let Err(why) = qspin::platform::ebpf::load() {
@@ -186,7 +186,7 @@ pub fn load() -> Result<(), NotPublished> {
         attribute.put(8, program.0 as u32);
     });
     if let Err(why) = attached {
-        // SAFETY: mapped above, and nobody knows of it.
+        // SAFETY: mapped above, and no other thread knows of it.
         unsafe { libc::munmap(table, length as usize) };
         return Err(why);
     }
@@ -207,7 +207,7 @@ fn in_initial_namespace() -> Result<(), NotPublished> {
     }
 }
 
-/// A bound of the kernel's thread numbers; at most as much as one entry of a table may have.
+/// A bound of the kernel's thread numbers, at most the size that one entry of a table may have.
 fn most_threads() -> u32 {
     let most = std::fs::read_to_string("/proc/sys/kernel/pid_max").ok();
     most.and_then(|most| most.trim().parse().ok()).unwrap_or(1 << 22).clamp(1 << 12, 1 << 22)
@@ -222,7 +222,7 @@ const MAP_TYPE_ARRAY: u32 = 2;
 const MAP_MMAPABLE: u32 = 1 << 10;
 const PROG_TYPE_RAW_TRACEPOINT: u32 = 17;
 
-/// `union bpf_attr`: what is not put in is 0.
+/// `union bpf_attr`: what is not filled in is 0.
 #[repr(C, align(8))]
 struct Attribute([u8; 128]);
 
@@ -244,7 +244,7 @@ fn bpf(
     let mut attribute = Attribute([0; 128]);
     fill(&mut attribute);
     let arguments = [command, attribute.0.as_ptr() as u64, attribute.0.len() as u64];
-    // SAFETY: `fill` has put in what the command takes; the kernel copies it.
+    // SAFETY: `fill` has set what the command takes; the kernel copies it.
     let result = unsafe { syscall(libc::SYS_bpf, arguments) };
     if result >= 0 { Ok(result as i32) } else { Err(failed(step, -result as i32)) }
 }
@@ -267,7 +267,7 @@ impl Drop for Descriptor {
     }
 }
 
-/// One instruction: what it does, to which register, from which, an offset and a number.
+/// One instruction: its code, its target and source registers, an offset and a number.
 fn instruction(code: u8, to: u8, from: u8, offset: i16, number: i32) -> [u8; 8] {
     let mut all = [0; 8];
     (all[0], all[1]) = (code, to | from << 4);
@@ -276,8 +276,9 @@ fn instruction(code: u8, to: u8, from: u8, offset: i16, number: i32) -> [u8; 8] 
     all
 }
 
-/// What runs at each switch. Its argument is that of the trace point: whether it is a preemption,
-/// the `task_struct` that goes, the one that comes. The current thread is still the former.
+/// The program that runs at each switch. Its arguments are those of the trace point: whether it is a
+/// preemption, the `task_struct` of the outgoing thread, and that of the incoming one. The outgoing thread is
+/// still the current one.
 fn program(map: i32, length: u32, pid: u32) -> [[u8; 8]; 23] {
     const CURRENT_PID_TGID: i32 = 14;
     const PROBE_READ_KERNEL: i32 = 113;
@@ -287,7 +288,7 @@ fn program(map: i32, length: u32, pid: u32) -> [[u8; 8]; 23] {
     let (length, pid) = (length as i32, pid as i32);
     [
         instruction(copy, 6, 1, 0, 0),
-        // Register 7: the number of the thread that goes, the lower half of what this returns.
+        // Register 7: the number of the outgoing thread, the lower half of what this returns.
         instruction(call, 0, 0, 0, CURRENT_PID_TGID),
         instruction(0xbc, 7, 0, 0, 0),
         // Register 8: the table. An instruction of double length.
@@ -297,7 +298,7 @@ fn program(map: i32, length: u32, pid: u32) -> [[u8; 8]; 23] {
         instruction(copy, 1, 8, 0, 0),
         instruction(add, 1, 7, 0, 0),
         instruction(0x72, 1, 0, 0, OFF.into()),
-        // Register 7: the number of the thread that comes, read by way of the stack.
+        // Register 7: the number of the incoming thread, read by way of the stack.
         instruction(0x79, 3, 6, 16, 0),
         instruction(add_number, 3, 0, 0, pid),
         instruction(copy, 1, 10, 0, 0),
@@ -315,7 +316,7 @@ fn program(map: i32, length: u32, pid: u32) -> [[u8; 8]; 23] {
     ]
 }
 
-/// Where `pid`, the number of a thread, is in `task_struct`, by the kernel's type information.
+/// The offset of `pid`, the number of a thread, in `task_struct`, by the kernel's type information.
 fn offset_of_pid(types: &[u8]) -> Option<u32> {
     let short = |at: usize| Some(u16::from_ne_bytes(*types.get(at..)?.first_chunk()?));
     let word = |at: usize| Some(u32::from_ne_bytes(*types.get(at..)?.first_chunk()?));
@@ -334,7 +335,7 @@ fn offset_of_pid(types: &[u8]) -> Option<u32> {
         let (name, info) = (word(at)?, word(at + 4)?);
         let (kind, count, bit_fields) = (info >> 24 & 0x1f, info as u16 as usize, info >> 31 != 0);
         at += 12;
-        // What follows the head of a type, by its kind.
+        // What follows the header of a type, by its kind.
         let (each, times) = match kind {
             1 | 14 | 17 => (4, 1),
             3 => (12, 1),
@@ -390,7 +391,7 @@ mod tests {
         assert_eq!(offset_of_pid(&types(&[("tgid", 0)], false)), None);
         let whole = types(&members, false);
         for length in 0..whole.len() - 9 {
-            // What is cut off before the names is an answer, never a panic.
+            // Cutting it off before the names gives an answer, never a panic.
             let _ = offset_of_pid(&whole[..length]);
         }
         assert_eq!(offset_of_pid(b"no type information"), None);

@@ -1,25 +1,26 @@
 //! The environment, read while the program is loaded.
 //!
-//! In a preloaded library functions that run at load time come before the C library has an environment, and `getenv`
-//! knows none; but the loader hands it to them. Later on another thread may be about to change it.
+//! In a preloaded library, functions that run at load time come before the C library has an environment, and
+//! `getenv` finds nothing; but the loader hands the environment to them. Later on another thread may be about
+//! to change it.
 
 use core::ffi::{CStr, c_char};
 use core::marker::PhantomData;
 
-/// An environment that nobody changes.
+/// An environment that does not change.
 #[derive(Debug, Clone, Copy)]
 pub struct Environment<'a> {
-    /// Null for the C library's.
+    /// Null for the C library's environment.
     texts: *const *const c_char,
     unchanged: PhantomData<&'a CStr>,
 }
 
 impl<'a> Environment<'a> {
-    /// That of `texts`, or the C library's if they are null.
+    /// The environment `texts`, or the C library's if `texts` is null.
     ///
     /// # Safety
-    /// `texts` is null or ends with null, its texts end with a zero, and nobody changes them, or the C library's,
-    /// for `'a`.
+    /// `texts` is null or ends with null, and its strings end with a zero. No thread changes them, or the C
+    /// library's environment, for `'a`.
     #[must_use]
     pub unsafe fn new(texts: *const *const c_char) -> Self {
         Self { texts, unchanged: PhantomData }
@@ -50,10 +51,10 @@ impl<'a> Environment<'a> {
     }
 }
 
-/// Whether the environment counts. Not in a program that has more rights than who started it: they must not have it
-/// read files of their choice.
+/// Whether the environment is heeded. Not in a program with more rights than the user that started it: that
+/// user must not make it read files of their choice.
 pub(crate) fn counts() -> bool {
-    // SAFETY: asks for a number, nothing else; every Linux has told it.
+    // SAFETY: asks for a number, nothing else; every Linux provides it.
     unsafe { libc::getauxval(libc::AT_SECURE) == 0 }
 }
 

@@ -1,30 +1,30 @@
-//! `errno` as it was: a lock may be taken between a failing call of the program and its look at that.
+//! Keeping `errno`: a lock may be acquired between a failing call of the program and the program's check of
+//! `errno`.
 //!
-//! Calls of the C library set it, some of them although they succeed: memory that the heap did not have comes from a
-//! system call that failed and another that did not. System calls of this library do not
-//! ([`syscall`](super::syscall)).
+//! Calls of the C library set it, some of them even when they succeed: `malloc` may make one system call that
+//! fails and then one that succeeds. System calls of this library do not set it ([`syscall`](super::syscall)).
 
 use libc::c_int;
 
-/// What is in `errno`. Restored by hand: frames that a cancellation may unwind have nothing to drop.
+/// A saved value of `errno`. Restored by hand: frames that a cancellation may unwind must have nothing to drop.
 #[derive(Debug, Clone, Copy)]
 #[must_use = "it is kept to be restored"]
 pub struct Errno(c_int);
 
 impl Errno {
-    /// What is in it now.
+    /// The present value.
     #[must_use]
     pub fn now() -> c_int {
         // SAFETY: the place of this thread's `errno`.
         unsafe { *libc::__errno_location() }
     }
 
-    /// Keeps what is in it.
+    /// Saves the present value.
     pub fn keep() -> Self {
         Self(Self::now())
     }
 
-    /// Puts back what was in it.
+    /// Restores the saved value.
     pub fn restore(self) {
         // SAFETY: as above.
         unsafe { *libc::__errno_location() = self.0 };
@@ -39,7 +39,7 @@ mod tests {
     fn what_was_kept_is_put_back() {
         Errno(7).restore();
         let kept = Errno::keep();
-        // SAFETY: a descriptor that is none.
+        // SAFETY: -1 is no descriptor.
         assert_eq!(unsafe { libc::close(-1) }, -1);
         assert_eq!(Errno::now(), libc::EBADF);
         kept.restore();

@@ -35,12 +35,12 @@ pub(super) fn halt(word: &'static AtomicU32) {
     word.swap(NONE, Acquire);
 }
 
-/// The same until this time of the monotonic clock, in nanoseconds, at the latest.
+/// As `halt`, but at the latest until this time of the monotonic clock, in nanoseconds.
 #[cold]
 pub(super) fn halt_until(word: &'static AtomicU32, deadline_ns: u64) {
     if word.compare_exchange(NONE, HALTED, Relaxed, Relaxed).is_ok() {
-        // A time, not a duration: what interrupts the wait does not prolong it. And not of the wall's
-        // clock, which may be set.
+        // An absolute time, so that an interrupted wait does not last longer. And not of the wall clock, which
+        // may be set.
         let deadline = libc::timespec {
             tv_sec: (deadline_ns / 1_000_000_000) as libc::time_t,
             tv_nsec: (deadline_ns % 1_000_000_000) as libc::c_long,

@@ -1,24 +1,27 @@
-//! Which process is this, in a line of forks?
+//! Which process this is, in a line of forks.
 //!
 //! # Problem
-//! A `fork` copies the memory of a process with one of its threads. What queues and words say of the others is not
-//! true in the child: nobody waits there, and nobody will wake up. The C library calls handlers in a child, but not in
-//! one of a bare `clone` or of `_Fork`, and not before other libraries' handlers.
+//! A `fork` copies the memory of a process, but only one of its threads. What queues and words say of the other
+//! threads is not true in the child: those threads do not wait there, and will not wake up. The C library calls
+//! handlers in a child, but not in the child of a bare `clone` or of `_Fork`, and not before other libraries'
+//! handlers.
 //!
 //! # How
-//! A page that the kernel empties in the child says which generation this is. So it is noticed at the first look,
-//! however the child was made. Where the kernel does not do that (before Linux 4.14, or with pages larger than any that is
-//! reckoned with) handlers alone tell.
+//! A page that the kernel wipes in the child holds the number of this generation. So the first access in a
+//! child notices the fork, however the child was made. Where the kernel does not wipe the page (before Linux
+//! 4.14, or with pages larger than any that [`page`] allows for) the handlers alone tell.
 //!
-//! The kernel is asked for that at the first look of the process: before, nobody has waited in it.
+//! The process asks the kernel for this at its first call of [`current`]: before that, no thread has waited in
+//! it.
 //!
 //! # Invariants
-//! * **GENERATION-1** `PAGE.number` is `LAST + 1` from `register` on in the process that wrote it, and 0 in its child,
-//!   until that writes the next number. Before `register` both are 0, and this is generation 0. It is written before
-//!   `KERNEL` says that the page is emptied: so a zero that is seen after that is seen in a child.
-//! * **GENERATION-2** What the parent's sleepers have left is forgotten once in a child: by the thread that has made
-//!   itself the `beginner`, before it writes the number. Others wait for that, but for a handler that has interrupted
-//!   it.
+//! * **GENERATION-1** From `register` on, `PAGE.number` is `LAST + 1` in the process that wrote it, and 0 in
+//!   its child until the child writes the next number. Before `register` both are 0, and this is generation 0.
+//!   It is written before `KERNEL` says that the page is wiped: so a thread that sees zero after that is in a
+//!   child.
+//! * **GENERATION-2** What the parent's sleepers have left is forgotten once in a child: by the thread that has
+//!   made itself the `beginner`, before it writes the number. Other threads wait for that, but a signal handler
+//!   that has interrupted the beginner does not.
 
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -29,7 +32,7 @@ use super::syscall::syscall;
 
 #[repr(C)]
 struct Page {
-    /// The generation and one more.
+    /// The generation plus one.
     number: AtomicU32,
     /// The thread that forgets what the parent has left; 0 for none.
     beginner: AtomicU32,
@@ -37,7 +40,7 @@ struct Page {
 
 static PAGE: Whole<Page> =
     Whole::new(Page { number: AtomicU32::new(0), beginner: AtomicU32::new(0) });
-/// The generation that was last begun, in this process or the one that it was copied from.
+/// The generation that was last begun, in this process or in the one that it was copied from.
 static LAST: AtomicU32 = AtomicU32::new(0);
 /// What the kernel does with the page.
 static KERNEL: AtomicU32 = AtomicU32::new(NOT_ASKED);
@@ -57,33 +60,33 @@ pub fn current() -> u32 {
     }
 }
 
-/// Lets the kernel empty these pages in a child. Returns whether it will.
+/// Asks the kernel to empty these pages in a child. Returns whether it will.
 pub fn empty_in_a_child<T: Sync>(pages: &'static Whole<T>) -> bool {
     /// `MADV_WIPEONFORK`.
     const EMPTY_IN_A_CHILD: u64 = 18;
     let size = size_of::<Whole<T>>() as u64;
     let arguments = [core::ptr::from_ref(pages).addr() as u64, size, EMPTY_IN_A_CHILD];
-    // SAFETY: whole pages (PAGE-1 of `page`), private to this process, which stay. Of what a child finds in them says their
-    // own file.
+    // SAFETY: whole pages (PAGE-1 of `page`), private to this process, which stay mapped. Their owners cope
+    // with what a child finds in them.
     page::are_whole() && unsafe { syscall(libc::SYS_madvise, arguments) == 0 }
 }
 
-/// Asks the kernel, before anybody waits. Several threads may do so at the same time. Async-signal-safe.
+/// Asks the kernel, before any thread waits. Several threads may do so at the same time. Async-signal-safe.
 pub(super) fn register() {
     KERNEL.fetch_max(BEING_ASKED, Relaxed);
     let emptied = empty_in_a_child(&PAGE);
-    // Fails where another thread came before, or where a handler's child has interrupted this and begun.
+    // Fails if another thread came first, or if a child forked by a handler has interrupted this and begun.
     let _ = PAGE.number.compare_exchange(0, LAST.load(Relaxed) + 1, Relaxed, Relaxed);
     // GENERATION-1. ORDERING: Release pairs with the Acquire of `look`.
     KERNEL.fetch_max(if emptied { EMPTIES_IT } else { LEAVES_IT }, Release);
 }
 
-/// In the handler that the C library calls in a child.
+/// The handler that the C library calls in a child.
 pub(super) extern "C" fn child_begins() {
     match KERNEL.load(Relaxed) {
-        // Nobody has waited in the parent.
+        // No thread has waited in the parent.
         NOT_ASKED => {}
-        // Perhaps another handler has locked something before.
+        // Another handler may have locked something before.
         EMPTIES_IT => {
             let _ = current();
         }
@@ -95,7 +98,7 @@ pub(super) extern "C" fn child_begins() {
     }
 }
 
-/// The first look of the process, or of a child.
+/// The first call in the process, or in a child.
 #[cold]
 fn look() -> u32 {
     // ORDERING: Acquire pairs with the Release of `register`.
@@ -121,7 +124,7 @@ fn look() -> u32 {
     LAST.load(Relaxed)
 }
 
-/// This process is a child, which nobody has told yet.
+/// Begins a new generation: this process is a child that has not noticed it yet.
 fn begin() {
     let generation = LAST.load(Relaxed) + 1;
     LAST.store(generation, Relaxed);

@@ -1,15 +1,14 @@
 //! The holder of a lock asks not to be preempted: remedy (b) of document 001.
 //!
 //! # Problem
-//! A thread that is preempted while it holds a lock stops all who wait for it. It needs only a few
-//! microseconds more.
+//! A thread that is preempted while it holds a lock stops every waiter. It needs only a few microseconds more.
 //!
 //! # Source
-//! Linux's scheduler time slice extensions, from 7.0 on (Thomas Gleixner, Peter Zijlstra): a thread
-//! sets `slice_ctrl.request` in its rseq area. An interrupt that would preempt it may then grant it
-//! a little more time (5 to 50 µs), and says so by `granted`; the thread gives the rest back by
-//! `rseq_slice_yield` when it has left. `Documentation/userspace-api/rseq.rst`,
-//! `include/uapi/linux/{rseq,prctl}.h`, and number 471 in `arch/x86/entry/syscalls`.
+//! Linux's scheduler time slice extensions, from 7.0 on (Thomas Gleixner, Peter Zijlstra). A thread sets
+//! `slice_ctrl.request` in its rseq area. An interrupt that would preempt it may then grant it a little more
+//! time (5 to 50 µs), and sets `granted`; after the release the thread gives the rest back by
+//! `rseq_slice_yield`. `Documentation/userspace-api/rseq.rst`, `include/uapi/linux/{rseq,prctl}.h`, and number
+//! 471 in `arch/x86/entry/syscalls`.
 //!
 //! # States of a thread
 //! ```text
@@ -17,24 +16,24 @@
 //!  UNKNOWN ──────────────────────► WILLING + 0 ◄───────────────► WILLING + n
 //!     └────────────────────────►  UNABLE             release
 //! ```
-//! Enabling is a system call: it comes after the first release of a thread rather than inside its
-//! first critical section, which goes without the hint.
+//! Enabling is a system call: it comes after the first release of a thread rather than inside its first
+//! critical section, which goes without the hint.
 //!
 //! # Invariants
-//! * **HOLDER-1** In WILLING + n the thread holds n locks, but for those taken before. The step from
-//!   0 to 1 requests, the step back to 0 takes the request back and gives back what was granted.
-//! * **HOLDER-2** A signal handler may come between any two steps, and leaves the state as it found
-//!   it. The count is stepped before the request is: a handler that finds 1 or more leaves the
-//!   request alone; one that finds 0 has requested and taken back before the interrupted step goes
-//!   on.
-//! * **HOLDER-3** The request is taken back only after the release: to give the CPU back before
-//!   would be the very preemption that was to be avoided.
+//! * **HOLDER-1** In WILLING + n the thread holds n locks, not counting those acquired before it became
+//!   WILLING. The step from 0 to 1 sets the request; the step back to 0 withdraws it and gives back what was
+//!   granted.
+//! * **HOLDER-2** A signal handler may come between any two steps, and leaves the state as it found it. The
+//!   count changes before the request does: a handler that finds 1 or more leaves the request alone; one that
+//!   finds 0 has set and withdrawn the request before the interrupted step goes on.
+//! * **HOLDER-3** The request is withdrawn only after the release: giving the CPU back earlier would be the
+//!   very preemption that was to be avoided.
 //!
 //! # Limits
-//! A guard that another thread drops, or that is forgotten, counts as held for ever: its thread has
-//! no hint from then on. A system call inside the critical section ends a grant: so the hint is for
-//! short sections. Where the kernel has no extension (before 7.0; and, from some versions on, with a
-//! C library that registers the old, short area) a hint is one load that finds UNABLE.
+//! A guard that another thread drops, or that is forgotten, counts as held for ever: its thread has no hint
+//! from then on. A system call inside the critical section ends a grant, so the hint is for short sections.
+//! Where the kernel has no extension (before 7.0; and, from some versions on, with a C library that registers
+//! the old, short area) a hint costs one load, which finds UNABLE.
 
 use core::fmt;
 use core::sync::atomic::AtomicU32;
@@ -82,18 +81,17 @@ impl Hint for Hinted {
 
 const UNKNOWN: u32 = 0;
 const UNABLE: u32 = 1;
-/// And the number of locks that the thread holds.
+/// Plus the number of locks that the thread holds.
 const WILLING: u32 = 2;
 
 thread_local! {
-    // An atomic since signal handlers of this thread access it, too (HOLDER-2). Without a
-    // destructor.
+    // An atomic since signal handlers of this thread access it, too (HOLDER-2). Without a destructor.
     static STATE: AtomicU32 = const { AtomicU32::new(UNKNOWN) };
 }
 
-/// What the state machine acts on: the kernel, or a fake.
+/// The kernel under the state machine, or a fake.
 trait Kernel {
-    /// Asks for the extension to be enabled for this thread; returns whether it is.
+    /// Asks the kernel to enable the extension for this thread. Returns whether it is enabled.
     fn enable(&self) -> bool;
     fn slice(&self) -> &Slice;
     fn yield_slice(&self);
@@ -109,8 +107,8 @@ impl Kernel for Mine {
 
     #[inline]
     fn slice(&self) -> &Slice {
-        // SAFETY: asked for only after `enable` has found the area of this thread (RSEQ-1), and used
-        // before the end of the call that asks.
+        // SAFETY: called only after `enable` has found the area of this thread (RSEQ-1), and the reference is
+        // used before the call ends.
         unsafe { &(*rseq::mine()).slice }
     }
 
@@ -164,14 +162,14 @@ fn leave(state: &AtomicU32, seen: u32, kernel: &impl Kernel) {
 #[cold]
 fn decide(state: &AtomicU32, kernel: &impl Kernel) {
     let decided = if kernel.enable() { WILLING } else { UNABLE };
-    // HOLDER-2: a handler that came in between may have decided, but holds nothing any more.
+    // HOLDER-2: a handler that came in between may have decided already, but holds nothing any more.
     let _ = state.compare_exchange(UNKNOWN, decided, Relaxed, Relaxed);
 }
 
 /// Why a holder's hint has no effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unavailable {
-    /// There is no area to put it.
+    /// There is no area for it.
     NoArea,
     /// The kernel does not know it.
     NotInKernel,
@@ -208,23 +206,23 @@ const PR_RSEQ_SLICE_EXTENSION_GET: u64 = 1;
 const PR_RSEQ_SLICE_EXTENSION_SET: u64 = 2;
 const PR_RSEQ_SLICE_EXT_ENABLE: u64 = 1;
 const RSEQ_SLICE_YIELD: i64 = 471;
-/// An error number that the kernel has for itself alone, but returns here.
+/// An error number that is meant for use inside the kernel only, but is returned here.
 const ENOTSUPP: i32 = 524;
 
-/// Whether the kernel heeds the hints of this thread. Enables that, where it can be.
+/// Whether the kernel heeds the hints of this thread. Enables the extension if possible.
 ///
 /// # Errors
-/// Why not. The locks work all the same.
+/// The reason if it does not. The locks work all the same.
 pub fn available() -> Result<(), Unavailable> {
     let prctl = |command: u64, value: u64| {
-        // SAFETY: touches no memory but this thread's area, as that is meant to be; a kernel that
-        // does not know the first number answers EINVAL.
+        // SAFETY: touches only this thread's area, which is meant for that; a kernel that does not know the
+        // first number answers EINVAL.
         unsafe { syscall(libc::SYS_prctl, [PR_RSEQ_SLICE_EXTENSION, command, value, 0, 0]) }
     };
     // SAFETY: this thread's own area, if it has one (RSEQ-1).
     let area = unsafe { rseq::mine().as_ref() }.ok_or(Unavailable::NoArea)?;
     if !area.offers_slices() {
-        // To enable what is not offered would be punished.
+        // The kernel punishes enabling what is not offered.
         return outcome(prctl(PR_RSEQ_SLICE_EXTENSION_GET, 0)).and(Err(Unavailable::NotOffered));
     }
     outcome(prctl(PR_RSEQ_SLICE_EXTENSION_SET, PR_RSEQ_SLICE_EXT_ENABLE))
@@ -246,8 +244,8 @@ mod tests {
 
     use super::*;
 
-    /// A thread on a kernel that writes down what it is asked for. With a handler, a signal comes
-    /// at every step at which one can be told from the next: it locks twice, and unlocks.
+    /// A thread on a kernel that records what it is asked for. With a handler, a signal comes at every step
+    /// that can be told from the next; the handler locks twice, and unlocks.
     struct Fake {
         state: AtomicU32,
         slice: Slice,

@@ -1,9 +1,9 @@
 //! A signal handler is an interrupt.
 //!
-//! The locks work in a handler whether it says so or not, as long as the handler does not lock what
-//! the code that it interrupts holds or is just acquiring. One that says so gets the rule of
-//! interrupts: its readers of a queued reader-writer lock pass a writer that only waits, since that writer may be waiting for
-//! the very reader that the handler interrupted.
+//! The locks work in a handler whether it announces itself or not, as long as it does not acquire a lock that
+//! the interrupted code holds or is acquiring. A handler that announces itself gets the rule of interrupts: as
+//! a reader of a queued reader-writer lock it passes a writer that only waits, since that writer may be waiting
+//! for the very reader that the handler interrupted.
 
 use std::cell::Cell;
 
@@ -11,7 +11,7 @@ thread_local! {
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
-/// While it lives, this thread runs a signal handler; one that is forgotten lives for ever.
+/// While this value lives, the thread runs a signal handler. If it is forgotten, it lives for ever.
 ///
 /// ```
 /// extern "C" fn handler(_: libc::c_int) {
@@ -33,8 +33,8 @@ impl Interrupt {
         Self { not_send: std::marker::PhantomData }
     }
 
-    /// Ends what an [`enter`](Self::enter) has begun whose value was forgotten: for C, where nothing is
-    /// dropped. Outside of one it does nothing. Async-signal-safe.
+    /// Ends an [`enter`](Self::enter) whose value was forgotten: for C, where nothing is dropped. Outside a
+    /// handler it does nothing. Async-signal-safe.
     pub fn leave() {
         DEPTH.with(|depth| depth.set(depth.get().saturating_sub(1)));
     }
@@ -46,7 +46,7 @@ impl Drop for Interrupt {
     }
 }
 
-/// Whether this thread is in a signal handler that has said so.
+/// Whether this thread is in a signal handler that has announced itself.
 #[inline]
 #[must_use]
 pub fn active() -> bool {

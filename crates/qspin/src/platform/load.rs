@@ -1,21 +1,24 @@
-//! What this library does when the program is loaded: it registers handlers, and nothing else that the program, or the
-//! machine, could notice.
+//! What this library does when the program is loaded: it registers handlers, and does nothing else that the
+//! program or the machine could notice.
 //!
 //! # Problem
-//! A program that links a library has not asked it for anything yet, and perhaps never will. Files that are read
-//! before `main`, memory and system calls are then a cost without a use; in a sandbox they are its end.
+//! A program that merely links the library has not asked it for anything yet, and perhaps never will. Files
+//! read before `main`, memory and system calls are then a cost without a use; in a sandbox they kill the
+//! program.
 //!
-//! But handlers of `fork` and the key whose destructor ends a thread must not be registered on the path of a lock,
-//! since that may allocate. And the environment may be read only while nobody changes it.
+//! But the handlers of `fork`, and the key whose destructor runs when a thread ends, must not be registered on
+//! the path of a lock, since that may allocate. And the environment may be read only while no thread changes
+//! it.
 //!
 //! # Invariants
-//! * **LOAD-1** No system call is made here but those of the C library's allocator, nothing is said, and `errno` stays.
-//! * **LOAD-2** Handlers are registered once, in this order: in a child they are called in it. Threads' numbers come
-//!   first, since those who slept are forgotten by them.
+//! * **LOAD-1** This code makes no system call but those of the C library's allocator, prints nothing, and
+//!   leaves `errno` as it was.
+//! * **LOAD-2** Handlers are registered once, in this order, and a child calls them in this order. Those of
+//!   threads' numbers come first, since forgetting the parent's sleepers relies on the numbers.
 //!
 //! # Limits
-//! A lock for which somebody waits in a function that runs at load time, before this one, registers the handlers
-//! itself. A loader that does not hand over the environment leaves it to the C library's `getenv`.
+//! A lock with a waiter in a load-time function that runs before this one registers the handlers itself. A
+//! loader that does not hand over the environment leaves it to the C library's `getenv`.
 
 use core::ffi::{c_char, c_int};
 use core::sync::atomic::AtomicU32;
@@ -28,7 +31,7 @@ use crate::{events, select};
 
 static REGISTERED: AtomicU32 = AtomicU32::new(0);
 
-/// Registers what may allocate (LOAD-2), if that was not done before.
+/// Registers what may allocate (LOAD-2), unless that was done before.
 #[inline]
 pub(crate) fn register() {
     if REGISTERED.load(Relaxed) == 0 {
@@ -38,8 +41,8 @@ pub(crate) fn register() {
 
 #[cold]
 fn register_once() {
-    // A thread that finds it begun by another one goes on, perhaps before there is a key: then its number is not given
-    // back. That takes two threads that wait before this library's own load-time call.
+    // A thread that finds another one registering goes on, perhaps before there is a key: then its number is
+    // not given back. That takes two threads that wait before this library's own load-time call.
     if REGISTERED.swap(1, Relaxed) != 0 {
         return;
     }
@@ -59,13 +62,13 @@ type Texts = *const *const c_char;
 static AT_LOAD: unsafe extern "C" fn(c_int, Texts, Texts) = at_load;
 
 unsafe extern "C" fn at_load(_: c_int, _: Texts, environment: Texts) {
-    // Only this C library hands over something.
+    // Only this C library hands over the environment.
     let environment = if cfg!(target_env = "gnu") { environment } else { core::ptr::null() };
-    // SAFETY: the C library hands over the process's, and nobody changes it meanwhile.
+    // SAFETY: the C library hands over the environment of the process, and no thread changes it meanwhile.
     begin(&unsafe { Environment::new(environment) });
 }
 
-/// What is done at load.
+/// The work at load time.
 pub(crate) fn begin(environment: &Environment) {
     register();
     barrier::note(environment);

@@ -1,11 +1,10 @@
-//! Threads as CPUs: what the locks need, from Linux.
+//! Threads as CPUs: what the locks need from Linux.
 //!
-//! A thread is a CPU: its number comes from a dense table ([`cpu`]) and stays with it for life,
-//! so that a node is never taken from a waiter that migrates. A signal handler is an interrupt
-//! ([`interrupt`]). A thread that does not run is what makes locks slow: the holder may ask not to
-//! be preempted ([`holder`]), and waiters may know who does not run ([`run_status`]). Where a thread
-//! runs says [`topology`], whether it may be passed over [`urgency`], and whether there is less CPU time than
-//! CPUs [`ration`].
+//! A thread is a CPU: its number comes from a dense table ([`cpu`]) and stays with it for life, so that a
+//! waiter that migrates keeps its node. A signal handler is an interrupt ([`interrupt`]). Locks are slow when a
+//! thread that matters is not running: a holder may ask not to be preempted ([`holder`]), and a waiter may
+//! learn which thread is not running ([`run_status`]). [`topology`] tells where a thread runs, [`urgency`]
+//! whether it may be passed over, and [`ration`] whether a quota leaves less CPU time than CPUs.
 
 mod barrier;
 pub mod clock;
@@ -46,8 +45,8 @@ use self::clock::{Clock, Monotonic};
 use self::holder::{Hint, Unhinted};
 pub(crate) use self::syscall::say_unless_blocked;
 
-/// The threads of this process, counting events in `E`; whether holders ask not to be preempted
-/// says `H`, and `C` what time it is. Zero-sized.
+/// The threads of this process. They count events in `E`; `H` says whether holders ask not to be preempted, and
+/// `C` is the clock. Zero-sized.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Threads<E, H = Unhinted, C = Monotonic>(PhantomData<(E, H, C)>);
 

@@ -1,18 +1,19 @@
 //! The memory in which threads wait: a lock has no room for it.
 //!
 //! # Problem
-//! There may be tens of thousands of threads, and in most programs there are a few. What all of them would need stands
-//! in every program's memory that is locked there (`mlockall`), if it is static.
+//! There may be tens of thousands of threads, but most programs have a few. If the memory for all of them were
+//! static, it would be resident in every program that locks its memory (`mlockall`).
 //!
 //! # How
-//! What the first threads need is static, each kind of it in a table of its own: a program has those that its locks
-//! refer to. What the others need is mapped, a [`Part`] for a thousand of them, when one of them gets its number: by a
-//! system call, since that may happen in a signal handler. Where there is no memory it gets none.
+//! What the first threads need is static, each kind of it in a table of its own: a program gets the tables that
+//! its locks refer to. What further threads need is mapped, one [`Part`] for a thousand of them, when one of
+//! them gets its number. Mapping is a system call, since it may happen in a signal handler. Without memory such
+//! a thread gets no number.
 //!
 //! # Invariants
-//! * **NODES-1** A part is published once, and never goes away. It was before any thread of it got its number, which
-//!   others learn later: who knows a number finds its part.
-//! * **NODES-2** Memory of zeros is a part that nobody has used.
+//! * **NODES-1** A part is published once, and never goes away. It is published before any of its threads gets
+//!   its number, which other threads learn later: so a thread that knows a number finds its part.
+//! * **NODES-2** Zeroed memory is an unused part.
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize};
@@ -25,9 +26,9 @@ use qspin_core::waiting::Bucket;
 use super::run_status::Slot;
 use super::syscall::syscall;
 
-/// Threads whose memory is static, and one more, since numbers of nodes begin at [`NodeId::FIRST`].
+/// Threads whose memory is static, plus one, since numbers of nodes begin at [`NodeId::FIRST`].
 pub(super) const FIRST_THREADS: usize = 256;
-/// Nodes of those.
+/// The nodes of those threads.
 pub(super) const FIRST_NODES: usize = FIRST_THREADS * LEVELS as usize;
 
 /// 64 KiB.
@@ -36,7 +37,7 @@ static NODES: [Node<AtomicU32>; FIRST_NODES] = [const { Node::<AtomicU32>::UNUSE
 const PART_THREADS: usize = 1024;
 const PART_NODES: usize = PART_THREADS * LEVELS as usize;
 
-/// What so many threads need, 400 KiB, of which only the pages of those that wait are ever touched.
+/// What so many threads need: 400 KiB, of which only the pages of threads that wait are ever touched.
 pub(super) struct Part {
     nodes: [Node<AtomicU32>; PART_NODES],
     pub(super) sleepers: [Sleeper<AtomicU32, AtomicUsize>; PART_NODES],
@@ -46,7 +47,7 @@ pub(super) struct Part {
 static PARTS: [AtomicPtr<Part>; NodeId::END as usize / PART_NODES] =
     [const { AtomicPtr::new(core::ptr::null_mut()) }; _];
 
-/// The part of a node's number.
+/// The part that holds a node of this number.
 #[inline]
 pub(super) fn part(node: usize) -> Option<&'static Part> {
     // ORDERING: Acquire pairs with the AcqRel of `make`.
@@ -68,17 +69,17 @@ pub(super) fn node(id: NodeId) -> &'static Node<AtomicU32> {
     if let Some(node) = NODES.get(number) {
         return node;
     }
-    // NODES-1: there is one. The first node of the table is nobody's.
+    // NODES-1: the part exists. The first node of the table belongs to no thread.
     part(number).map_or(&NODES[0], |part| &part.nodes[within(number)])
 }
 
-/// What is known of where a thread of those runs that are not among the first.
+/// The run status slot of a thread that is not among the first.
 pub(super) fn slot(thread: usize) -> Option<&'static Slot> {
     let thread = thread + 1;
     Some(&part(thread * LEVELS as usize)?.slots[thread % PART_THREADS])
 }
 
-/// Whether the thread of this number has memory to wait in: if need be it is mapped.
+/// Whether the thread of this number has memory to wait in. Maps it if need be.
 pub(super) fn prepare(cpu: CpuId) -> bool {
     let number = (cpu.number() as usize + 1) * LEVELS as usize;
     number < FIRST_NODES || part(number).is_some() || make(number)
@@ -90,14 +91,14 @@ fn make(number: usize) -> bool {
     publish(place).is_some()
 }
 
-/// Maps what `place` is to point to, if nobody does so at the same time.
+/// Maps what `place` is to point to, unless another thread does so at the same time.
 fn publish<T>(place: &AtomicPtr<T>) -> Option<&'static T> {
     let made = map(size_of::<T>())?.cast::<T>();
     // ORDERING: Release publishes it; the loads of `place` are Acquire, as a failure here is.
     let before = match place.compare_exchange(core::ptr::null_mut(), made, AcqRel, Acquire) {
         Ok(_) => made,
         Err(other) => {
-            // SAFETY: mapped above, and nobody else knows of it.
+            // SAFETY: mapped above, and no other thread knows of it.
             unsafe { syscall(libc::SYS_munmap, [made.addr() as u64, size_of::<T>() as u64]) };
             other
         }
@@ -106,7 +107,7 @@ fn publish<T>(place: &AtomicPtr<T>) -> Option<&'static T> {
     unsafe { before.as_ref() }
 }
 
-/// Memory of zeros.
+/// Maps zeroed memory.
 fn map(bytes: usize) -> Option<*mut u8> {
     let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
     let access = libc::PROT_READ | libc::PROT_WRITE;
@@ -118,11 +119,11 @@ fn map(bytes: usize) -> Option<*mut u8> {
 
 type Heads = [Bucket<AtomicU32, AtomicUsize>; NodeId::END as usize / Bucket::<(), ()>::ENTRIES];
 
-/// The table of halted waiters: an entry a node, so that it is never full. 4 MiB of address space from the first halt
-/// on, of which only the pages that locks with a halted waiter hash to are ever touched.
+/// The table of halted waiters: one entry per node, so that it is never full. It takes 4 MiB of address space
+/// from the first halt on, of which only the pages that locks with a halted waiter hash to are ever touched.
 static HALTED: AtomicPtr<Heads> = AtomicPtr::new(core::ptr::null_mut());
 
-/// That table; nothing where there is no memory, and nobody halts.
+/// That table. Without memory it is empty, and no waiter halts.
 #[inline]
 pub(super) fn halted() -> &'static [Bucket<AtomicU32, AtomicUsize>] {
     // SAFETY: NODES-1, NODES-2. ORDERING: Acquire pairs with the AcqRel of `publish`.
@@ -137,14 +138,14 @@ fn first_halted() -> &'static [Bucket<AtomicU32, AtomicUsize>] {
     publish(&HALTED).map_or(&[], |heads| heads)
 }
 
-/// In the child of `fork`: nobody halts any more.
+/// In the child of `fork`: no waiter is halted any more.
 pub(super) fn forget_halted() {
     let heads = HALTED.load(Acquire);
     if heads.is_null() {
         return;
     }
     let arguments = [heads.addr() as u64, size_of::<Heads>() as u64, libc::MADV_DONTNEED as u64];
-    // SAFETY: whole pages of this process alone, mapped as zeros, which they are again then (NODES-2).
+    // SAFETY: whole pages of this process alone, mapped as zeros, which they are again afterwards (NODES-2).
     if unsafe { syscall(libc::SYS_madvise, arguments) } != 0 {
         // SAFETY: NODES-1, NODES-2.
         unsafe { heads.as_ref() }.into_iter().flatten().for_each(Bucket::forget);

@@ -1,11 +1,11 @@
-//! Pages of memory: what the kernel replaces, or empties in a child, is whole ones.
+//! Pages of memory: the kernel replaces, or empties in a child, whole pages only.
 //!
 //! # Problem
-//! A page has 4 KiB on x86-64 and RISC-V. On powerpc it has 64 KiB on most systems, on ARM 4, 16 or 64, as the kernel
-//! was built. A static of 4 KiB that is to be replaced there would take its neighbours along.
+//! A page has 4 KiB on x86-64 and RISC-V. On powerpc it has 64 KiB on most systems, on ARM 4, 16 or 64 KiB, as
+//! the kernel was built. Replacing a static of 4 KiB there would take its neighbours along.
 //!
-//! So such a static is aligned to the largest page that a processor's kernels have; and where the kernel tells of a
-//! larger one still, it is not asked.
+//! So such a static is aligned to the largest page that the processor's kernels have. If the kernel reports an
+//! even larger page, the kernel is not asked to replace or empty anything.
 //!
 //! # Invariants
 //! * **PAGE-1** What a [`Whole`] holds is alone on its pages, if [`are_whole`] says so.
@@ -14,7 +14,7 @@ use core::ops::Deref;
 use core::sync::atomic::AtomicUsize;
 use core::sync::atomic::Ordering::Relaxed;
 
-/// What is alone on its pages (PAGE-1).
+/// Content that is alone on its pages (PAGE-1).
 #[derive(Debug)]
 #[cfg_attr(any(target_arch = "aarch64", target_arch = "powerpc64"), repr(C, align(65536)))]
 #[cfg_attr(not(any(target_arch = "aarch64", target_arch = "powerpc64")), repr(C, align(4096)))]
@@ -36,21 +36,21 @@ impl<T> Deref for Whole<T> {
     }
 }
 
-/// The largest page that is reckoned with.
+/// The largest page size that is allowed for.
 pub(crate) const LARGEST: usize = align_of::<Whole<()>>();
 
-/// The size of a page that is pretended; 0 for the kernel's.
+/// A pretended page size; 0 for the kernel's.
 static PRETENDED: AtomicUsize = AtomicUsize::new(0);
 
-/// From now on pages are said to be of this size: for tests.
+/// Pretends that pages have this size from now on: for tests.
 pub fn pretend_pages_of(bytes: usize) {
     PRETENDED.store(bytes, Relaxed);
 }
 
-/// Whether pages are small enough for what a [`Whole`] holds to be alone on its own. Async-signal-safe.
+/// Whether pages are small enough for the content of a [`Whole`] to be alone on its pages. Async-signal-safe.
 pub(crate) fn are_whole() -> bool {
     let bytes = match PRETENDED.load(Relaxed) {
-        // SAFETY: asks for a number, which every Linux has told.
+        // SAFETY: asks for a number, which every Linux provides.
         0 => unsafe { libc::getauxval(libc::AT_PAGESZ) as usize },
         pretended => pretended,
     };

@@ -1,8 +1,8 @@
 //! How long a pause instruction takes here: 5 ns on some processors, 50 on others.
 //!
-//! Waiters count time in pauses, so it is measured: by the first thread of the process that waits for a lock whose
-//! budgets are times, in some microseconds, without a system call where the clock is read without one. Threads that
-//! come at once all measure, and write much the same.
+//! Waiters count time in pauses, so the pause is measured, in some microseconds, by the first thread of the
+//! process that waits for a lock whose budgets are times. It takes no system call where the clock is read
+//! without one. Threads that come at once all measure, and write much the same.
 
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
@@ -11,15 +11,15 @@ use qspin_core::processor::pause;
 
 use super::clock::{Clock, Monotonic};
 
-/// Pauses that are measured at once.
+/// Pauses in one measurement.
 const PAUSES: u32 = 32;
-/// Of so many measurements the shortest counts: in the others the thread was interrupted, or the processor was not
-/// awake yet.
+/// Of so many measurements the shortest counts: in the others the thread was interrupted, or the processor was
+/// not awake yet.
 const TIMES: u32 = 3;
-/// What is believed, in nanoseconds.
+/// The range of plausible results, in nanoseconds.
 const RANGE: (u64, u64) = (1, 1000);
 
-/// In nanoseconds; 0 as long as nobody has measured.
+/// In nanoseconds; 0 until a thread has measured.
 static PAUSE_NS: AtomicU32 = AtomicU32::new(0);
 
 /// How long a pause takes, in nanoseconds.

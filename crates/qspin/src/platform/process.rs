@@ -1,8 +1,7 @@
 //! What the operating system says about this process: CPUs, threads, stolen time, and a hypervisor
 //! that CPUID does not show.
 //!
-//! Each function has a file below `root`, where `/` is, for its source; a file that is missing is
-//! no answer.
+//! Each function reads a file below `root`, which stands for `/`. A file that is missing gives no answer.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +15,7 @@ pub fn allowed_cpus() -> Vec<usize> {
     /// More CPUs than any kernel is built for.
     const MOST: usize = 1 << 20;
     let bits = u64::BITS as usize;
-    // The kernel refuses a set that is smaller than its own; how big that is it does not say.
+    // The kernel refuses a set that is smaller than its own, and does not say how big that is.
     let mut set = vec![0u64; 1024 / bits];
     loop {
         // SAFETY: the set may be written and its size is given.
@@ -67,7 +66,7 @@ pub(crate) fn threads(root: &Path) -> Result<Option<u32>, String> {
     number.map(Some).ok_or_else(wrong)
 }
 
-/// The share of the CPUs' time since the machine was started that the hypervisor gave to others.
+/// The share of the CPUs' time since boot that the hypervisor gave to other machines.
 ///
 /// # Errors
 /// The first line of `/proc/stat` is not as it should be.
@@ -77,7 +76,7 @@ pub(crate) fn stolen(root: &Path) -> Result<Option<f64>, String> {
     let wrong =
         || malformed(&root.join("proc/stat"), line, "`cpu` and at least 8 numbers of ticks");
     let fields = line.strip_prefix("cpu ").ok_or_else(wrong)?;
-    // user nice system idle iowait irq softirq steal; guests' time is in user's, too.
+    // user nice system idle iowait irq softirq steal; guests' time is counted in user's, too.
     let ticks: Vec<f64> = fields
         .split_whitespace()
         .take(8)
@@ -91,10 +90,10 @@ pub(crate) fn stolen(root: &Path) -> Result<Option<f64>, String> {
     Ok(Some(steal / ticks.iter().sum::<f64>().max(1.0)))
 }
 
-/// The hypervisor by what the firmware and the kernel say of the machine: for one that hides from
-/// CPUID. Only names that no machine of metal has.
+/// The hypervisor according to the machine's names in firmware and kernel: for one that hides from CPUID. Only
+/// names that no bare-metal machine has.
 pub(crate) fn hypervisor_by_name(root: &Path) -> Option<&'static str> {
-    /// (what a name begins with, whose it is)
+    /// (prefix of the name, the hypervisor)
     const NAMES: [(&str, &str); 8] = [
         ("QEMU", "QEMU"),
         ("KVM", "KVM"),

@@ -1,6 +1,7 @@
-//! What differs from processor to processor: a system call, the thread pointer, an addition that no signal splits.
+//! What differs from processor to processor: a system call, the thread pointer, and an addition that no signal
+//! splits.
 //!
-//! What the locks themselves owe a processor is in [`qspin_core::processor`].
+//! What the locks themselves need of a processor is in [`qspin_core::processor`].
 //!
 //! # Source
 //! `syscall(2)` has the registers of system calls by architecture; each processor's ELF supplement (psABI) says which
@@ -9,7 +10,7 @@
 use core::arch::asm;
 use core::sync::atomic::AtomicU64;
 
-/// Makes a system call; what it returns is a result, or an error number negated.
+/// Makes a system call. It returns a result, or an error number negated.
 ///
 /// # Safety
 /// As that system call with those arguments.
@@ -36,7 +37,7 @@ pub(super) unsafe fn system_call(number: i64, given: [u64; 6]) -> i64 {
     result
 }
 
-/// Makes a system call; what it returns is a result, or an error number negated.
+/// Makes a system call. It returns a result, or an error number negated.
 ///
 /// # Safety
 /// As that system call with those arguments.
@@ -61,7 +62,7 @@ pub(super) unsafe fn system_call(number: i64, given: [u64; 6]) -> i64 {
     result
 }
 
-/// Makes a system call; what it returns is a result, or an error number negated.
+/// Makes a system call. It returns a result, or an error number negated.
 ///
 /// # Safety
 /// As that system call with those arguments.
@@ -86,7 +87,7 @@ pub(super) unsafe fn system_call(number: i64, given: [u64; 6]) -> i64 {
     result
 }
 
-/// Makes a system call; what it returns is a result, or an error number negated.
+/// Makes a system call. It returns a result, or an error number negated.
 ///
 /// # Safety
 /// As that system call with those arguments.
@@ -94,8 +95,8 @@ pub(super) unsafe fn system_call(number: i64, given: [u64; 6]) -> i64 {
 #[inline(always)]
 pub(super) unsafe fn system_call(number: i64, given: [u64; 6]) -> i64 {
     let result;
-    // SAFETY: the caller's. The kernel may overwrite what a function may. It sets the summary overflow of CR0 where
-    // the result is an error number, which is not negated then.
+    // SAFETY: the caller's. The kernel may clobber the registers that a function call may. Where the result is
+    // an error number it is positive, and the summary overflow bit of CR0 is set.
     unsafe {
         asm!(
             "sc",
@@ -122,7 +123,7 @@ pub(super) unsafe fn system_call(number: i64, given: [u64; 6]) -> i64 {
     result
 }
 
-/// What the C library's `__builtin_thread_pointer` is: the place from which a thread's own memory is counted.
+/// The C library's `__builtin_thread_pointer`: the base of thread-local memory.
 #[inline]
 pub(super) fn thread_pointer() -> *const u8 {
     let thread: *const u8;
@@ -140,10 +141,10 @@ pub(super) fn thread_pointer() -> *const u8 {
     thread
 }
 
-/// The word at `offset` and `AND` bytes from the thread pointer, in as few instructions as there are.
+/// The word at `offset` plus `AND` bytes from the thread pointer, in as few instructions as possible.
 ///
 /// # Safety
-/// There is one, which nobody but this thread and the kernel on its behalf writes.
+/// There is such a word, which only this thread, and the kernel on its behalf, writes.
 #[inline]
 pub(super) unsafe fn word_of_thread<const AND: usize>(offset: isize) -> u32 {
     let word: u32;
@@ -169,12 +170,13 @@ pub(super) unsafe fn word_of_thread<const AND: usize>(offset: isize) -> u32 {
     word
 }
 
-/// Adds to a counter to which no other thread adds, but handlers of signals on this one do.
+/// Adds to a counter to which no other thread adds, though signal handlers on this thread do.
 ///
-/// On x86-64 an addition in memory is one instruction, which no signal splits; a locked one would cost as much as the
-/// acquisition that it counts, and a load and a store would lose what a handler adds between them. Elsewhere a relaxed
-/// addition orders nothing, so it costs no more than a line that this processor has anyway: one instruction (`stadd`
-/// with LSE on ARM, `amoadd` on RISC-V), or a loop whose conditional store fails if a handler came in between.
+/// On x86-64 an addition to memory is one instruction, which no signal splits; a locked one would cost as much
+/// as the acquisition that it counts, and a separate load and store would lose what a handler adds between
+/// them. Elsewhere a relaxed addition orders nothing, so it costs no more than access to a line that this
+/// processor already owns: one instruction (`stadd` with LSE on ARM, `amoadd` on RISC-V), or a loop whose
+/// conditional store fails if a handler came in between.
 #[inline]
 pub(crate) fn add_alone(counter: &AtomicU64, amount: u64) {
     #[cfg(target_arch = "x86_64")]

@@ -5,10 +5,10 @@
 //! `Documentation/scheduler/sched-bwc.rst` (`cpu.cfs_quota_us`, `cpu.cfs_period_us`).
 //!
 //! # How
-//! `/proc/self/cgroup` says which groups, `/proc/self/mountinfo` where they can be seen (without
-//! it: at the usual places). A group's ancestors limit it as well, so the walk goes up as far as can
-//! be seen, and the tightest quota counts, of either version. In a container only a part can be seen,
-//! and a quota above it is not known.
+//! `/proc/self/cgroup` names the groups, `/proc/self/mountinfo` where they are mounted (without it, the usual
+//! places are tried). A group's ancestors limit it as well, so the walk goes up as far as is visible, and the
+//! tightest quota of either version counts. In a container only a part is visible, and a quota above it is not
+//! known.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,9 +18,9 @@ use crate::excerpt::malformed;
 /// A limit of CPU time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Quota {
-    /// How many CPUs' time.
+    /// The limit in CPUs.
     pub cpus: f64,
-    /// The file that says so.
+    /// The file that holds it.
     pub file: PathBuf,
 }
 
@@ -32,7 +32,7 @@ pub enum Version {
     V2,
 }
 
-/// A group of this process, as one can see it.
+/// A group of this process, as this process sees it.
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
@@ -42,8 +42,8 @@ pub struct Group {
     pub top: PathBuf,
 }
 
-/// The tightest quota of this process; `root` is where `/` is. What is malformed limits nothing,
-/// and is told to `problem`.
+/// The tightest quota of this process; `root` stands for `/`. A malformed quota limits nothing, and is reported
+/// to `problem`.
 pub fn quota(root: &Path, problem: &mut dyn FnMut(String)) -> Option<Quota> {
     let mut tightest: Option<Quota> = None;
     for Group { version, mut folder, top } in groups(root) {
@@ -63,7 +63,7 @@ pub fn quota(root: &Path, problem: &mut dyn FnMut(String)) -> Option<Quota> {
     tightest
 }
 
-/// The groups of this process in the hierarchies that limit CPU time; `root` is where `/` is.
+/// The groups of this process in the hierarchies that limit CPU time; `root` stands for `/`.
 #[doc(hidden)]
 pub fn groups(root: &Path) -> Vec<Group> {
     let groups = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
@@ -88,16 +88,16 @@ pub fn groups(root: &Path) -> Vec<Group> {
     found
 }
 
-/// Where a hierarchy of groups can be seen.
+/// Where a hierarchy of groups is mounted.
 struct Mount {
     version: Version,
-    /// The group that is seen at the top.
+    /// The group that the mount shows at its top.
     top: String,
     at: PathBuf,
 }
 
 impl Mount {
-    /// Where `group` is seen; the top, which limits it too, where only groups beside it are; `None`
+    /// Where `group` is visible. If the mount shows only groups beside it, the top, which limits it too. `None`
     /// if the name leads out of the hierarchy.
     fn folder_of(&self, group: &str) -> Option<PathBuf> {
         let below = Path::new(group).strip_prefix(&self.top).unwrap_or(Path::new(""));

@@ -1,18 +1,19 @@
-//! Whether the CPU time of this process is limited to less than its CPUs have, by a quota.
+//! Whether a CPU quota limits this process to less CPU time than its CPUs have.
 //!
 //! # Problem
-//! In a container with a quota all threads stand still when it is used up. A waiter that stays awake uses it up
-//! without doing anything, and so does a lock that is handed from thread to thread for the sake of fairness.
+//! In a container with a quota all threads stop once it is used up. A waiter that spins uses it up without
+//! doing anything, and so does a lock that is handed off from thread to thread for the sake of fairness.
 //!
 //! # How
-//! The quota is read when the program says so, by [`look`] or by [`decide`](crate::select::decide): that needs files
-//! and memory, for which neither the path of a lock nor the time before `main` is a place. Or the program knows of a
-//! quota otherwise, and says so ([`set_rationed`]). Until then none is known, and locks wait as where there is none:
-//! they exclude and wake as ever, and waiters stay awake for longer than a quota is worth (docs/mutex.md).
+//! The quota is read when the program asks for it, by [`look`] or by [`decide`](crate::select::decide). That
+//! needs files and memory, so neither the path of a lock nor the time before `main` is the place for it. Or the
+//! program knows of a quota otherwise, and says so ([`set_rationed`]). Until then no quota is known, and locks
+//! wait as if there were none: they exclude and wake as ever, but waiters stay awake for longer than is worth
+//! it under a quota (docs/mutex.md).
 //!
 //! # Limits
-//! A quota that comes or goes while the program runs is not noticed by itself; nor one above what a container can
-//! see.
+//! A quota that is set or lifted while the program runs is not noticed by itself; nor is one above what a
+//! container can see.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -30,16 +31,16 @@ pub fn is_rationed() -> bool {
     RATIONED.load(Relaxed)
 }
 
-/// Says whether this process has less CPU time than CPUs, at any moment: waits that begin later go by it.
+/// Says whether this process has less CPU time than CPUs. May be called at any moment; later waits go by it.
 pub fn set_rationed(rationed: bool) {
-    // Not written where nothing changes: every wait reads the line.
+    // Written only if it changes: every wait reads this cache line.
     if is_rationed() != rationed {
         RATIONED.store(rationed, Relaxed);
     }
 }
 
-/// Looks whether there is a quota at this moment, below the number of CPUs on which the calling thread may run.
-/// Returns whether there is. Reads files and allocates.
+/// Checks whether there is a quota at this moment below the number of CPUs on which the calling thread may run,
+/// and returns the answer. Reads files and allocates.
 pub fn look() -> bool {
     let quota = quota(Path::new("/"), &mut |_| ());
     let rationed = quota.is_some_and(|quota| quota.cpus < allowed_cpus().len() as f64);

@@ -38,7 +38,7 @@ pub(super) struct Area {
 #[repr(C)]
 #[derive(Default)]
 pub(super) struct Slice {
-    /// Set by the thread that would like its time slice extended; cleared by it, and by the kernel.
+    /// Set by the thread that wants its time slice extended; cleared by that thread, and by the kernel.
     pub(super) request: AtomicU8,
     /// Set and cleared by the kernel, when it extends the slice and when that has ended.
     pub(super) granted: AtomicU8,
@@ -83,7 +83,7 @@ impl Area {
 /// not, and an area just there would count as none.)
 static OFFSET: AtomicIsize = AtomicIsize::new(0);
 
-/// Asks the C library where the area is. By name, so that this links with one that has none.
+/// Asks the C library where the area is. By name, so that this links with a C library that has none.
 pub(super) fn find() {
     let symbol = |name: &CStr| {
         // SAFETY: a valid name; what it names is not touched here.
@@ -130,14 +130,14 @@ pub(super) fn mine() -> *const Area {
 }
 
 /// The CPU on which this thread runs; `None` if there is no area. As [`mine`] and [`Area::cpu`], in fewer
-/// instructions: it is on the way to every lock.
+/// instructions: it is on the path of every lock.
 #[inline]
 pub(super) fn cpu() -> Option<u32> {
     let offset = OFFSET.load(Relaxed);
     if offset == 0 {
         return None;
     }
-    // SAFETY: RSEQ-1. Others than this thread's kernel do not write it.
+    // SAFETY: RSEQ-1. Only the kernel on behalf of this thread writes it.
     let cpu = unsafe { word_of_thread::<{ offset_of!(Area, cpu_id) }>(offset) };
     Some(cpu)
 }

@@ -1,35 +1,34 @@
-//! Which thread is known not to run: remedy (c) of document 001, without privileges.
+//! Which thread is known not to be running: remedy (c) of document 001, without privileges.
 //!
 //! # Problem
-//! To spin for somebody who does not run is to spin for nothing, and on the same CPU it even keeps
-//! them from running. Linux tells no thread whether another one runs. But it tells every thread on
-//! which CPU that one is itself, in its rseq area (`rseq.rs`), which others can read.
+//! Spinning for a thread that is not running is useless, and on that thread's CPU it even keeps it from
+//! running. Linux tells no thread whether another one is running. But it tells every thread on which CPU it is
+//! itself, in its rseq area (`rseq.rs`), and other threads can read that.
 //!
 //! # What is known, and what is not
-//! * Another thread's CPU is mine: it does not run, because I do. Whether it is preempted or asleep
-//!   is not known: a sleeping thread has a CPU, too, the one on which it ran last.
-//! * Its CPU is another: nothing is known. It may run there, be preempted there, or sleep.
+//! * The other thread's CPU is this thread's: the other one is not running, because this one is. Whether it is
+//!   preempted or asleep is not known: a sleeping thread has a CPU, too, the one on which it ran last.
+//! * Its CPU is another one: nothing is known. It may be running there, be preempted there, or sleep.
 //!
-//! So the answer "is known not to run" has been true at the moment of the look, but for a migration
-//! of this thread just then; "is not known" means nothing. That covers the case in which to spin
-//! harms most. The others need the publisher of feature `ebpf`: `platform/ebpf.rs`.
+//! So "is known not to run" was true when the area was read, unless this thread migrated just then; "is not
+//! known" means nothing. That covers the case in which spinning harms most. The other cases need the publisher
+//! of feature `ebpf`: `platform/ebpf.rs`.
 //!
 //! # Invariants
-//! * **RUNSTATUS-1** `area` of a slot is null or the area of the thread that has the slot's number.
-//!   It is set by that thread, and cleared by it before the number is given back.
-//! * **RUNSTATUS-2** A thread that follows `area` has first raised `readers`, and lowers it
-//!   afterwards; a thread that ends clears `area`, then waits until `readers` is 0. Both do so
-//!   sequentially consistent: the reader finds null, or the thread that ends finds the reader. So
-//!   an area that is read is still there.
-//! * **RUNSTATUS-3** In the child of `fork` nobody reads but, perhaps, its one thread, if it forked
-//!   in a signal handler. The slots in which somebody read begin a new *era* with no readers; who
-//!   began to read in an older one does not lower it again.
+//! * **RUNSTATUS-1** `area` of a slot is null, or the area of the thread that has the slot's number. That
+//!   thread sets it, and clears it before it gives the number back.
+//! * **RUNSTATUS-2** A thread that follows `area` first raises `readers`, and lowers it afterwards; a thread
+//!   that ends clears `area`, then waits until `readers` is 0. Both do so sequentially consistently: either the
+//!   reader finds null, or the ending thread finds the reader. So an area that is being read still exists.
+//! * **RUNSTATUS-3** In the child of `fork` there is no reader but, perhaps, its one thread, if it forked in a
+//!   signal handler. A slot that had readers begins a new *era* without readers; a reader that began in an
+//!   older era does not lower the count.
 //!
 //! # Limits
-//! A thread that never waited has no number, and nothing is known of it. One that no key destructor
-//! is called for stays invisible, see [`super::cpu`]. A child that forked in a handler, and returns
-//! from it into the very read that the handler interrupted, may read the area of a thread that it
-//! no longer has; the memory is still there unless the handler itself made and joined threads.
+//! Nothing is known of a thread that never waited, since it has no number. A thread for which no key destructor
+//! is called stays invisible, see [`super::cpu`]. A child that forked in a handler, and returns from it into
+//! the very read that the handler interrupted, may read the area of a thread that it no longer has; the memory
+//! is still there unless the handler itself made and joined threads.
 
 use core::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
@@ -62,16 +61,15 @@ impl Slot {
         tid: AtomicU32::new(0),
     };
 
-    /// What `look` makes of the area, if there is one.
+    /// Applies `look` to the area, if there is one.
     #[inline]
     fn read<R>(&self, look: impl FnOnce(&Area) -> R) -> Option<R> {
         // RUNSTATUS-2. ORDERING: SeqCst pairs with the SeqCst of `clear`.
         let era = self.readers.fetch_add(1, SeqCst) / ERA;
-        // SAFETY: RUNSTATUS-1; and by RUNSTATUS-2 the thread is still there, as is what `as_ref`
-        // borrows.
+        // SAFETY: RUNSTATUS-1; and by RUNSTATUS-2 the thread still exists, and so does what `as_ref` borrows.
         let found = unsafe { self.area.load(SeqCst).as_ref() }.map(look);
         let mut seen = self.readers.load(Relaxed);
-        // RUNSTATUS-3. ORDERING: Release pairs with the look of `clear` that sees nobody.
+        // RUNSTATUS-3. ORDERING: Release pairs with the load of `clear` that sees no reader.
         while seen / ERA == era
             && let Err(now) = self.readers.compare_exchange_weak(seen, seen - 1, Release, Relaxed)
         {
@@ -80,7 +78,7 @@ impl Slot {
         found
     }
 
-    /// Takes the area away from readers; returns when nobody reads it any more.
+    /// Takes the area away from readers. Returns when no thread reads it any more.
     fn clear(&self) {
         // RUNSTATUS-2. ORDERING: SeqCst pairs with the SeqCst of `read`, whose Release the loads
         // acquire.
@@ -91,8 +89,8 @@ impl Slot {
         }
     }
 
-    /// In the child of `fork`: nobody reads (RUNSTATUS-3), and only a kept area is still of a
-    /// thread.
+    /// In the child of `fork`: there is no reader (RUNSTATUS-3), and only an area that is kept still belongs to
+    /// a thread.
     fn inherit(&self, keep: bool) {
         if !keep {
             self.area.store(core::ptr::null_mut(), Relaxed);
@@ -104,7 +102,7 @@ impl Slot {
     }
 }
 
-/// A slot a number of the first threads.
+/// One slot for each number of the first threads.
 static SLOTS: [Slot; FIRST_THREADS - 1] = [const { Slot::EMPTY }; FIRST_THREADS - 1];
 
 /// Slots from here on were never used.
@@ -157,7 +155,7 @@ pub fn available() -> bool {
     !rseq::mine().is_null()
 }
 
-/// Whether the thread of this number is known not to run. A hint: it may run by now.
+/// Whether the thread of this number is known not to be running. A hint: it may be running by now.
 #[inline]
 #[must_use]
 pub fn known_not_to_run(cpu: CpuId) -> bool {

@@ -1,7 +1,8 @@
-//! Threads that sleep for a lock, found by its address: see [`qspin_core::sleepers`].
+//! Threads that sleep for a lock, found by the lock's address: see [`qspin_core::sleepers`].
 //!
-//! In a child nobody sleeps any more but, perhaps, its own thread, if it forked in a signal handler. The child is
-//! another [generation](super::generation): marks that its parent's waiters have left in locks do not count.
+//! In a child no thread sleeps but, perhaps, its own one, if it forked in a signal handler. The child is
+//! another [generation](super::generation): state bits that its parent's waiters have left in locks do not
+//! count.
 
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -19,32 +20,33 @@ use super::nodes::{self, FIRST_NODES};
 use super::syscall::syscall;
 use super::{StaticEvents, Threads, barrier, cpu, futex, generation, load, urgency};
 
-/// Addresses that share a bucket wait for each other for some instructions, and keep each other's releases
-/// from being plain stores. The hints of all are 2 KiB.
+/// Addresses that share a bucket may delay each other for some instructions, and keep each other's releases
+/// from being plain stores. All hints together are 2 KiB.
 const PLACES: usize = 512;
 
 static HINTS: [AtomicU32; PLACES] = [const { AtomicU32::new(0) }; PLACES];
 static BUCKETS: [SleepBucket<AtomicU32>; PLACES] = [const { SleepBucket::EMPTY }; PLACES];
 
-/// A record a node of the first threads: 32 KiB.
+/// One record for each node of the first threads: 32 KiB.
 static SLEEPERS: [Sleeper<AtomicU32, AtomicUsize>; FIRST_NODES] =
     [const { Sleeper::<AtomicU32, AtomicUsize>::UNUSED }; FIRST_NODES];
 
-/// How long a thread takes to wake here, as sleepers have found; 0 before the first.
+/// How long a thread takes to wake on this machine, as sleepers have measured; 0 before the first.
 static WAKE_NS: AtomicU32 = AtomicU32::new(0);
 
-/// How long a context without a node sleeps between two looks, if it is the only one; else so many times as long as
-/// there are: all of them together look so often.
+/// The sleep of a timed backoff, if a single context without a node backs off. With several, each sleeps that
+/// many times longer, so that all of them together poll as often.
 const DOZE_NS: i64 = 50_000;
-/// More do not make it longer: a fifth of a second.
+/// More contexts do not make it longer: a fifth of a second.
 const MOST_DOZING: u32 = 4000;
-/// How many sleep so.
+/// How many contexts are in a timed backoff.
 static DOZING: AtomicU32 = AtomicU32::new(0);
 
-/// The token of a thread that makes all buckets quiet: no thread's. It may have no number, and is to get none by that.
+/// The token of a thread that makes all buckets quiet. It belongs to no thread: such a thread may have no
+/// number, and must not get one by this.
 const SETTLER: u32 = u32::MAX;
 
-/// Registers the handler of a child. Those of `cpu` were registered before: they run before it.
+/// Registers the handler of a child. Those of `cpu` were registered before, so they run before it.
 pub(super) fn register() {
     // SAFETY: a valid handler, which stays loaded as long as this code does.
     unsafe { libc::pthread_atfork(None, None, Some(generation::child_begins)) };
@@ -56,7 +58,7 @@ pub(crate) fn prepare() {
     let _ = settled();
 }
 
-/// Asks whether there is a barrier; if so, every bucket in which nobody sleeps is quiet from now on.
+/// Asks whether there is a barrier. If so, every bucket without a sleeper is quiet from now on.
 #[cold]
 fn settled() -> bool {
     let available = barrier::ask();
@@ -66,7 +68,7 @@ fn settled() -> bool {
     available
 }
 
-/// In a child, of whose threads one is the parent's, too.
+/// In a child: only one of the parent's threads exists here.
 pub(super) fn forget() {
     DOZING.store(0, Relaxed);
     barrier::register();
@@ -90,13 +92,14 @@ impl<E: StaticEvents, H: Hint, C: Clock> SleepPlatform for Threads<E, H, C> {
         if let Some(sleeper) = SLEEPERS.get(number) {
             return sleeper;
         }
-        // NODES-1 of `nodes`: there is one. The first record of the table is nobody's.
+        // NODES-1 of `nodes`: the part exists. The first record of the table belongs to no thread.
         nodes::part(number).map_or(&SLEEPERS[0], |part| &part.sleepers[nodes::within(number)])
     }
 
     fn token(&self) -> u32 {
         load::register();
-        // Whoever comes to a bucket in a child that no handler knows of does not meet the parent's sleepers.
+        // In a child that no handler has noticed, a thread that comes to a bucket must not meet the parent's
+        // sleepers.
         let _ = generation::current();
         match cpu::current() {
             Some(cpu) => cpu.number() + 1,
@@ -134,7 +137,7 @@ impl<E: StaticEvents, H: Hint, C: Clock> SleepPlatform for Threads<E, H, C> {
         let time = libc::timespec { tv_sec: 0, tv_nsec: DOZE_NS * times };
         // SAFETY: a valid place, and none for the rest of the time.
         unsafe { syscall(libc::SYS_nanosleep, [&raw const time as u64, 0]) };
-        // In a child that was forked by a handler which interrupted this, it is not counted.
+        // In a child forked by a handler that interrupted this, it is not counted.
         let _ = DOZING.fetch_update(Relaxed, Relaxed, |count| count.checked_sub(1));
     }
 

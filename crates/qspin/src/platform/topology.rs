@@ -1,18 +1,18 @@
 //! Where CPUs are, and how far from each other: nodes, last-level caches, distances.
 //!
 //! # Problem
-//! A lock that prefers waiters near its holder asks two questions on its slow path: where does this
-//! thread run, and how far is it from there to there? No file is read and nothing is allocated on the path
-//! of a lock, nor when the program is loaded. So the machine is looked at when the program first asks
-//! ([`in_force`], or [`select::decide`](crate::select::decide)), and locks only look up what was found.
-//! Before, they go by what the kernel tells each thread without a file: the number of its node. Nodes are
-//! then the places, and all at distance 1 from each other.
+//! A lock that prefers waiters near its holder asks two questions on its slow path: where does this thread run,
+//! and how far is one place from another? Neither the path of a lock nor the loading of the program may read
+//! files or allocate. So the machine is examined when the program first asks ([`in_force`], or
+//! [`select::decide`](crate::select::decide)), and locks only look up the result. Before that, locks use what
+//! the kernel tells each thread without a file: the number of its node. Nodes are then the places, all at
+//! distance 1 from each other.
 //!
 //! # Source
-//! sysfs ([`sysfs`](Topology::read)): `node*/cpulist`, `node*/distance`, `cpu*/cache`. Or what
-//! `QSPIN_TOPOLOGY` says: `4x18x2`, four nodes of 18 cores of two hardware threads; or a folder
-//! with files like sysfs's. With it the machine is *fake*: threads are laid on its CPUs by their
-//! number, one node after the other, wherever they really run.
+//! sysfs ([`sysfs`](Topology::read)): `node*/cpulist`, `node*/distance`, `cpu*/cache`. Or what `QSPIN_TOPOLOGY`
+//! says: `4x18x2`, which is four nodes of 18 cores of two hardware threads; or a folder with files like
+//! sysfs's. With that variable the machine is *fake*: threads are laid on its CPUs by their number, one node
+//! after the other, wherever they really run.
 //!
 //! # Levels of distance
 //! | distance | from one CPU to another |
@@ -21,11 +21,11 @@
 //! | 1 | of the same node; or of the same cache, where that lies across nodes (sub-NUMA clusters) |
 //! | 2, 3 … | of the node at the nearest, next, … distance that the firmware's table (SLIT) has |
 //!
-//! # What is defined where the world is not as it should be
+//! # What holds where the input is incomplete
 //! * No sysfs, no nodes in it, or nonsense: one node, at distance 0 from itself.
-//! * A CPU that no node lists, one that was offline when the machine was looked at, and one past the
-//!   end: as a CPU of the first place, of the lowest node. A cpuset that changes while the program
-//!   runs needs no answer of its own: every CPU of the machine has its place, allowed or not.
+//! * A CPU that no node lists, one that was offline when the machine was examined, and one past the end count
+//!   as a CPU of the first place, on the lowest node. A cpuset that changes while the program runs needs no
+//!   special handling: every CPU of the machine has its place, allowed or not.
 //! * Node numbers with holes are kept as names; nodes without CPUs are no places.
 
 mod grid;
@@ -53,9 +53,9 @@ pub use sysfs::{SYSFS, parse_cpu_list};
 /// The variable that names another topology.
 pub const VARIABLE: &str = "QSPIN_TOPOLOGY";
 
-/// Nodes that a topology may have: what Linux can be built for.
+/// How many nodes a topology may have: what Linux can be built for.
 const MOST_NODES: usize = 1 << 10;
-/// CPUs that a fake topology may have.
+/// How many CPUs a fake topology may have.
 const MOST_CPUS: usize = 1 << 16;
 
 /// A last-level cache, or the part of one that is on one node.
@@ -79,12 +79,12 @@ pub struct Topology {
     place_of: Vec<u32>,
     /// Distance from node to node, both by index.
     ranks: Vec<u32>,
-    /// The CPU of each thread by its number, over and over; empty if threads are where they run.
+    /// The CPU for each thread number, repeating; empty if threads are where they run.
     laid: Vec<u32>,
 }
 
 impl Topology {
-    /// One node that every CPU belongs to: what is assumed of a machine that shows nothing.
+    /// One node that holds every CPU: assumed of a machine that shows nothing.
     pub const ONE_NODE: Self = Self {
         nodes: Vec::new(),
         places: Vec::new(),
@@ -93,7 +93,7 @@ impl Topology {
         laid: Vec::new(),
     };
 
-    /// Reads this machine's; [`ONE_NODE`](Self::ONE_NODE) where it shows none, or nonsense.
+    /// Reads this machine's topology; [`ONE_NODE`](Self::ONE_NODE) where it shows none, or nonsense.
     #[must_use]
     pub fn of_this_machine() -> Self {
         Self::read(Path::new(SYSFS)).unwrap_or(Self::ONE_NODE)
@@ -122,7 +122,7 @@ impl Topology {
         Ok(topology)
     }
 
-    /// What the environment's value says: `None` if there is none, or an empty one.
+    /// Parses the value of the environment variable: `None` if it is unset or empty.
     ///
     /// # Errors
     /// As [`fake`](Self::fake).
@@ -136,7 +136,7 @@ impl Topology {
         !self.laid.is_empty()
     }
 
-    /// The CPUs that it knows.
+    /// The CPUs of the topology.
     pub fn cpus(&self) -> impl Iterator<Item = usize> {
         (0..self.place_of.len()).filter(|&cpu| self.place_of[cpu] != NOWHERE)
     }
@@ -148,7 +148,7 @@ impl Topology {
         self.nodes.get(index as usize).copied().unwrap_or(0)
     }
 
-    /// The place of CPU `cpu`: CPUs of one place are at distance 0. From 0 without holes.
+    /// The place of CPU `cpu`. CPUs of one place are at distance 0. Places are numbered from 0 without holes.
     #[inline]
     #[must_use]
     pub fn place_of(&self, cpu: usize) -> u32 {
@@ -158,8 +158,8 @@ impl Topology {
         }
     }
 
-    /// The distance from one place to another, in levels (see the [module](self)). Places that this
-    /// topology does not have are two places if their numbers differ.
+    /// The distance from one place to another, in levels (see the [module](self)). Unknown places are different
+    /// places if their numbers differ.
     #[inline]
     #[must_use]
     pub fn distance(&self, from: u32, to: u32) -> u32 {
@@ -252,7 +252,7 @@ struct Found {
 
 static FOUND: OnceLock<Found> = OnceLock::new();
 
-/// Looks at the environment and at the machine.
+/// Examines the environment and the machine.
 fn look() -> Found {
     let described = var_os(VARIABLE).filter(|_| environment::counts());
     match Topology::from_value(described.as_deref()) {
@@ -266,19 +266,19 @@ fn look() -> Found {
 /// The topology in force, if there is one yet. Async-signal-safe.
 #[inline]
 fn known() -> Option<&'static Topology> {
-    // SAFETY: null, or made by `set` of a reference for the whole program and only read through.
-    // ORDERING: Acquire pairs with the Release of `set`. (A load on the processors of today.)
+    // SAFETY: null, or made by `set` from a `'static` reference and only read through.
+    // ORDERING: Acquire pairs with the Release of `set`. (On today's processors it is a plain load.)
     unsafe { IN_FORCE.load(Acquire).as_ref() }
 }
 
-/// The topology in force: what `QSPIN_TOPOLOGY` describes, or this machine's, unless the program has put another in
-/// force. The first call looks at the machine: it reads files and allocates, and is not async-signal-safe. Locks go by
-/// it from then on.
+/// The topology in force: what `QSPIN_TOPOLOGY` describes, or this machine's, unless the program has put
+/// another in force. The first call examines the machine: it reads files and allocates, and is not
+/// async-signal-safe. Locks use the topology from then on.
 #[must_use]
 pub fn in_force() -> &'static Topology {
     known().unwrap_or_else(|| {
         let found = core::ptr::from_ref(&FOUND.get_or_init(look).topology).cast_mut();
-        // What the program has put in force meanwhile stays. ORDERING: as in `set` and `known`.
+        // A topology that the program put in force meanwhile stays. ORDERING: as in `set` and `known`.
         match IN_FORCE.compare_exchange(core::ptr::null_mut(), found, AcqRel, Acquire) {
             // SAFETY: as in `known`.
             Ok(_) => unsafe { &*found },
@@ -288,19 +288,19 @@ pub fn in_force() -> &'static Topology {
     })
 }
 
-/// What was wrong with what the environment says of the topology, when that was looked at.
+/// What was wrong with the environment's topology when it was read.
 pub(crate) fn problem() -> Option<&'static str> {
     FOUND.get()?.problem.as_deref()
 }
 
-/// Puts another topology in force, at any moment. A waiter that is under way keeps the place that
-/// it had in the old one, so until it is served the order of a queue may be worse, never wrong.
+/// Puts another topology in force, at any moment. A thread that is waiting keeps its place in the old topology.
+/// Until it is served the order of a queue may be worse, but never wrong.
 pub fn set(topology: &'static Topology) {
     IN_FORCE.store(core::ptr::from_ref(topology).cast_mut(), Release);
 }
 
-/// The place of this thread, whose number is `thread`: where it runs at this moment, or where a
-/// fake topology lays it; its node where no topology is in force yet. Async-signal-safe.
+/// The place of the calling thread, whose number is `thread`: where it runs at this moment, or where a fake
+/// topology lays it; its node while no topology is in force. Async-signal-safe.
 #[inline]
 #[must_use]
 pub fn place(thread: Option<CpuId>) -> u32 {
@@ -322,11 +322,11 @@ pub(super) fn distance(from: u32, to: u32) -> u32 {
     known().map_or_else(|| u32::from(from != to), |topology| topology.distance(from, to))
 }
 
-/// The node on which this thread runs, as the kernel tells it.
+/// The node on which this thread runs, according to the kernel.
 fn current_node() -> u32 {
     rseq::node().unwrap_or_else(|| {
         let mut node = 0_u32;
-        // SAFETY: a valid place, and none for the CPU. Where it is refused all are on one node.
+        // SAFETY: a valid place, and none for the CPU. If the call is refused, all threads are on one node.
         unsafe { syscall(libc::SYS_getcpu, [0, &raw mut node as u64, 0]) };
         node
     })
@@ -338,7 +338,8 @@ fn current_cpu() -> usize {
     // SAFETY: this thread's own area, if it has one.
     match unsafe { rseq::mine().as_ref() }.and_then(Area::cpu) {
         Some(cpu) => cpu as usize,
-        // SAFETY: a call without arguments. Negative where the kernel does not tell: past the end.
+        // SAFETY: a call without arguments. Negative if the kernel does not tell; the cast makes that a CPU
+        // past the end.
         None => unsafe { libc::sched_getcpu() as usize },
     }
 }
@@ -385,7 +386,7 @@ mod tests {
 
     #[test]
     fn this_thread_has_a_place_in_any_topology() {
-        // The only test of this process that puts one in force.
+        // No other test of this process puts a topology in force.
         let node = place(None);
         assert!(known().is_some() || node == current_node());
         assert_eq!((distance(0, 0), distance(0, 1)), (0, 1));

@@ -1,27 +1,27 @@
-//! Who must not be passed over: threads with a real-time policy, and signal handlers.
+//! Which threads must not be passed over: those with a real-time policy, and signal handlers.
 //!
 //! # Problem
-//! An order that moves waiters back must not move one whose delay harms more than its own thread: a
-//! signal handler stops the code that it interrupts, and who gave a thread a real-time policy said
-//! that it comes first. The kernel knows a thread's policy, but to ask costs a system call, as much
-//! as a short critical section; and anybody may change it at any moment (`chrt -p`).
+//! An order that moves waiters back must not move a waiter whose delay harms more than its own thread. A signal
+//! handler stops the code that it interrupts; a thread was given a real-time policy in order to come first. The
+//! kernel knows a thread's policy, but asking costs a system call, as much as a short critical section; and the
+//! policy may be changed from outside at any moment (`chrt -p`).
 //!
 //! # How
-//! The policy is asked for at the first wait of a thread whose order matters, and kept. It is asked
-//! for again every [`ASKS_EVERY`]th such wait, so a change is heeded after that many waits at the
-//! latest, whoever made it; and at once by a thread that calls [`policy_changed`].
+//! A thread asks for its policy at its first wait in which the order matters, and keeps the answer. It asks
+//! again every [`ASKS_EVERY`]th such wait, so it heeds a change after that many waits at the latest, wherever
+//! it came from; and at its next wait after it has called [`policy_changed`].
 //!
-//! A signal handler is known if it says so ([`super::interrupt`]), or if what it interrupts is itself
-//! waiting in a queue: then its nesting level shows it.
+//! A signal handler is known if it announces itself ([`super::interrupt`]), or if the wait that it interrupts
+//! is itself in a queue: then its nesting level shows it.
 //!
-//! Who *sleeps* for a lock joins a queue that is in the order of priorities, as a futex's is. It asks at each sleep,
-//! which costs some microseconds anyway. SCHED_DEADLINE has no priority there.
+//! A thread that *sleeps* for a lock joins a queue in the order of priorities, like a futex's. It asks for its
+//! priority at each sleep, which costs some microseconds anyway. SCHED_DEADLINE has no priority there.
 //!
 //! # Limits
-//! Real-time is SCHED_FIFO, SCHED_RR or SCHED_DEADLINE. A thread that runs at such a priority only
-//! because somebody waits for it (priority inheritance) has its own policy still. A handler that
-//! neither says so nor interrupts a wait is as the thread that it interrupts. A filter of system calls
-//! may refuse `sched_getscheduler` (then no thread is real-time), but must not kill for it.
+//! Real-time means SCHED_FIFO, SCHED_RR or SCHED_DEADLINE. A thread that runs at such a priority only because
+//! another thread waits for it (priority inheritance) still has its own policy. A handler that neither
+//! announces itself nor interrupts a wait counts as the thread that it interrupts. A filter of system calls may
+//! refuse `sched_getscheduler` (then no thread is real-time), but must not kill for it.
 
 use core::cell::Cell;
 
@@ -31,11 +31,11 @@ use qspin_core::platform::{AtomicWord, CpuId};
 use super::nodes::node;
 use super::syscall::syscall;
 
-/// A thread's policy is asked for once in so many of its waits: what a system call takes, some 100 ns,
-/// is then some 2 ns a wait.
+/// A thread asks for its policy once in so many of its waits: a system call of some 100 ns is then some 2 ns
+/// per wait.
 pub const ASKS_EVERY: u32 = 64;
 
-/// Beside the waits that are left until the policy is asked for again: it is a real-time one.
+/// A flag beside the count of waits until the next question: the policy is a real-time one.
 const REAL_TIME: u32 = 1 << 31;
 
 thread_local! {
@@ -43,21 +43,21 @@ thread_local! {
     static KNOWN: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Has this thread's policy asked for anew at its next wait: for a thread that has changed its own.
+/// Makes this thread ask for its policy at its next wait: for a thread that has changed its own.
 /// Async-signal-safe.
 pub fn policy_changed() {
     KNOWN.with(|known| known.set(0));
 }
 
-/// What the kernel goes by where threads wait for a futex: the priority of SCHED_FIFO or SCHED_RR, 0 for all others.
-/// Asked for anew each time. Async-signal-safe.
+/// The priority by which the kernel orders the waiters of a futex: that of SCHED_FIFO or SCHED_RR, 0 for all
+/// other policies. Asks the kernel each time. Async-signal-safe.
 #[cold]
 #[must_use]
 pub fn priority() -> u32 {
     let mut parameter = libc::sched_param { sched_priority: 0 };
     // SAFETY: a valid place; 0 is this thread.
     let code = unsafe { syscall(libc::SYS_sched_getparam, [0, &raw mut parameter as u64]) };
-    // Where it is refused, nobody has a priority.
+    // If the call is refused, no thread has a priority.
     if code == 0 { parameter.sched_priority.cast_unsigned() } else { 0 }
 }
 
@@ -74,8 +74,8 @@ pub(super) fn has_real_time_policy() -> bool {
     })
 }
 
-/// Whether the thread of this number waits in a queue already, beside the wait that it begins: then
-/// this is a signal handler.
+/// Whether the thread of this number already waits in a queue, beside the wait that it begins: then this is a
+/// signal handler.
 #[inline]
 pub(super) fn interrupts_a_wait(thread: Option<CpuId>) -> bool {
     let first = thread.and_then(|thread| NodeId::new(thread, 0));
@@ -89,7 +89,7 @@ fn ask() -> i64 {
     unsafe { syscall(libc::SYS_sched_getscheduler, [0]) }
 }
 
-/// Whether a real-time policy was answered.
+/// Whether the answer is a real-time policy.
 fn is_real_time(answer: i64) -> bool {
     /// `SCHED_DEADLINE`, which the C library does not name.
     const DEADLINE: i64 = 6;

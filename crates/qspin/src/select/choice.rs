@@ -1,20 +1,20 @@
-//! The locks among which is chosen: the only place that knows which they are.
+//! The locks that can be chosen: the only place that knows which they are.
 //!
 //! # Problem
-//! A lock that is chosen when the program starts must be one type, and one word, whatever is chosen.
-//! It can be, since all candidates are one word that is 0 while nobody holds it.
+//! A lock that is chosen when the program starts must be one type and one word, whatever is chosen. That is
+//! possible, since every candidate is one word that is 0 while the lock is free.
 //!
 //! # Invariants
-//! * **CHOICE-1** Every candidate is a `repr(transparent)` lock over one word, free exactly when the
-//!   word is 0. So the fields of [`SelectedLock`] are views of one word, each valid whatever its value,
-//!   and a lock that nobody has touched is a free lock of every candidate.
-//! * **CHOICE-2** All operations on all words of the process go to the same candidate: [`decided`] says
-//!   which, and never changes what it has once said. (Whether a lock is held says the same bit in
-//!   each; that look fixes no choice.)
-//! * **CHOICE-3** A free lock is taken by 0 → LOCKED in each, and one for which nobody waits is released
-//!   by LOCKED → 0. So these two steps are the same for all, and only what they do not settle is the
-//!   chosen lock's business. But native is released by a subtraction, waiters or not: that is one
-//!   compare-exchange less, where there are some.
+//! * **CHOICE-1** Every candidate is a `repr(transparent)` lock over one word, free exactly when the word is 0.
+//!   So the fields of [`SelectedLock`] are views of one word, each valid whatever its value, and a lock that no
+//!   thread has touched is a free lock of every candidate.
+//! * **CHOICE-2** All operations on all words of the process go to the same candidate: [`decided`] returns it,
+//!   and the answer never changes. (The same bit in each candidate says whether the lock is held; reading it
+//!   fixes no choice.)
+//! * **CHOICE-3** Every candidate acquires a free lock by 0 → LOCKED, and releases one without waiters by
+//!   LOCKED → 0. So these two steps are the same for all, and only what they do not settle is left to the
+//!   chosen lock. But native is released by a subtraction, with or without waiters: that is one
+//!   compare-exchange less where there are some.
 //! * **CHOICE-4** A guard of any candidate may be sent to another thread: `Guard` is `GuardSend`.
 //!
 //! # Limits
@@ -47,7 +47,7 @@ macro_rules! choices {
             /// All of them.
             pub const ALL: &'static [Self] = &[$(Self::$choice,)*];
 
-            /// Which of the register it is.
+            /// Which lock of the register it is.
             #[must_use]
             pub const fn id(self) -> Id {
                 match self {
@@ -75,8 +75,8 @@ macro_rules! choices {
         // CHOICE-1.
         $(const _: () = assert!(Id::$choice.lock().words == 1 && !Id::$choice.lock().shared);)*
 
-        /// What a look at the word does not settle, by the lock that is chosen; whatever comes first
-        /// fixes which one that is.
+        /// What the state of the word does not settle, by the chosen lock. The first such operation fixes the
+        /// choice.
         impl<W> SelectedLock<W> {
             #[inline(never)]
             fn acquire_chosen<P: Platform<Word = W>>(&self, p: &P) {
@@ -106,10 +106,9 @@ choices! {
     Paravirt paravirt: ParavirtLock;
     /// Test-and-set, pausing ever longer: threads do not always run, and cannot halt.
     Backoff backoff: BackoffLock;
-    /// As native, preferring waiters that are near the holder: every thread has a CPU, on several nodes.
+    /// As native, preferring waiters near the holder: every thread has a CPU, on several nodes.
     Cna cna: CnaLock;
-    /// As paravirt, preferring waiters that are near the holder: threads on several nodes that do not
-    /// always run.
+    /// As paravirt, preferring waiters near the holder: threads on several nodes that do not always run.
     CnaParavirt cna_paravirt: CnaParavirtLock;
 }
 
@@ -157,16 +156,16 @@ impl<W: AtomicWord> SelectedLock<W> {
         unsafe { &self.word }
     }
 
-    /// Takes the lock if it is free (CHOICE-3).
+    /// Acquires the lock if it is free (CHOICE-3).
     #[inline]
     fn take<P: Platform<Word = W>>(&self, p: &P) -> bool {
-        // ORDERING: Acquire pairs with the owner's Release, in each of the candidates.
+        // ORDERING: Acquire pairs with the owner's Release, in each candidate.
         let order = p.ordering(Site::QueueTry, Acquire);
         self.word().compare_exchange(0, LOCKED, order).is_ok()
     }
 }
 
-// SAFETY: by CHOICE-2 it is one lock of the candidates, all the time; each of them excludes.
+// SAFETY: by CHOICE-2 it is always the same candidate, and each of them excludes.
 unsafe impl<P: Platform> RawLock<P> for SelectedLock<P::Word> {
     #[inline]
     fn new() -> Self {
@@ -183,10 +182,10 @@ unsafe impl<P: Platform> RawLock<P> for SelectedLock<P::Word> {
     #[inline]
     fn try_acquire(&self, p: &P) -> bool {
         if is_open() {
-            // CHOICE-2: what is held must not be released by another lock than took it.
+            // CHOICE-2: the lock that releases must be the one that acquired.
             let _ = decided();
         }
-        // A look first: a failing compare-exchange would still take the line away from the owner.
+        // Poll first: a failing compare-exchange would still take the cache line away from the owner.
         self.word().load(Relaxed) == 0 && self.take(p)
     }
 
@@ -195,7 +194,7 @@ unsafe impl<P: Platform> RawLock<P> for SelectedLock<P::Word> {
         if glance() == Choice::Native as u8 {
             // SAFETY: CHOICE-1, CHOICE-2; the caller holds the lock.
             unsafe { RawLock::<P>::release(&*self.native, p) };
-        // ORDERING: Release pairs with the Acquire of whoever takes the lock next.
+        // ORDERING: Release pairs with the Acquire of the next acquisition.
         } else if self
             .word()
             .compare_exchange(LOCKED, 0, p.ordering(Site::QueueRelease, Release))

@@ -16,8 +16,8 @@ pub trait Cpuid {
     fn leaf(&self, leaf: u32) -> Registers;
 }
 
-/// The processor on which this runs. One that is no x86-64 has no leaves: then a hypervisor gives itself away by other
-/// signs, or not.
+/// The processor on which this runs. A processor other than x86-64 has no leaves: then a hypervisor is
+/// recognized by other signs, or not at all.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Processor;
 
@@ -82,7 +82,7 @@ fn leaf_of(line: &str) -> Option<(u32, Registers)> {
 pub struct Hypervisor {
     /// Its name.
     pub name: String,
-    /// How it gave itself away.
+    /// How it was recognized.
     pub source: &'static str,
     /// Whether it lets a virtual CPU kick a halted one (KVM only; `None`: it does not say).
     pub pv_unhalt: Option<bool>,
@@ -93,8 +93,8 @@ pub struct Hypervisor {
 const PRESENT: u32 = 1 << 31;
 const PV_UNHALT: u32 = 1 << 7;
 const REALTIME: u32 = 1;
-/// Where a hypervisor's leaves begin, and where a second set does: KVM's, while the first ones tell
-/// Windows that this is Hyper-V.
+/// Where a hypervisor's leaves begin, and where a second set does: KVM's, while the first set tells Windows
+/// that this is Hyper-V.
 const BASES: [u32; 2] = [0x4000_0000, 0x4000_0100];
 
 /// The hypervisor that CPUID shows.
@@ -102,7 +102,7 @@ const BASES: [u32; 2] = [0x4000_0000, 0x4000_0100];
 pub fn hypervisor(cpuid: &dyn Cpuid) -> Option<Hypervisor> {
     let [_, _, features, _] = cpuid.leaf(1);
     if features & PRESENT == 0 {
-        // On a bare machine these leaves hold anything.
+        // On a bare machine these leaves may hold anything.
         return None;
     }
     let source = "CPUID";
@@ -183,7 +183,7 @@ mod tests {
             (b"\0\0\0\0\0\0\0\0\0\0\0\0", "unknown"),
             (b"a\nb\xffc\0\0\0\0\0\0\0", "a?b?c"),
         ] {
-            // What follows the signature is another's business.
+            // What follows the signature has another meaning.
             let leaves = vec![GUEST, (BASES[0], named(signature)), (BASES[0] + 1, [!0; 4])];
             let found = hypervisor(&Recorded(leaves)).unwrap();
             assert_eq!(found.name, name);

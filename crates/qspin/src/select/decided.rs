@@ -1,10 +1,10 @@
 //! What was decided, in one byte: proposed until the first lock operation, fixed from then on.
 //!
 //! # Problem
-//! To decide takes files, memory and time; a lock operation may have none of these, and may run in a
-//! signal handler, or before `main`. So the decision is *made* when the program asks for it, and only
-//! *looked up* by locks. The first lock operation of the process
-//! fixes what it finds, since a word that one algorithm has touched must not be read by another.
+//! Deciding takes files, memory and time. A lock operation may have none of these, and may run in a signal
+//! handler, or before `main`. So the decision is *made* when the program asks for it, and locks only *look it
+//! up*. The first lock operation of the process fixes what it finds, since a word that one algorithm has
+//! touched must not be read by another.
 //!
 //! # States
 //! ```text
@@ -14,9 +14,8 @@
 //! ```
 //!
 //! # Invariants
-//! * **DECIDED-1** But for OPEN, the byte is a [`Choice`] whose lock exists, at any time.
-//! * **DECIDED-2** OPEN is cleared once and never set again, and the choice never changes after
-//!   that.
+//! * **DECIDED-1** Apart from OPEN and UNDECIDED, the byte is a [`Choice`] whose lock exists, at any time.
+//! * **DECIDED-2** OPEN is cleared once and never set again, and the choice never changes after that.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicPtr, AtomicU8};
@@ -24,18 +23,20 @@ use core::sync::atomic::{AtomicPtr, AtomicU8};
 use super::choice::Choice;
 use crate::platform::say_unless_blocked;
 
-/// The choice may still change. A byte with it is no choice's number: locks look once.
+/// The choice may still change. A byte with this bit is the number of no choice, so a lock that finds it takes
+/// the slow path.
 const OPEN: u8 = 1 << 7;
 
-/// Nobody has decided. Beside what the first lock operation fixes then.
+/// There was no decision yet. The choice beside it is what the first lock operation would fix.
 const UNDECIDED: u8 = 1 << 6;
 
-/// What the first lock operation finds if it comes before any decision. Paravirt is never the worst choice by much, whatever the machine.
+/// What the first lock operation fixes if it comes before any decision. Paravirt is never the worst choice by
+/// much, whatever the machine.
 pub const FALLBACK: Choice = Choice::Paravirt;
 
 static STATE: State = State::new();
 
-/// On a cache line of its own: every lock operation reads it, so nobody may write beside it.
+/// On a cache line of its own: every lock operation reads it, so nothing beside it may be written.
 #[repr(align(128))]
 struct State(AtomicU8);
 
@@ -44,24 +45,24 @@ impl State {
         Self(AtomicU8::new(FALLBACK as u8 | OPEN | UNDECIDED))
     }
 
-    /// DECIDED-2. Returns whether it still could be changed.
+    /// DECIDED-2. Returns whether it could still be changed.
     fn propose(&self, choice: Choice) -> bool {
         self.change(OPEN, choice as u8 | OPEN)
     }
 
-    /// What is to be fixed if nobody decides.
+    /// Notes the choice to be fixed if there is no decision.
     fn note(&self, choice: Choice) {
         self.change(UNDECIDED, choice as u8 | OPEN | UNDECIDED);
     }
 
-    /// Whether the byte was changed, because it still had `bit`.
+    /// Changes the byte if it still has `bit`. Returns whether it did.
     fn change(&self, bit: u8, new: u8) -> bool {
         let propose = |seen| (seen & bit != 0).then_some(new);
         // ORDERING: Release pairs with the Acquire of `fix`, which says what was complained about.
         self.0.fetch_update(Release, Relaxed, propose).is_ok()
     }
 
-    /// Fixes the choice; the second value is whether that was done just now.
+    /// Fixes the choice. The second value is whether this call did so.
     fn fix(&self) -> (Choice, bool) {
         // ORDERING: Acquire pairs with the Release of `propose`.
         let before = self.0.fetch_and(!(OPEN | UNDECIDED), Acquire);
@@ -74,10 +75,10 @@ fn of(state: u8) -> Choice {
     Choice::numbered(state & !(OPEN | UNDECIDED)).unwrap_or(FALLBACK)
 }
 
-/// What all locks are: the number of a [`Choice`], or of none before that is fixed.
+/// What all locks are: the number of a [`Choice`], or of none before the choice is fixed.
 #[inline]
 pub(super) fn glance() -> u8 {
-    // Relaxed: what is fixed is final (DECIDED-2), and nothing is read by way of it.
+    // Relaxed: a fixed choice is final (DECIDED-2), and it publishes no other memory.
     STATE.0.load(Relaxed)
 }
 
@@ -87,7 +88,7 @@ pub(super) fn is_open() -> bool {
     glance() & OPEN != 0
 }
 
-/// What all locks are, from now on at the latest.
+/// What all locks are, from this call on at the latest.
 pub(super) fn decided() -> Choice {
     Choice::numbered(glance()).unwrap_or_else(fix)
 }
@@ -107,41 +108,41 @@ fn fix() -> Choice {
     choice
 }
 
-/// What is wrong with the environment: one line. Said by the first lock operation, because before
-/// it nobody knows whether the program heeds the environment at all.
+/// What is wrong with the environment: one line. The first lock operation writes it, because before that it is
+/// not known whether the program heeds the environment at all.
 static COMPLAINT: AtomicPtr<&'static [u8]> = AtomicPtr::new(core::ptr::null_mut());
 
-/// What is said of `QSPIN_LOCK` where nobody decides: no memory is there to say more.
+/// The complaint about `QSPIN_LOCK` where there is no decision: there is no memory there for a longer one.
 static OF_NAME: &[u8] =
     b"qspin: QSPIN_LOCK is not native, paravirt, backoff, cna or cna-paravirt; it is ignored\n";
 
-/// Has that said.
+/// Schedules that complaint.
 pub(super) fn complain_of_name() {
     COMPLAINT.store((&raw const OF_NAME).cast_mut(), Release);
 }
 
-/// Has `text` said on stderr, on one line and once, if a lock is chosen in this process.
+/// Schedules `text` for stderr, on one line and once, if a lock is chosen in this process.
 pub(super) fn complain(text: &str) {
     let line = format!("{}\n", text.replace(char::is_control, " ")).into_bytes();
     // SAFETY: as in `fix`. ORDERING: as there.
     let before = unsafe { COMPLAINT.load(Acquire).as_ref() };
-    // What stays for ever is made once, however often the program decides.
+    // A line that stays for ever is made once, however often the program decides.
     if before.is_none_or(|before| **before != *line) {
         COMPLAINT.store(Box::leak(Box::new(&*line.leak())), Release);
     }
 }
 
-/// What is to be fixed if nobody decides is `choice`.
+/// Notes `choice` as what is to be fixed if there is no decision.
 pub(super) fn note(choice: Choice) {
     STATE.note(choice);
 }
 
-/// Whether the choice may change, and nobody has decided.
+/// Whether the choice may change, and there was no decision.
 pub(super) fn is_undecided() -> bool {
     STATE.0.load(Relaxed) & UNDECIDED != 0
 }
 
-/// The choice is `choice` from now on, unless it was fixed before: then that one is returned.
+/// Makes `choice` the choice from now on, unless another was fixed before: then returns that one.
 pub(super) fn propose(choice: Choice) -> Result<(), Choice> {
     if STATE.propose(choice) { Ok(()) } else { Err(current().0) }
 }

@@ -1,26 +1,26 @@
-//! What a program, or whoever runs it, says about it: what no file tells.
+//! What a program, or the person running it, says about it: what no file can tell.
 
 use std::ffi::OsString;
 
 use super::choice::Choice;
 use crate::excerpt::excerpt;
 
-/// Names a lock: `QSPIN_LOCK=native`. Nothing else is asked then.
+/// Names a lock: `QSPIN_LOCK=native`. Nothing else is considered then.
 pub const LOCK: &str = "QSPIN_LOCK";
 /// Says how many threads there will be: `QSPIN_THREADS=32`.
 pub const THREADS: &str = "QSPIN_THREADS";
-/// Says whether the CPUs are this program's alone: `QSPIN_DEDICATED=1`, or `0`.
+/// Says whether the CPUs belong to this program alone: `QSPIN_DEDICATED=1`, or `0`.
 pub const DEDICATED: &str = "QSPIN_DEDICATED";
 
-/// What is said. [`Hints::NONE`] says nothing.
+/// The hints. [`Hints::NONE`] says nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Hints {
     /// This lock, whatever the machine.
     pub lock: Option<Choice>,
     /// How many threads there will be that lock.
     pub threads: Option<u32>,
-    /// Whether the CPUs are this program's alone: nobody takes them away. Overrides what the
-    /// hypervisor says.
+    /// Whether the CPUs belong to this program alone and are never taken away. Overrides what the hypervisor
+    /// says.
     pub dedicated: Option<bool>,
     /// Whether a waiter can halt and be kicked. Threads can, by a futex, so the default is yes.
     pub can_halt: Option<bool>,
@@ -30,13 +30,13 @@ impl Hints {
     /// Nothing is said.
     pub const NONE: Self = Self { lock: None, threads: None, dedicated: None, can_halt: None };
 
-    /// What the environment says. A value that is malformed says nothing, and is told to `problem`;
-    /// an empty one says nothing.
+    /// The environment's hints. A malformed value says nothing, and is reported to `problem`; an empty one says
+    /// nothing.
     pub fn of_environment(problem: &mut dyn FnMut(String)) -> Self {
         Self::of(&|name| std::env::var_os(name), problem)
     }
 
-    /// As [`of_environment`](Self::of_environment), of what `variable` returns.
+    /// As [`of_environment`](Self::of_environment), from the values that `variable` returns.
     pub fn of(
         variable: &dyn Fn(&str) -> Option<OsString>,
         problem: &mut dyn FnMut(String),
@@ -63,7 +63,7 @@ impl Hints {
         }
     }
 
-    /// What is said here, and by `other` where nothing is said here.
+    /// These hints, and those of `other` where these say nothing.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {

@@ -12,36 +12,37 @@ use crate::platform::topology::Topology;
 /// A number of threads, and whether it is known beforehand or counted now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Threads {
-    /// The program, or whoever runs it, said so.
+    /// The program, or the person running it, said so.
     Said(u32),
-    /// So many there are at this moment: more may come.
+    /// The number of threads at this moment: there may be more later.
     Now(u32),
-    /// Nobody knows.
+    /// The number is not known.
     Unknown,
 }
 
-/// Who says that the CPUs are dedicated to this program, or that they are not.
+/// What says that the CPUs are dedicated to this program, or that they are not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dedicated {
-    /// The program, or whoever runs it.
+    /// The program, or the person running it.
     Said(bool),
     /// The hypervisor: `KVM_HINTS_REALTIME`.
     ByHypervisor,
-    /// The hypervisor, too, but it has given more of their time to others than [`DOUBT`]: they are not.
+    /// The hypervisor says so, but it has given more of the CPUs' time than [`DOUBT`] to other machines: they
+    /// are not.
     Doubted,
-    /// Nobody.
+    /// Nothing says so.
     Unknown,
 }
 
-/// The share of stolen time from which on a hypervisor's hint is not believed. A native lock whose
-/// holder is stopped loses far more than a paravirt lock on CPUs that are dedicated after all; a little
-/// time is stolen of those, too, while a machine starts.
+/// The share of stolen time above which a hypervisor's hint is not believed. A native lock whose holder is
+/// stopped loses far more than a paravirt lock on CPUs that are dedicated after all. A little time is stolen of
+/// dedicated CPUs, too, while a machine starts.
 pub const DOUBT: f64 = 0.01;
 
 /// Everything that the choice depends on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Inputs {
-    /// What was said: [`Hints::lock`] overrides all else.
+    /// The hints: [`Hints::lock`] overrides all else.
     pub hints: Hints,
     /// The CPUs on which the process may run; never empty.
     pub cpus: Vec<usize>,
@@ -51,9 +52,9 @@ pub struct Inputs {
     pub threads: Threads,
     /// The hypervisor, if there is one.
     pub hypervisor: Option<Hypervisor>,
-    /// Share of the CPUs' time that the hypervisor has given to others since the start.
+    /// Share of the CPUs' time since boot that the hypervisor has given to other machines.
     pub stolen: Option<f64>,
-    /// Whether the CPUs are this program's alone.
+    /// Whether the CPUs belong to this program alone.
     pub dedicated: Dedicated,
     /// Whether a waiter can halt and be kicked.
     pub can_halt: bool,
@@ -63,14 +64,14 @@ pub struct Inputs {
     pub caches: usize,
     /// The distances among them, in levels (see [`crate::platform::topology`]).
     pub distances: Vec<u32>,
-    /// Whether the topology is a fake one: then nodes are its nodes.
+    /// Whether the topology is fake: then nodes are the fake machine's.
     pub fake_topology: bool,
-    /// What was malformed, a line each. It has been taken as if it were missing.
+    /// What was malformed, one line each. It counts as missing.
     pub problems: Vec<String>,
 }
 
 impl Inputs {
-    /// Those of this process at this moment, on the topology in force, which may be fake.
+    /// The inputs of this process at this moment, on the topology in force, which may be fake.
     #[must_use]
     pub fn of_this_process(hints: Hints, topology: &Topology) -> Self {
         let mut cpus = process::allowed_cpus();
@@ -80,10 +81,10 @@ impl Inputs {
         Self::gather(Path::new("/"), &Processor, cpus, hints, topology, Vec::new())
     }
 
-    /// Those of another machine, or another process, as files in a folder: `proc/self/status`,
-    /// `proc/self/cgroup`, `proc/stat`, `sys/…` as they are there, and in `cpuid` what the command
-    /// `cpuid -1 -r` prints there. What is missing is not known. `described` is a fake topology
-    /// instead of the one in the folder.
+    /// The inputs of another machine, or another process, from files in a folder: `proc/self/status`,
+    /// `proc/self/cgroup`, `proc/stat`, `sys/…` as they are there, and in `cpuid` what the command `cpuid -1
+    /// -r` prints there. What is missing is not known. `described` is a fake topology instead of the one in the
+    /// folder.
     ///
     /// # Errors
     /// There is no such folder, or it has neither `proc` nor `sys`.
@@ -190,14 +191,14 @@ impl Inputs {
         }
     }
 
-    /// How many CPUs' time there is: of those on which it may run, what the quota leaves.
+    /// How much CPU time there is, in CPUs: that of the allowed CPUs, within the quota.
     #[must_use]
     pub fn capacity(&self) -> f64 {
         let cpus = self.cpus.len() as f64;
         self.quota.as_ref().map_or(cpus, |quota| quota.cpus.min(cpus))
     }
 
-    /// Whether the quota allows less than the CPUs have.
+    /// Whether the quota allows less time than the CPUs have.
     #[must_use]
     pub fn is_limited(&self) -> bool {
         self.capacity() < self.cpus.len() as f64
@@ -212,20 +213,20 @@ impl Inputs {
         }
     }
 
-    /// Whether all threads must share one CPU: there is one, and nobody said that so is the thread.
+    /// Whether all threads must share one CPU: there is one CPU, and it was not said that there is one thread.
     #[must_use]
     pub fn has_one_cpu(&self) -> bool {
         self.cpus.len() == 1 && !matches!(self.threads, Threads::Said(0 | 1))
     }
 
-    /// Whether the CPUs are this program's alone.
+    /// Whether the CPUs belong to this program alone.
     #[must_use]
     pub fn is_dedicated(&self) -> bool {
         matches!(self.dedicated, Dedicated::Said(true) | Dedicated::ByHypervisor)
     }
 }
 
-/// The hypervisor: as CPUID has it, or as the machine is called, or because it takes time away.
+/// The hypervisor: by CPUID, by the names of the machine, or because it steals time.
 pub(super) fn hypervisor(
     root: &Path,
     cpuid: &dyn Cpuid,

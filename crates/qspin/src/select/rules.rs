@@ -1,14 +1,14 @@
 //! The rules, as data: the first one that applies decides.
 //!
 //! # Source
-//! What Linux does for a guest's spinlocks when it boots (`arch/x86/kernel/kvm.c`,
-//! `kvm_spinlock_init`, and CNA's boot-time choice, document 002), for a program. In document 003's
-//! discussion: virtual CPUs that nobody takes away want the native lock; with `-overcommit cpu-pm=on`
-//! the hypervisor offers no `PV_UNHALT`, and a kernel that looks at that first falls back to
-//! test-and-set, although its CPUs are dedicated. So "dedicated" stands before "hypervisor" here.
-//! But it does not stand before overcommit that the program makes itself, and before a quota: those
-//! stop threads whatever the hypervisor promises. On one CPU that holds whatever the number of threads:
-//! while nobody said that there is only one, a waiter must be expected to wait for somebody who does
+//! What Linux does at boot for a guest's spinlocks (`arch/x86/kernel/kvm.c`, `kvm_spinlock_init`, and CNA's
+//! boot-time choice, CNA v15 (document 002)), for a program. From document 003's discussion: virtual CPUs that
+//! are never taken away want the native lock; with `-overcommit cpu-pm=on` the hypervisor offers no
+//! `PV_UNHALT`, and a kernel that checks that first falls back to test-and-set, although its CPUs are
+//! dedicated. So "dedicated" stands before "hypervisor" here. But it does not stand before overcommit by the
+//! program itself, nor before a quota: those stop threads whatever the hypervisor promises. The same holds on
+//! one CPU, whatever the number of threads: unless it was said that there is only one thread, a waiter must
+//! expect to wait for a thread that is not running.
 //! not run.
 
 use super::choice::Choice;
@@ -30,7 +30,7 @@ const HALTING: [Choice; 2] = [Choice::Paravirt, Choice::CnaParavirt];
 const SPINNING: [Choice; 2] = [Choice::Native, Choice::Cna];
 const UNFAIR: [Choice; 2] = [Choice::Backoff, Choice::Backoff];
 
-/// The rules in their order. The last one applies always.
+/// The rules in their order. The last one always applies.
 pub const RULES: &[Rule] = &[
     Rule {
         name: "overcommit-without-halt",
@@ -93,7 +93,7 @@ pub const RULES: &[Rule] = &[
 /// What was chosen, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
-    /// What the rules choose.
+    /// The lock that the rules choose.
     pub choice: Choice,
     /// The rule's name; `said` if the lock was named.
     pub rule: &'static str,
@@ -102,7 +102,7 @@ pub struct Verdict {
 }
 
 impl Inputs {
-    /// What is chosen for these inputs.
+    /// The choice for these inputs.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         let (choice, rule, reason) = match self.hints.lock {
@@ -126,8 +126,8 @@ impl Inputs {
         (choice, rule.name, reason)
     }
 
-    /// What would change its mind: each input that, were it alone otherwise, would lead to another
-    /// choice, and that choice.
+    /// What would change the verdict: each input that, changed alone, would lead to another choice, and that
+    /// choice.
     #[must_use]
     pub fn changes(&self) -> Vec<(String, Choice)> {
         let chosen = self.verdict().choice;

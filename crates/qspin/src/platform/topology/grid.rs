@@ -1,14 +1,13 @@
-//! A machine that is as regular as a chessboard: `NODESxCORESxTHREADS`.
+//! A regular machine: `NODESxCORESxTHREADS`.
 //!
-//! CPUs are numbered node by node: first each core's first hardware thread, then each one's second,
-//! so that threads are laid on free cores first. A node is one last-level cache; all other nodes
-//! are equally far.
+//! CPUs are numbered node by node: first each core's first hardware thread, then each one's second, so that
+//! threads are laid on free cores first. A node is one last-level cache; all other nodes are equally far.
 
 use std::ffi::OsStr;
 
 use super::{MOST_CPUS, MOST_NODES, Place, Topology};
 
-/// Distance of another node: what stands above "same cache" and "same node".
+/// Distance of another node: the level above "same cache" and "same node".
 pub(super) const NEXT_NODE: u32 = 2;
 
 /// The topology of `described`, like `4x18x2`; `None` if it is malformed or too big.

@@ -1,7 +1,7 @@
 //! The topology that Linux shows, and files like it in a folder.
 //!
-//! As few files are read as possible, since this runs whenever a program is loaded: two of each node,
-//! and the caches of one CPU of each last-level cache.
+//! As few files are read as possible, since this runs at the start of a program: two of each node, and the
+//! caches of one CPU of each last-level cache.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -26,7 +26,7 @@ impl Topology {
     /// without `distance` all nodes are equally far; without caches each node is one.
     ///
     /// # Errors
-    /// There is nothing of it, or a file is malformed.
+    /// The folder has none of these files, or one is malformed.
     pub fn read(system: &Path) -> io::Result<Self> {
         let online = optional(&system.join("cpu/online"))?
             .map(|(path, text)| {
@@ -83,7 +83,7 @@ impl Topology {
 
 type File = (std::path::PathBuf, String);
 
-/// The nodes in their numbers' order, with their lists of CPUs.
+/// The nodes in the order of their numbers, with their lists of CPUs.
 fn nodes(folder: &Path) -> io::Result<BTreeMap<u32, File>> {
     let mut nodes = BTreeMap::new();
     let entries = match fs::read_dir(folder) {
@@ -114,12 +114,12 @@ fn nodes(folder: &Path) -> io::Result<BTreeMap<u32, File>> {
 struct Cpus(BTreeMap<u32, (u32, u32)>);
 
 impl Cpus {
-    /// Puts `cpu` on a node; returns the one on which it is already.
+    /// Puts `cpu` on a node. Returns the node on which it already is.
     fn add(&mut self, cpu: u32, node: u32) -> Option<u32> {
         self.0.insert(cpu, (node, UNKNOWN)).map(|(node, _)| node).filter(|&other| other != node)
     }
 
-    /// Only what is online counts; without nodes it all is on one.
+    /// Only online CPUs count. Without nodes they are all on one.
     fn retain(&mut self, online: &[u32], without_nodes: bool) {
         if without_nodes {
             self.0 = online.iter().map(|&cpu| (cpu, (0, UNKNOWN))).collect();
@@ -145,17 +145,17 @@ impl Cpus {
         Ok(())
     }
 
-    /// Numbers caches and places from 0. Nodes are indices still, those that have CPUs.
+    /// Numbers caches and places from 0. Here nodes are still indices of those that have CPUs.
     fn places(&self) -> Topology {
         let mut topology = Topology::ONE_NODE;
         topology.nodes = self.0.values().map(|(node, _)| *node).collect();
         topology.nodes.sort_unstable();
         topology.nodes.dedup();
-        // A cache is known by one of its CPUs; where none is known, the node is one.
+        // One of its CPUs identifies a cache. If no cache is known, the node is one.
         let mut caches: Vec<(u32, u32)> = Vec::new();
         let length = self.0.last_key_value().map_or(0, |(&cpu, _)| cpu as usize + 1);
         topology.place_of = vec![NOWHERE; length];
-        // The lowest node's CPUs first: a CPU without a place is as one of the first place.
+        // The lowest node's CPUs first: a CPU without a place counts as one of the first place.
         let mut cpus: Vec<_> = self.0.iter().collect();
         cpus.sort_by_key(|(cpu, (node, _))| (*node, **cpu));
         for (&cpu, &(node, cache)) in cpus {
@@ -168,9 +168,9 @@ impl Cpus {
     }
 }
 
-/// The index of `item`, which is added if it is not there.
+/// The index of `item`, which is added if it is missing.
 fn position<T: PartialEq>(items: &mut Vec<T>, item: T) -> u32 {
-    // What is looked for was mostly added last.
+    // The item was mostly added last.
     let index = items.iter().rposition(|other| *other == item).unwrap_or_else(|| {
         items.push(item);
         items.len() - 1
@@ -196,9 +196,9 @@ pub fn sharing_last_cache(folder: &Path) -> io::Result<Vec<u32>> {
     Ok(last.1)
 }
 
-/// Ranks of distance among `wanted`, indices into `rows`: 0 for a node itself, from [`NEXT_NODE`] on
-/// one more for each distance that two different nodes have. A row that is missing makes all of them
-/// worthless, since the rows that are there are on another scale: then one node is as far as another.
+/// Ranks of distance among `wanted`, indices into `rows`: 0 for a node itself, then, from [`NEXT_NODE`] on, one
+/// more for each distance between two different nodes. A missing row makes all of them worthless, since the
+/// remaining rows are on another scale: then all nodes are equally far.
 fn ranks(rows: &[(u32, &Path)], wanted: &[u32]) -> io::Result<Vec<u32>> {
     let mut table = Vec::new();
     for &from in wanted {
@@ -226,7 +226,7 @@ fn ranks(rows: &[(u32, &Path)], wanted: &[u32]) -> io::Result<Vec<u32>> {
     Ok(table.iter().enumerate().map(rank).collect())
 }
 
-/// The text of a file. Of a pipe or a device nobody knows when it ends, and a program is being loaded.
+/// The text of a file. A pipe or a device may never end, and would hold up the program.
 fn text_of(path: &Path) -> io::Result<String> {
     let kind = fs::metadata(path)?.file_type();
     if !kind.is_file() && !kind.is_dir() {
@@ -263,7 +263,7 @@ fn in_file(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
-/// CPUs of a kernel list like `0-3,8,10-11`; the empty list is one, too.
+/// The CPUs of a kernel list like `0-3,8,10-11`; the empty list is one, too.
 #[must_use]
 pub fn parse_cpu_list(list: &str) -> Option<Vec<u32>> {
     /// More CPUs than any kernel is built for: a guard against a list that fills the memory.
