@@ -1,39 +1,37 @@
-//! The MCS lock, with the interface of every other lock: the holder keeps no node.
+//! The MCS lock, with the interface of every other lock: the owner keeps no node.
 //!
 //! # Problem
-//! The classic MCS lock is fair and spins locally, but its holder must carry a queue node from
-//! acquisition to release; a lock that is released by a guard, in any order, has none to carry.
+//! The classic MCS lock is fair and spins locally, but its owner must carry a queue node from acquisition to
+//! release; a lock that is released by a guard, in any order, has none to carry.
 //!
 //! # Source
-//! Mellor-Crummey and Scott, TOCS 1991; the variant without a node for the holder is K42's
-//! (Auslander, Edelsohn, Krieger, Rosenburg, Wisniewski), in Scott, "Shared-Memory
-//! Synchronization", 2013, section 4.3. The lock itself is the holder's node: it holds the
-//! successor's link.
+//! Mellor-Crummey and Scott, TOCS 1991; the variant without a node for the owner is K42's (Auslander, Edelsohn,
+//! Krieger, Rosenburg, Wisniewski), in Scott, "Shared-Memory Synchronization", 2013, section 4.3. The lock itself
+//! is the owner's node: it holds the successor's link.
 //!
 //! # States
 //! ```text
 //!  tail = 0           free
-//!  tail = HELD        held, nobody waits
+//!  tail = HELD        held, no waiters
 //!  tail = a node      held, that node is the last waiter; the first one is linked behind
 //!                     `successor`, the others behind their predecessors
 //! ```
 //!
 //! # Invariants
-//! * **MCS-1** One context holds the lock; it becomes the holder by a swap or compare-exchange
-//!   from 0, or by the hand-over of the last one.
-//! * **MCS-2** A new holder that queued leaves the queue before it returns: it moves the link to
-//!   its successor into the lock, or replaces itself as the tail by `HELD`. So nobody refers
-//!   to its node any more (NODE-2).
+//! * **MCS-1** One context holds the lock; it becomes the owner by a swap or compare-exchange from 0, or by the
+//!   hand-over of the last one.
+//! * **MCS-2** A new owner that queued leaves the queue before it returns: it moves the link to its successor
+//!   into the lock, or replaces itself as the tail by `HELD`. So no other context refers to its node any more
+//!   (NODE-2).
 //! * **MCS-3** `successor` is 0 whenever the lock is free, and when `HELD` becomes the tail.
 //!
 //! # Limits
-//! Eight bytes. Collapses when threads outnumber CPUs. A context without a node competes by
-//! test-and-set, and gets the lock only when nobody queues.
+//! Eight bytes. Collapses when threads outnumber CPUs. A context without a node competes by test-and-set, and
+//! acquires the lock only when the queue is empty.
 //!
-//! A *release* may have to wait for its successor to link. If that successor is interrupted in
-//! between, the release waits for the interrupt, and with it for every lock that the interrupt
-//! waits for: who holds such a lock must release it before it releases this one. The other locks
-//! of the family release in any order.
+//! A *release* may have to wait for its successor to link. If that successor is interrupted in between, the
+//! release waits for the interrupt, and with it for every lock that the interrupt waits for: a thread that holds
+//! such a lock must release it before it releases this one. The other locks of the family release in any order.
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
@@ -44,7 +42,7 @@ use crate::platform::{AtomicWord, Budget, ConstWord, Platform, Until};
 use crate::site::Site;
 
 const FREE: u32 = 0;
-/// The tail while the holder is alone; smaller than every node's number.
+/// The tail while the owner is alone; smaller than every node's number.
 const HELD: u32 = 1;
 
 const _: () = assert!(HELD < NodeId::FIRST);
@@ -104,11 +102,11 @@ impl<W: AtomicWord> McsLock<W> {
         let order = p.ordering(Site::McsNext, Acquire);
         let mut next = node.next.load(order);
         if next == 0 {
-            // MCS-3, before the tail says so. Relaxed: only the holder reads it, or the thread that
-            // finds `HELD` below stores over it.
+            // MCS-3, before the tail says so. Relaxed: only the owner reads it, or the thread that finds `HELD`
+            // below stores over it.
             self.successor.store(0, Relaxed);
-            // ORDERING: Release pairs with the Acquire of `McsTail`: the store above happens
-            // before the link of whoever finds `HELD`.
+            // ORDERING: Release pairs with the Acquire of `McsTail`: the store above happens before the link of
+            // the waiter that finds `HELD`.
             let leave = p.ordering(Site::McsLeave, Release);
             if self.tail.compare_exchange(mine, HELD, leave).is_ok() {
                 return;

@@ -1,36 +1,42 @@
 //! The paravirt reader-writer lock: the one of [`crate::locks::queued_rw`], whose waiters halt.
 //!
 //! # Problem
-//! The queued reader-writer lock collapses where threads outnumber CPUs: the next of its queue is then usually not running, and
-//! nobody else may have the lock; and those that wait spin, and take the CPU from the one that is waited for.
+//! The queued reader-writer lock collapses where threads outnumber CPUs: the next of its queue is then usually
+//! not running, and no other thread may acquire the lock; and the waiters spin, and take the CPU from the thread
+//! that they wait for.
 //!
 //! # Source
-//! The lock is document 004's. Its queue is the paravirt spinlock of document 000 with lock stealing (`Halt × Fifo ×
-//! Stealing`), and what that spinlock's head does, the head of this queue does with the readers' and writers' word: it looks
-//! for a while, then it halts, and a free lock may be taken past it until it runs again. We found no such lock elsewhere: Linux
-//! has `qrwlock` without paravirtual waiting. The table entry is that of [`crate::locks::paravirt_ticket`].
+//! The lock is document 004's. Its queue is the paravirt spinlock of document 000 with lock stealing (`Halt ×
+//! Fifo × Stealing`), and what that spinlock's head does, the head of this queue does with the readers' and
+//! writers' word: it polls for a while, then it halts, and newcomers may barge past it into a free lock until it
+//! runs again. We found no such lock elsewhere: Linux has `qrwlock` without paravirtual waiting. The table entry
+//! is that of [`crate::locks::paravirt_ticket`].
 //!
 //! # States of the head
 //! ```text
-//!            looked long enough           ASLEEP set, cannot get in
+//!            polled long enough           ASLEEP set, not admitted
 //!  WATCHING ─────────────────────► ENTERED ───────────────────────► HALTED
-//!     ▲                               │ could get in by now            │ kicked, or for no reason
+//!     ▲                               │ would be admitted by now       │ kicked, or spurious
 //!     └─────── entry removed ─────────┴────────────────────────────────┘
 //! ```
 //!
 //! # Invariants
-//! * **PVRW-1** A head makes its entry, then sets ASLEEP (QUEUEDRW-5). A step out of the lock that lets it in sees ASLEEP, and so
-//!   finds the entry. It kicks, and leaves the mark to the head: each further such step, until that one runs, kicks again.
-//! * **PVRW-2** The head removes its entry itself, before it leaves the acquisition. A lock has one head, so one entry; and a step
-//!   that finds an entry of a former lock at the same address kicks one too many (PLATFORM-4).
-//! * **PVRW-3** A head that sleeps keeps nobody out of a free lock (OPEN), and a writer further readers out of one with readers,
-//!   who would otherwise never leave together. Once it has slept for `mutex_heir_us`, it is the heir: it sleeps without
-//!   OPEN, as a writer that waits, or as a reader that has counted itself, and nobody gets in before it. An awake head keeps
-//!   everybody out. So a head waits for so long, and for one owner more.
+//! * **PVRW-1** A head makes its entry, then sets ASLEEP (QUEUEDRW-5). A release that admits it sees ASLEEP, and
+//!   so finds the entry. It kicks, and leaves ASLEEP to the head: until the head runs, each further such release
+//!   kicks again.
+//! * **PVRW-2** The head removes its entry itself, before it leaves the acquisition. A lock has one head, so one
+//!   entry. A release that finds an entry of a former lock at the same address kicks one waiter too many
+//!   (PLATFORM-4).
+//! * **PVRW-3** A sleeping head keeps no newcomer out of a free lock (OPEN). A sleeping writer keeps further
+//!   readers out of a lock with readers, which would otherwise never all leave. Once it has slept for
+//!   `mutex_heir_us`, the head is the heir, the starving waiter that holds a reservation: it sleeps without OPEN,
+//!   as a writer that waits, or as a reader that has counted itself, and no newcomer is admitted before it. An
+//!   awake head keeps all newcomers out. So a head waits for so long, and for one owner more.
 //!
 //! # Limits
-//! Eight bytes. Not first come, first served: newcomers may barge. Readers in interrupts and readers without room look and yield in turn,
-//! and so does a head without a node, or that finds its bucket full of other locks' waiters. Without a clock there is no heir.
+//! Eight bytes. Not first come, first served: newcomers may barge. Readers in interrupts and readers without room
+//! poll and yield in turn, and so does a head without a node, or that finds its bucket full of other locks'
+//! waiters. Without a clock there is no heir.
 
 use core::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 
@@ -48,7 +54,7 @@ use crate::waiting::{Halt, hash};
 /// The reader-writer lock whose waiters halt.
 pub type ParavirtRwLock<W> = QueuedRwLock<W, Halt, Stealing>;
 
-/// What stands for a ticket in the entry: a lock has one head.
+/// Stands for the ticket in the entry: a lock has one head.
 const HEAD: u32 = 0;
 
 impl RwWaiting for Halt {

@@ -1,47 +1,43 @@
 //! The paravirt ticket lock: the ticket lock of [`crate::locks::ticket`], whose waiters halt.
 //!
 //! # Problem
-//! A ticket lock has one next owner and no other. If that one is not running, everybody spins for
-//! nothing, and takes from it the CPU time that it needs. So a waiter that has watched for long
-//! enough halts, and a release kicks the one whose ticket it serves.
+//! A ticket lock has one next owner and no other. If that one is not running, all waiters spin for nothing, and
+//! take from it the CPU time that it needs. So a waiter that has watched for long enough halts, and a release
+//! kicks the waiter whose ticket it serves.
 //!
 //! # Source
-//! What document 001 became: Jeremy Fitzhardinge and Raghavendra K T, "Paravirtualized ticket
-//! spinlocks", Linux 3.12 to 4.1. There each CPU has a slot that says which lock and which ticket
-//! it halts for, and the CPU that releases looks through the slots of all that halt. Here the slots
-//! are the [table of halted waiters](crate::waiting::Bucket), hashed by lock and ticket.
+//! What document 001 became: Jeremy Fitzhardinge and Raghavendra K T, "Paravirtualized ticket spinlocks", Linux
+//! 3.12 to 4.1. There each CPU has a slot that says which lock and which ticket it halts for, and the CPU that
+//! releases searches the slots of all halted CPUs. Here the slots are the [table of halted
+//! waiters](crate::waiting::Bucket), hashed by lock and ticket.
 //!
 //! # States of a waiter
 //! ```text
 //!            watched long enough          ASLEEP set, not yet served
 //!  WATCHING ─────────────────────► ENTERED ─────────────────────────► HALTED
-//!     ▲                               │ served by now                   │ kicked, or for no reason
+//!     ▲                               │ served by now                   │ kicked, or spurious
 //!     └─────── entry removed ─────────┴─────────────────────────────────┘
 //! ```
 //!
 //! # Invariants
-//! * **PVTICKET-1** A waiter makes its entry, then sets ASLEEP, by a read-modify-write even where
-//!   it is set already, and looks at the word which that returns. A release serves by a
-//!   read-modify-write of the same word and looks at what that returns. One of the two comes first:
-//!   either the waiter sees its turn, or the release sees ASLEEP, and the entry. (Linux before 4.0
-//!   had the mark in one half of the word and served by adding to the other; that needs full
-//!   fences.)
-//! * **PVTICKET-2** A release knows lock and ticket before it serves, and after that looks at the
-//!   table only (TICKET-5). Linux before 4.0 looked for the mark once more then, in a lock that
-//!   might have been freed.
-//! * **PVTICKET-3** ASLEEP stays set while anybody waits, since it stands for all that are halted.
-//!   It goes with the last ticket (TICKET-4): a thread that takes a lock without waiters clears it
-//!   in the same step.
-//! * **PVTICKET-4** A waiter removes its entry itself, before it leaves the acquisition. So the
-//!   table names only locks that live, and a node has one entry at most: there are enough of them
-//!   (HASH-2).
-//! * **PVTICKET-5** A release kicks everybody in the bucket who seems to be meant. The one who is
-//!   meant is among them, or awake; another wakes for no reason and halts again (PLATFORM-4).
+//! * **PVTICKET-1** A waiter makes its entry, then sets ASLEEP, by a read-modify-write even where it is set
+//!   already, and checks the word which that returns. A release serves by a read-modify-write of the same word
+//!   and checks what that returns. One of the two comes first: either the waiter sees its turn, or the release
+//!   sees ASLEEP, and the entry. (Linux before 4.0 had the bit in one half of the word and served by adding to
+//!   the other; that needs full fences.)
+//! * **PVTICKET-2** A release knows lock and ticket before it serves, and after that reads only the table
+//!   (TICKET-5). Linux before 4.0 read the bit once more then, in a lock that might have been freed.
+//! * **PVTICKET-3** ASLEEP stays set while any waiter is left, since it stands for all that are halted. It goes
+//!   with the last ticket (TICKET-4): a thread that acquires a lock without waiters clears it in the same step.
+//! * **PVTICKET-4** A waiter removes its entry itself, before it leaves the acquisition. So the table names only
+//!   locks that live, and a node has one entry at most: there are enough of them (HASH-2).
+//! * **PVTICKET-5** A release kicks every waiter in the bucket whose entry matches. The waiter that is meant is
+//!   among them, or awake; another wakes spuriously and halts again (PLATFORM-4).
 //!
 //! # Limits
-//! Strict order: every hand-over to a halted waiter costs a wake-up, and nobody else may have the
-//! lock meanwhile. A waiter without a node, and one that finds its bucket full of other locks'
-//! waiters, yields instead of halting.
+//! Strict order: every hand-over to a halted waiter costs a wake-up, and no other thread may acquire the lock
+//! meanwhile. A waiter without a node, and one that finds its bucket full of other locks' waiters, yields instead
+//! of halting.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -93,7 +89,7 @@ impl TicketWaiting for Halt {
     #[inline]
     fn served<P: Platform>(p: &P, lock: usize, before: u32) {
         let ticket = after(serving(before));
-        // A ticket that is yet to be drawn is nobody's.
+        // A ticket that is yet to be drawn has no waiter.
         if before & ASLEEP != 0 && next(before) != ticket {
             kick_owner_of(p, lock, ticket);
         }
@@ -107,7 +103,7 @@ impl TicketWaiting for Halt {
     }
 }
 
-/// Kicks who halts until `ticket` of the lock known as `lock` is served (PVTICKET-2, PVTICKET-5).
+/// Kicks the waiter that halts until `ticket` of the lock known as `lock` is served (PVTICKET-2, PVTICKET-5).
 #[cold]
 #[inline(never)]
 fn kick_owner_of<P: Platform>(p: &P, lock: usize, ticket: u32) {

@@ -81,7 +81,7 @@ where
 
     #[inline]
     fn try_acquire(&self, p: &P) -> bool {
-        // A look first: a failing compare-exchange would still take the line away from the owner.
+        // Load first: a failing compare-exchange would still take the line away from the owner.
         self.word.load(Relaxed) == 0
             && self.word.compare_exchange(0, LOCKED, p.ordering(Site::QueueTry, Acquire)).is_ok()
     }

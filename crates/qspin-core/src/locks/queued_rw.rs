@@ -1,9 +1,9 @@
 //! The queued reader-writer lock: readers and writers fair to each other, through one queue.
 //!
 //! # Problem
-//! A counter of readers beside a writer's flag lets a stream of readers starve every writer, or
-//! the other way round. Here a reader or writer that does not get in at once queues on a spinlock, and the head of
-//! that queue, the one that has acquired it, waits for the word.
+//! A counter of readers beside a writer's flag lets a stream of readers starve every writer, or the other way
+//! round. Here a reader or writer that is not admitted at once queues on a spinlock, and the head of that queue,
+//! which has acquired the spinlock, waits for the word.
 //!
 //! # Source
 //! Linux, `kernel/locking/qrwlock.c` (Waiman Long), brought to powerpc by document 004.
@@ -16,29 +16,30 @@
 //! └──────────────────┴─────────┴──────────┴──────┴────────┴────────┘
 //!  (0,0,0) free        (n,0,0) n readers        (0,0,W) a writer
 //!  (n,1,0) n readers hold, a writer waits at the head of the queue: new readers queue
-//!  (n,*,W) a writer holds; the n readers have counted themselves and wait or go away again
+//!  (n,*,W) a writer holds; the n readers have counted themselves and wait or back out
 //! ```
-//! *asleep* and *open* are for heads that halt ([`super::paravirt_rw`]). The highest bit of *readers* means crowded: a reader
-//! that sees it on coming goes away again.
+//! *asleep* and *open* are for heads that halt ([`super::paravirt_rw`]). The highest bit of *readers* means
+//! crowded: a new reader that sees it backs out.
 //!
 //! # Invariants
-//! * **QUEUEDRW-1** *writer* is set by a compare-exchange from a word without readers and writer, and
-//!   cleared only by that writer.
-//! * **QUEUEDRW-2** A reader is inside once it has counted itself and then seen *writer* clear.
-//! * **QUEUEDRW-3** *waiting*, *asleep* and *open* are set and cleared only by the head of the queue; *waiting* by one that
-//!   writes, and cleared in the step that sets *writer*.
-//! * **QUEUEDRW-4** A reader counts itself for good only where it found the count below `CROWDED`, so
-//!   the count wraps only if 2^22 contexts were on their way in or out at one moment.
-//! * **QUEUEDRW-5** A head that halts sets *asleep* by a compare-exchange from a word in which it cannot get in. The step
-//!   out of the lock that lets it in comes after that and sees *asleep*, or before, and the compare-exchange fails. To
-//!   leave is such a step also for a reader that had counted itself in vain.
-//! * **QUEUEDRW-6** Nobody looks at the lock after the step out of it: the address is known before.
+//! * **QUEUEDRW-1** *writer* is set by a compare-exchange from a word without readers and writer, and cleared
+//!   only by that writer.
+//! * **QUEUEDRW-2** A reader holds the lock once it has counted itself and then seen *writer* clear.
+//! * **QUEUEDRW-3** *waiting*, *asleep* and *open* are set and cleared only by the head of the queue; *waiting*
+//!   by a head that writes, and cleared in the step that sets *writer*.
+//! * **QUEUEDRW-4** A reader counts itself for good only where it found the count below `CROWDED`, so the count
+//!   wraps only if 2^22 contexts were on their way in or out at one moment.
+//! * **QUEUEDRW-5** A head that halts sets *asleep* by a compare-exchange from a word that does not admit it. The
+//!   release that admits it comes after that and sees *asleep*, or before, and the compare-exchange fails. A
+//!   reader that had counted itself in vain and backs out counts as such a release.
+//! * **QUEUEDRW-6** The releasing thread does not touch the lock after the step that releases it: it computes the
+//!   address before.
 //!
 //! # Limits
-//! Eight bytes; at most 2^22 readers inside, further ones wait until there is room. A reader in an interrupt may pass a
-//! waiting writer (it may have interrupted the very reader that the writer waits for), so an endless storm of
-//! such readers can starve it. Not recursive otherwise: a reader that enters twice deadlocks if
-//! a writer comes to wait in between.
+//! Eight bytes; at most 2^22 readers inside, further ones wait until there is room. A reader in an interrupt may
+//! pass a waiting writer (it may have interrupted the very reader that the writer waits for), so an endless storm
+//! of such readers can starve it. Not recursive otherwise: a reader that enters twice deadlocks if a writer comes
+//! to wait in between.
 
 use core::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 
@@ -56,35 +57,38 @@ const FREE: u32 = 0;
 const WRITER: u32 = 1;
 /// The head sleeps, or is about to.
 const ASLEEP: u32 = 2;
-/// While it does, a free lock may be taken past it.
+/// While the head sleeps, newcomers may barge past it into a free lock.
 const OPEN: u32 = 4;
 const WAITING: u32 = 1 << 8;
 const READER: u32 = 1 << 9;
-/// Those inside, and those that have counted themselves on the way in or out.
+/// Readers inside, and readers that have counted themselves on the way in or out.
 const READERS: u32 = !(READER - 1);
 /// Half of the readers that the word can count: from here on newcomers wait outside. Guards that
 /// are forgotten count for ever, and a count that wrapped would let a writer in beside them.
 const CROWDED: u32 = 1 << 31;
-/// What keeps a newcomer that reads outside.
+/// The bits that keep a new reader out.
 const BARRED: u32 = CROWDED | WRITER | WAITING;
-/// A free lock whose head, a writer, sleeps and lets others pass.
+/// A free lock whose head, a writer, sleeps and lets newcomers barge.
 const PASSABLE: u32 = WAITING | ASLEEP | OPEN;
 
-/// How the head of the queue waits for the word, which it alone does.
+/// How the head of the queue waits for the word; no other waiter does.
 pub trait RwWaiting: Waiting {
-    /// Watches `word` until `until` is met, and loads it with `order` then. Returns `false` where it is to sleep first.
+    /// Watches `word` until `until` is met, and loads it with `order` then. Returns `false` where the head should
+    /// sleep first.
     fn watch<P: Platform>(p: &P, word: &P::Word, until: Until, order: Ordering) -> bool;
 
-    /// Whether others may take a free lock past the head while it sleeps now; `since` is when it first slept, and 0 before.
+    /// Whether newcomers may barge past the head while it sleeps now; `since` is when it first slept, and 0
+    /// before.
     fn gives_way<P: Platform>(p: &P, since: &mut u64) -> bool;
 
-    /// Sets `marks` and sleeps until `until` may be met, unless it is; the marks are gone then.
+    /// Sets the bits `marks` and sleeps until `until` may be met, unless it is met already; the bits are clear
+    /// then.
     fn sleep<P: Platform>(p: &P, word: &P::Word, until: Until, marks: u32);
 
-    /// After a step out of the lock known as `lock`, by which its sleeping head may get in.
+    /// After a release of the lock known as `lock` that may admit its sleeping head.
     fn wake<P: Platform>(p: &P, lock: usize);
 
-    /// Watches `word` for what nobody is woken for.
+    /// Watches `word` for a change for which no waiter is woken.
     fn linger<P: Platform>(p: &P, word: &P::Word, until: Until, order: Ordering);
 }
 
@@ -112,8 +116,8 @@ impl RwWaiting for Spin {
     }
 }
 
-/// A queued reader-writer lock over two of the axes: how waiters wait, in the queue and at its head, and whether newcomers
-/// pass them. See the [module](self) documentation.
+/// A queued reader-writer lock over two of the axes: how waiters wait, in the queue and at its head, and whether
+/// newcomers barge past them. See the [module](self) documentation.
 #[derive(Debug)]
 #[repr(C)]
 pub struct QueuedRwLock<W, H = Spin, A = Queued> {
@@ -121,7 +125,7 @@ pub struct QueuedRwLock<W, H = Spin, A = Queued> {
     queue: QueuedLock<W, H, Fifo, A>,
 }
 
-/// Whether a reader that has counted itself in `seen` is inside.
+/// Whether a reader that has counted itself in `seen` holds the lock.
 #[inline]
 const fn admits_reader(seen: u32) -> bool {
     seen & BARRED == 0 || seen == PASSABLE
@@ -146,7 +150,7 @@ impl<W: AtomicWord, H: RwWaiting, A: Admission> QueuedRwLock<W, H, A> {
         taken
     }
 
-    /// Leaves: `gone` goes from the word.
+    /// Releases: subtracts `gone` from the word.
     #[inline]
     fn leave<P: Platform<Word = W>>(&self, p: &P, gone: u32, order: Ordering) {
         let lock = p.address(&self.word);
@@ -164,12 +168,12 @@ impl<W: AtomicWord, H: RwWaiting, A: Admission> QueuedRwLock<W, H, A> {
         H::linger(p, &self.word, Until::clear(WRITER), order);
     }
 
-    /// A reader that has counted itself found a writer, holding or waiting, or too many readers.
+    /// A reader that has counted itself found a writer, owning or waiting, or too many readers.
     #[cold]
     #[inline(never)]
     fn acquire_shared_slow<P: Platform<Word = W>>(&self, p: &P, seen: u32) {
         if p.in_interrupt() {
-            // It passes a writer that only waits: that one may wait for whom this interrupts.
+            // It passes a writer that only waits: that writer may wait for the code that this context interrupts.
             self.make_room(p, seen);
             self.await_no_writer(p);
             return;
@@ -183,7 +187,7 @@ impl<W: AtomicWord, H: RwWaiting, A: Admission> QueuedRwLock<W, H, A> {
         let mut counted = false;
         loop {
             if !counted {
-                // At the head of the queue no writer is waiting (QUEUEDRW-3), only one may still hold.
+                // At the head of the queue no writer is waiting (QUEUEDRW-3); one may still hold the lock.
                 let seen = self.word.fetch_add(READER, Relaxed);
                 self.make_room(p, seen);
             }
@@ -203,7 +207,7 @@ impl<W: AtomicWord, H: RwWaiting, A: Admission> QueuedRwLock<W, H, A> {
         unsafe { self.queue.release(p) };
     }
 
-    /// Looks for a moment whether it can come in without the queue.
+    /// Polls for a moment whether the lock can be acquired without the queue.
     #[inline]
     fn looks<P: Platform<Word = W>>(&self, p: &P, take: impl Fn(&Self) -> bool) -> bool {
         for _ in 0..A::looks(p) {
@@ -215,7 +219,7 @@ impl<W: AtomicWord, H: RwWaiting, A: Admission> QueuedRwLock<W, H, A> {
         false
     }
 
-    /// QUEUEDRW-4: while there are too many, goes away, waits for room, and counts itself again.
+    /// QUEUEDRW-4: while there are too many readers, backs out, waits for room, and counts itself again.
     #[inline]
     fn make_room<P: Platform<Word = W>>(&self, p: &P, seen: u32) {
         let mut seen = seen;
@@ -248,7 +252,7 @@ impl<W: AtomicWord, H: RwWaiting, A: Admission> QueuedRwLock<W, H, A> {
             while H::watch(p, &self.word, Until::is(WAITING), Relaxed) {
                 // QUEUEDRW-1, QUEUEDRW-3. ORDERING: Acquire pairs with the Release of the last reader or writer.
                 let order = p.ordering(Site::RwWriteTake, Acquire);
-                // Fails if a reader counted itself in that moment, if only to go away again.
+                // Fails if a reader counted itself in that moment, even if it then backs out.
                 if self.word.compare_exchange(WAITING, WRITER, order).is_ok() {
                     return;
                 }
@@ -259,14 +263,15 @@ impl<W: AtomicWord, H: RwWaiting, A: Admission> QueuedRwLock<W, H, A> {
     }
 }
 
-/// Whether a step out of the lock, which replaced `before` by `now`, lets its head in: only one that writes is announced.
+/// Whether a release, which replaced `before` by `now`, may admit the head: only a head that writes announces
+/// itself.
 #[inline]
 const fn lets_in(before: u32, now: u32) -> bool {
     if now & WAITING != 0 { now & (WRITER | READERS) == 0 } else { before & !now & WRITER != 0 }
 }
 
-// SAFETY: QUEUEDRW-1 and QUEUEDRW-2 exclude: a reader counts itself before it looks for a writer, a writer
-// takes only a word without readers, both by read-modify-writes of one word.
+// SAFETY: QUEUEDRW-1 and QUEUEDRW-2 exclude: a reader counts itself before it checks for a writer, a writer
+// acquires only from a word without readers, both by read-modify-writes of one word.
 unsafe impl<P: Platform, H: RwWaiting, A: Admission> RawSharedLock<P>
     for QueuedRwLock<P::Word, H, A>
 {

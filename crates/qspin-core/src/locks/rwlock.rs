@@ -315,7 +315,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
     #[inline]
     fn leave<P: SleepPlatform<Word = W>>(&self, p: &P, site: Site, gone: u32, come: u32) {
         let on = self.on(p);
-        // ORDERING: Release pairs with the Acquire of `come`, of `Wait::wait` and of `try_upgrade`.
+        // ORDERING: Release pairs with the Acquire of `come`, of `Wait::wait` and of `take_alone`.
         let before = self.word.fetch_add(come.wrapping_sub(gone), p.ordering(site, Release));
         if before & (SLEEPING | UPGRADING) != 0 {
             left(p, on, before, before - gone + come);

@@ -1,25 +1,25 @@
 //! The simple spinlock: the owner in the word, and waiters that yield to it.
 //!
 //! # Problem
-//! A waiter that knows who holds the lock can give its CPU to just that one, instead of
-//! spinning while the holder is not running.
+//! A waiter that knows the owner of the lock can give its CPU to that very thread, instead of spinning while the
+//! owner is not running.
 //!
 //! # Source
-//! powerpc's simple spinlock, which document 004 replaces: the word holds a token of the
-//! owner's CPU; under a hypervisor its waiters yield to the holder (`splpar_spin_yield`), at once
-//! if it is known not to be running. Remedies (a) and (c) of document 001.
+//! powerpc's simple spinlock, which document 004 replaces: the word holds a token of the owner's CPU; under a
+//! hypervisor its waiters yield to the owner (`splpar_spin_yield`), at once if it is known not to be running.
+//! Remedies (a) and (c) of document 001.
 //!
 //! # States
 //! ```text
-//!  free (0) ──take──► held (owner's CPU + 1, or ANONYMOUS) ──release──► free
+//!  free (0) ──acquire──► held (owner's CPU + 1, or ANONYMOUS) ──release──► free
 //! ```
 //!
 //! # Invariants
-//! * **SIMPLE-1** By FLAG-1 of [`crate::flag`], while the word is not 0 it names the holder.
+//! * **SIMPLE-1** By FLAG-1 of [`crate::flag`], while the word is not 0 it names the owner.
 //!
 //! # Limits
-//! Unfair: document 004 measured the fastest thread at 7 times the slowest. On threads no
-//! system call yields to one particular thread, so the yield there is undirected.
+//! Unfair: document 004 measured the fastest thread at 7 times the slowest. For threads no system call yields to
+//! one particular thread, so the yield there is undirected.
 
 use core::num::NonZeroU32;
 use core::sync::atomic::Ordering::Relaxed;
@@ -28,13 +28,13 @@ use crate::flag::{FREE, FlagLock, Manner};
 use crate::platform::{AtomicWord, Budget, CpuId, Platform, Until};
 use crate::site::Site;
 
-/// The holder has no CPU number; nobody can yield to it in particular.
+/// The owner has no CPU number: no waiter can yield to it in particular.
 const ANONYMOUS: NonZeroU32 = NonZeroU32::MAX;
 
 /// A simple spinlock. See the [module](self) documentation.
 pub type SimpleLock<W> = FlagLock<W, Simple>;
 
-/// Waits by turns of looking and yielding, to the holder.
+/// Waits by polling and yielding in turn, to the owner.
 #[derive(Debug, Clone, Copy)]
 pub struct Simple;
 
@@ -46,7 +46,7 @@ fn holder(word: u32) -> Option<CpuId> {
 impl Manner for Simple {
     const TAKE: Site = Site::SimpleTake;
     const RELEASE: Site = Site::SimpleRelease;
-    // The word names the owner: released by another thread it would have named the wrong one.
+    // The word names the owner: if another thread released the lock, the name would be wrong.
     type Guard = lock_api::GuardNoSend;
 
     #[inline]
@@ -154,7 +154,7 @@ mod tests {
         }
     }
 
-    /// Looks at the taken lock, and yields to its owner, of a waiter.
+    /// A waiter's polls of the taken lock, and its yields to the owner.
     fn wait(heed_preempted: bool, first_runs: bool) -> (u32, u32) {
         let lock: SimpleLock<AtomicU32> = RawLock::<Second<'_>>::new();
         // The first CPU's token.

@@ -1,12 +1,12 @@
 //! The ticket lock: strictly fair, four bytes, and every waiter watches the same word.
 //!
 //! # Problem
-//! A test-and-set lock can starve a waiter for ever. Here each draws a ticket, and tickets are
-//! served in order.
+//! A test-and-set lock can starve a waiter for ever. Here each waiter draws a ticket, and tickets are served in
+//! order.
 //!
 //! # Source
-//! Mellor-Crummey and Scott, TOCS 1991; Linux's x86 spinlock from 2.6.25 to 4.1 (Nick Piggin),
-//! which document 001's guests run.
+//! Mellor-Crummey and Scott, TOCS 1991; Linux's x86 spinlock from 2.6.25 to 4.1 (Nick Piggin), which document
+//! 001's guests run.
 //!
 //! # States
 //! ```text
@@ -17,22 +17,21 @@
 //! ```
 //!
 //! # Invariants
-//! * **TICKET-1** A ticket is drawn once per 2^15 draws, and served only after the release of the
-//!   one before it.
-//! * **TICKET-2** Only the holder changes *serving*; anybody may draw at any time, so both change by
+//! * **TICKET-1** A ticket is drawn once per 2^15 draws, and served only after the release of the one before it.
+//! * **TICKET-2** Only the owner changes *serving*; any context may draw at any time, so both change by
 //!   read-modify-writes of the whole word.
-//! * **TICKET-3** A context without a node draws no ticket: it takes the lock only where it finds it
-//!   free. And a CPU waits with one ticket of a lock at most: an interrupt that waited for the
-//!   lock that the interrupted level waits for would wait for ever. Nor does a CPU draw one whose number
-//!   is not below 32 766. So at most 32 766 tickets wait, and 32 767 are out, of 32 768.
-//! * **TICKET-4** *asleep* is set only by a waiter whose ticket is out, and cleared only by who takes the
-//!   lock when no ticket is out. A waiter that only spins does not set it.
-//! * **TICKET-5** The step that serves the next ticket is the last look at the lock of the context that
+//! * **TICKET-3** A context without a node draws no ticket: it acquires the lock only where it finds it free. And
+//!   a CPU waits with one ticket of a lock at most: an interrupt that waited for the lock that the interrupted
+//!   level waits for would wait for ever. Nor does a CPU draw one whose number is not below 32 766. So at most 32
+//!   766 tickets wait, and 32 767 are out, of 32 768.
+//! * **TICKET-4** *asleep* is set only by a waiter whose ticket is out, and cleared only by the context that
+//!   acquires the lock when no ticket is out. A waiter that only spins does not set it.
+//! * **TICKET-5** The step that serves the next ticket is the last access to the lock by the context that
 //!   releases it: the next owner may free it.
 //!
 //! # Limits
-//! Contexts without a node, or with too high a number, wait unfairly. Collapses when threads outnumber CPUs, like every
-//! strict order.
+//! Contexts without a node, or with too high a number, wait unfairly. Collapses when threads outnumber CPUs, like
+//! every strict order.
 
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -44,16 +43,16 @@ use crate::platform::{AtomicWord, Budget, ConstWord, Platform, Until};
 use crate::site::Site;
 use crate::waiting::Spin;
 
-/// A waiter may be halted: whoever serves looks whom to kick.
+/// A waiter may be halted: the release has to find the waiter to kick.
 pub(crate) const ASLEEP: u32 = 1;
 const SERVE: u32 = 2;
 const SERVING: u32 = 0xfffe;
 const NEXT_SHIFT: u32 = 17;
 const DRAW: u32 = 1 << NEXT_SHIFT;
-/// Different tickets.
+/// The number of different tickets.
 const TICKETS: u32 = 1 << 15;
 
-/// CPUs that may draw one (TICKET-3).
+/// The number of CPUs that may draw one (TICKET-3).
 const DRAWERS: u32 = TICKETS - 2;
 
 /// How the owner of a ticket waits, and what a release does about it.
@@ -164,7 +163,7 @@ unsafe impl<P: Platform, H: TicketWaiting> RawLock<P> for TicketLock<P::Word, H>
     }
 }
 
-/// Takes a free lock: draws the ticket that is served. Else returns the word.
+/// Acquires a free lock: draws the ticket that is served. Otherwise returns the word.
 #[inline]
 fn take<P: Platform>(p: &P, word: &P::Word) -> Result<(), u32> {
     let seen = word.load(Relaxed);
@@ -247,7 +246,7 @@ mod tests {
         }
     }
 
-    /// One CPU, which nobody kicks: whoever halts here hangs.
+    /// One CPU, which is never kicked: a waiter that halts here hangs.
     struct Alone {
         nodes: [Node<AtomicU32>; 4],
     }
@@ -286,7 +285,7 @@ mod tests {
         let p = Alone { nodes: [const { Node::<AtomicU32>::UNUSED }; 4] };
         let lock = TicketLock::<AtomicU32, H>::UNLOCKED;
         for turn in 0..3 * TICKETS {
-            // Both ways to a ticket, and a mark that was left behind by somebody who halted.
+            // Both ways to a ticket, and an ASLEEP bit that a halted waiter left behind.
             lock.word.fetch_or(ASLEEP, Relaxed);
             if turn % 2 == 0 {
                 lock.acquire(&p);

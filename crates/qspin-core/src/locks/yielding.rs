@@ -1,19 +1,19 @@
 //! Spin a bounded time, then yield the CPU: `yield`.
 //!
 //! # Problem
-//! The holder's virtual CPU may have been preempted, perhaps in favour of the very waiter that
-//! spins for it. A waiter that has spun for long had better let somebody else run.
+//! The owner's virtual CPU may have been preempted, perhaps in favour of the very waiter that spins for it. A
+//! waiter that has spun for long should let another thread run.
 //!
 //! # Source
-//! Document 001: Srivatsa Vaddagiri, "Paravirt-spinlock implementation for KVM guests (Version
-//! 0)", remedy (a), undirected as in the first version; its model is Xen's lock of the time.
+//! Document 001: Srivatsa Vaddagiri, "Paravirt-spinlock implementation for KVM guests (Version 0)", remedy (a),
+//! undirected as in the first version; its model is Xen's lock of the time.
 //!
 //! # States and invariants
 //! Those of [`crate::flag`]; held is 1.
 //!
 //! # Limits
-//! Unfair. A yield gives the CPU to anybody, not to the holder; where nobody else can run it
-//! costs a system call and changes nothing. [`crate::locks::simple`] knows the holder.
+//! Unfair. A yield gives the CPU to any thread, not to the owner; where no other can run it costs a system call
+//! and changes nothing. [`crate::locks::simple`] knows the owner.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -24,7 +24,7 @@ use crate::site::Site;
 /// A lock whose waiters yield. See the [module](self) documentation.
 pub type YieldLock<W> = FlagLock<W, Yielding>;
 
-/// Waits by turns of looking and yielding, to anybody.
+/// Waits by polling and yielding in turn, to any thread.
 #[derive(Debug, Clone, Copy)]
 pub struct Yielding;
 

@@ -1,11 +1,11 @@
-//! Compact NUMA-aware order (CNA): waiters near the holder first, within bounds.
+//! Compact NUMA-aware order (CNA): waiters near the owner first, within bounds.
 //!
 //! # Problem
-//! A lock that goes from one NUMA node to another takes its line, and the lines that it protects,
-//! across the interconnect. First come, first served sends it there with most hand-overs.
+//! A lock that goes from one NUMA node to another takes its line, and the lines that it protects, across the
+//! interconnect. First come, first served sends it there with most hand-overs.
 //!
 //! # Source
-//! Document 002: Alex Kogan, "Add NUMA-awareness to qspinlock", v15; Dice and Kogan, "Compact
+//! CNA v15 (document 002): Alex Kogan, "Add NUMA-awareness to qspinlock", v15; Dice and Kogan, "Compact
 //! NUMA-aware Locks", EuroSys 2019. Beyond it: *distance* instead of sameness, below.
 //!
 //! # States
@@ -13,60 +13,58 @@
 //!  main queue      me ──► near ──► near ──► far ──► … ──► tail
 //!  secondary        └──► far ──► far            (from `me.second_head` to `me.second_tail`)
 //!
-//!  a far waiter that has one behind it ──arrange──► end of the secondary queue
+//!  a far waiter with one behind it     ──arrange──► end of the secondary queue
 //!  threshold passed                    ──flush────► secondary, then main
 //!  main queue empty behind me          ──tail_after► secondary becomes main
 //! ```
-//! Both queues live in the nodes alone. The head of the main queue owns the secondary one, and
-//! passes it on with its place.
+//! Both queues live in the nodes alone. The head of the main queue owns the secondary one, and passes it on with
+//! the headship.
 //!
 //! # Distance
-//! A waiter is near if it is as near to the head as any (`Platform::distance` 0). Where nobody is,
-//! because the main queue has run empty, the nearest of the first of the secondary queue come first, and only
-//! those before them stay. With one level of distance that is CNA exactly.
+//! A waiter is near if no other can be nearer to the head (`Platform::distance` 0). Where none is near, because
+//! the main queue has run empty, the nearest of the first of the secondary queue come first, and only those
+//! before them stay. With one level of distance that is CNA exactly.
 //!
 //! # Invariants
-//! * **NUMA-1** Only a node that somebody is linked behind is moved: the tail stays the tail, and who
-//!   will link behind it finds it where it was (SLOWPATH-2).
-//! * **NUMA-2** The secondary queue is owned by the head of the main queue, from its turn until it
-//!   hands over, by a release that the next head acquires (`QueueHandOver`, `QueueTurn`).
-//! * **NUMA-3** Those of the secondary queue, and behind them those of the main one, stand in the order
-//!   in which they came: the waiter that is moved was the first of the main queue and becomes the last
-//!   of the secondary one, and a flush puts that in front again. A flush is due `numa_threshold_ns`
-//!   after somebody was moved to a secondary queue that was empty. Every head asks once, when it
-//!   becomes the head; who finds it due hands over to the longest waiting of all. The bound is below.
-//! * **NUMA-4** An urgent waiter is never moved, so nobody of the queue who came later is served before
-//!   it; thieves and a pending waiter may be, where the admission lets them.
+//! * **NUMA-1** Only a node behind which another is linked is moved: the tail stays the tail, and the newcomer
+//!   that will link behind it finds it where it was (SLOWPATH-2).
+//! * **NUMA-2** The secondary queue is owned by the head of the main queue, from its turn until it hands over, by
+//!   a release that the next head acquires (`QueueHandOver`, `QueueTurn`).
+//! * **NUMA-3** The waiters of the secondary queue, and behind them those of the main one, stand in the order in
+//!   which they came: the waiter that is moved was the first of the main queue and becomes the last of the
+//!   secondary one, and a flush puts that in front again. A flush is due `numa_threshold_ns` after a waiter was
+//!   moved to a secondary queue that was empty. Every head checks once, when it becomes the head; a head that
+//!   finds it due hands over to the longest waiting of all. The bound is below.
+//! * **NUMA-4** An urgent waiter is never moved, so no waiter of the queue that came later is served before it;
+//!   thieves and a pending waiter may be, where the admission lets them.
 //!
 //! Where waiters halt ([`Halt`](crate::waiting::Halt)):
 //!
-//! * **NUMA-5** A head changes the queue only while no owner follows its links to kick ahead. An owner
-//!   does that from a head that is in the hash (SLEEPER is set), or that it is about to enter there
-//!   (CLAIMED). So a head that was given its turn while it was halted arranges once it is awake and
-//!   its entry is gone.
-//! * **NUMA-6** To move a waiter, or to flush, changes links alone: a halted waiter stays halted, and
-//!   is kicked when the head is handed to it (HALT-1), from whichever queue it comes. None is
-//!   forgotten.
-//! * **NUMA-7** A kick ahead follows the links of the main queue, so it goes to those who come next;
-//!   none of the secondary queue is chosen. (A head that is kicked at the same time may still move
-//!   somebody who has been chosen before; that one then wakes in vain.)
+//! * **NUMA-5** A head changes the queue only while no owner follows its links to kick ahead. An owner does that
+//!   from a head that is in the hash (SLEEPER is set), or that it is about to enter there (CLAIMED). So a head
+//!   that was given its turn while it was halted arranges once it is awake and its entry is gone.
+//! * **NUMA-6** Moving a waiter, or flushing, changes only links: a halted waiter stays halted, and is kicked
+//!   when the headship is handed to it (HALT-1), from whichever queue it comes. No wake-up is lost.
+//! * **NUMA-7** A kick ahead follows the links of the main queue, so it goes to the next successors; no waiter of
+//!   the secondary queue is chosen. (A head that is kicked at the same time may still move a waiter that has been
+//!   chosen before; that one then wakes in vain.)
 //!
 //! # The bound
-//! By NUMA-3 a waiter is passed by later ones only while it is in the secondary queue. It is moved
-//! there only when nobody who came before it is left of the place that is preferred then; and a flush
-//! prefers the place of the longest waiting of all, be it the waiter itself. So each place but its own
-//! is preferred past it once at most. From being moved to the flush at most as many heads pass it as
-//! have their turn within `numa_threshold_ns`, and the one that then finds the flush due. With P places
-//! and H heads within the threshold, nobody but the urgent is passed by more than (P - 1) (H + 1)
-//! that came later: nobody waits longer than (P - 1) flushes and for those that came before it.
-//! With an admission that lets newcomers steal, that counts heads, not thieves.
+//! By NUMA-3 a waiter is passed by later ones only while it is in the secondary queue. It is moved there only
+//! when no waiter that came before it is left of the place that is preferred then; and a flush prefers the place
+//! of the longest waiting of all, be it the waiter itself. So each place but its own is preferred past it once at
+//! most. From being moved to the flush at most as many heads pass it as have their turn within
+//! `numa_threshold_ns`, and the one that then finds the flush due. With P places and H heads within the
+//! threshold, a waiter is passed, apart from urgent ones, by at most (P - 1) (H + 1) that came later: no waiter
+//! waits longer than (P - 1) flushes and for those that came before it. With an admission that lets newcomers
+//! steal, that counts heads, not thieves.
 //!
 //! # Limits
-//! The clock is 32 bits of nanoseconds. Where heads come less often than every 4 s, a flush may be
-//! found due some heads later than it was. On a platform without a clock nobody is flushed.
+//! The clock is 32 bits of nanoseconds. Where heads come less often than every 4 s, a flush may be found due some
+//! heads later than it was. On a platform without a clock no queue is flushed.
 //!
-//! When the main queue has run empty, the new owner looks at the first [`NEAREST_OF`] of the secondary one for the
-//! nearest (`rest`), while others wait for the lock. In the series it looks at none; to look at all of a long queue is a
+//! When the main queue has run empty, the new owner reads the first [`NEAREST_OF`] of the secondary one for the
+//! nearest (`rest`), while others wait for the lock. The series reads none; reading all of a long queue costs a
 //! transfer each under the lock.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -79,18 +77,18 @@ use crate::platform::{AtomicWord, Platform};
 use crate::site::Site;
 use crate::word;
 
-/// Waiters near the holder first.
+/// Waiters near the owner first.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Numa;
 
 /// In `place`: this waiter is urgent (NUMA-4).
 const URGENT: u32 = 1 << 31;
-/// In `second_since`: the secondary queue is to be flushed. (A clock that shows just this flushes
+/// In `second_since`: the secondary queue should be flushed. (A clock that happens to show this value flushes
 /// early.)
 const FLUSH: u32 = u32::MAX;
 
-/// How many of the secondary queue are looked at for the nearest, when the main queue has run empty: with so many the
-/// nearest of a machine's levels is among them more often than not.
+/// How many of the secondary queue are searched for the nearest, when the main queue has run empty: with so many
+/// the nearest of a machine's levels is among them more often than not.
 const NEAREST_OF: u32 = 4;
 
 impl Order for Numa {
@@ -164,8 +162,7 @@ impl Order for Numa {
             hand_on(p, node, next, true);
             return next;
         }
-        // NUMA-3: the longest waiting first, then those of the main queue. NUMA-6: none is kicked, none
-        // is forgotten.
+        // NUMA-3: the longest waiting first, then the main queue. NUMA-6: none is kicked, none is forgotten.
         counting::count(p, Event::CnaFlush);
         p.node(last).next.store(next.number(), Relaxed);
         node.second_head.store(0, Relaxed);
@@ -174,7 +171,7 @@ impl Order for Numa {
     }
 }
 
-/// Hands the secondary queue on to `next`; and the place to be near to, if that is kept.
+/// Passes the secondary queue on to `next`; and the place to be near to, if that is kept.
 fn hand_on<P: Platform>(p: &P, node: &Node<P::Word>, next: NodeId, keeps_place: bool) {
     let to = p.node(next);
     if P::Events::COUNTS {
@@ -245,7 +242,8 @@ fn node_in<W: AtomicWord>(word: &W) -> Option<NodeId> {
     NodeId::from_number(word.load(Relaxed))
 }
 
-/// How far the nearest of the first [`NEAREST_OF`] is of the queue that begins with `first`. An urgent one is near.
+/// The distance of the nearest of the first [`NEAREST_OF`] in the queue that begins with `first`. An urgent one
+/// counts as near.
 fn nearest<P: Platform>(p: &P, node: &Node<P::Word>, first: NodeId) -> u32 {
     let near_to = node.near_to.load(Relaxed);
     let mut nearest = u32::MAX;
@@ -255,7 +253,7 @@ fn nearest<P: Platform>(p: &P, node: &Node<P::Word>, first: NodeId) -> u32 {
         let place = p.node(waiter).place.load(Relaxed);
         let urgent = place & URGENT != 0;
         nearest = nearest.min(if urgent { 0 } else { p.distance(near_to, place) });
-        // ORDERING: as in `arrange_within`: the last of them may have been linked to by now.
+        // ORDERING: as in `arrange_within`: a newcomer may have linked behind the last of them by now.
         let order = p.ordering(Site::NumaNext, Acquire);
         next = NodeId::from_number(p.node(waiter).next.load(order));
     }
@@ -268,8 +266,8 @@ fn now<P: Platform>(p: &P) -> u32 {
     p.now_ns() as u32 | 1
 }
 
-/// Shuffle reduction: while nobody is in the secondary queue, most heads do not look. Whether this
-/// one does is a throw of its node's dice.
+/// Shuffle reduction: while the secondary queue is empty, most heads do not arrange. Whether this one does is
+/// drawn from its node's random generator.
 fn skips<P: Platform>(p: &P, node: &Node<P::Word>) -> bool {
     let bits = p.tuning().numa_skip_bits;
     if bits == 0 {

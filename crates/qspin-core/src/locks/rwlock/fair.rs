@@ -1,4 +1,4 @@
-//! Releases that hand the lock to whoever has the gate, past those who just come.
+//! Releases that hand the lock off to the owner of the gate, past newcomers.
 
 use core::sync::atomic::Ordering::{Relaxed, Release};
 
@@ -11,14 +11,14 @@ use crate::platform::AtomicWord;
 use crate::site::Site;
 use crate::sleepers::SleepPlatform;
 
-/// The word `to`, with the owner of the gate as its heir where it is free (RWLOCK-2): it has set a mark in
-/// `seen`, so it has still to take them all back.
+/// The word `to`, with the owner of the gate as the heir where the lock is free (RWLOCK-2): the owner has set a
+/// state bit in `seen`, so it has still to clear them all.
 const fn to_heir(seen: u32, to: u32) -> u32 {
     if seen & MARKS != 0 && to & WRITER == 0 && to / READER == 0 { to | HEIR } else { to }
 }
 
 impl<W: AtomicWord, G> DefaultRwLock<W, G> {
-    /// The step from the word to what `next` makes of it; returns both.
+    /// Replaces the word by what `next` makes of it; returns both.
     fn leave_fairly<P>(&self, p: &P, site: Site, next: impl Fn(u32) -> u32) -> (u32, u32)
     where
         P: SleepPlatform<Word = W>,

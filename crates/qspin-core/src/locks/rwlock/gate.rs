@@ -1,4 +1,4 @@
-//! What whoever has the gate does: it alone of all waiters looks at the word, or sleeps beside it.
+//! The owner of the gate: it alone of all waiters polls the word, or sleeps beside it.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
@@ -14,11 +14,11 @@ use crate::sleepers::{self, SleepPlatform, SpinBudget};
 /// How a wait with the gate has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// It is inside.
+    /// The lock was acquired.
     Inside,
-    /// The time is over.
+    /// The deadline has passed.
     Over,
-    /// Somebody else reads upgradably: that is not waited for with the gate (RWLOCK-6).
+    /// There is an upgradable reader: waiters do not wait for that with the gate (RWLOCK-6).
     Elsewhere,
 }
 
@@ -28,12 +28,12 @@ pub(super) struct Wait<'a, P: SleepPlatform, G> {
     pub(super) p: &'a P,
     pub(super) want: Want,
     pub(super) deadline: u64,
-    /// When it began to sleep; 0 before.
+    /// When the waiter began to sleep; 0 before.
     pub(super) since: u64,
 }
 
 impl<P: SleepPlatform, G> Wait<'_, P, G> {
-    /// Waits until it is inside, or has to go; its marks are gone then.
+    /// Waits until the lock is acquired, or the waiter has to leave; its state bits are clear then.
     pub(super) fn wait(&mut self) -> End {
         let (p, word) = (self.p, &self.lock.word);
         let mut budget = SpinBudget::of_rwlock(p, p.address(word));
@@ -41,7 +41,8 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
             let seen = word.load(Relaxed);
             if self.want.fits(seen) {
                 let to = self.want.inside(seen & !MARKS);
-                // RWLOCK-1, RWLOCK-2. ORDERING: Acquire pairs with the Release of `leave`.
+                // RWLOCK-1, RWLOCK-2. ORDERING: Acquire pairs with the Release of `leave`, `leave_fairly` and
+                // `end_upgradable`.
                 let order = p.ordering(Site::RwGateTake, Acquire);
                 if word.compare_exchange(seen, to, order).is_ok() {
                     return End::Inside;
@@ -63,7 +64,7 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
             // RWLOCK-5.
             let marks = self.marks();
             if seen & marks != marks {
-                // RWLOCK-2. Readers that come and go all the time do not keep it from this.
+                // RWLOCK-2. A stream of readers that come and go does not keep the waiter from this.
                 word.fetch_or(marks, Relaxed);
                 continue;
             }
@@ -71,7 +72,7 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
                 budget.watch(p, word, self.want.until());
                 continue;
             }
-            // No release wakes who waits for room (RWLOCK-7).
+            // No release wakes a waiter that waits for room (RWLOCK-7).
             let for_room = self.want != Want::Write && seen & (WRITER | UPGRADING) == 0;
             if for_room || sleepers::with_sleeper(p, |me| self.sleep(me, marks)) != Some(true) {
                 p.doze();
@@ -84,7 +85,7 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
         self.want == Want::Upgradable && seen & UPGRADABLE != 0
     }
 
-    /// The marks that are due.
+    /// The state bits that are due.
     fn marks(&self) -> u32 {
         let closed = if self.want == Want::Write { CLOSED } else { 0 };
         let limit = sleepers::starves_after_ns(self.p, self.lock.on(self.p));
@@ -95,7 +96,7 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
         }
     }
 
-    /// RWLOCK-3. Returns false if it could not.
+    /// RWLOCK-3. Returns false if the waiter could not join the queue.
     fn sleep(&mut self, me: NodeId, marks: u32) -> bool {
         let (p, lock) = (self.p, self.lock);
         if !sleepers::enqueue(p, me, lock.on(p), Sleeper::Gate as u32, sleepers::End::Last) {
@@ -107,13 +108,13 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
         let mut seen = lock.word.load(Relaxed);
         loop {
             if self.want.fits(seen) || self.is_elsewhere(seen) {
-                // Whoever has taken it out meanwhile has meant it, and it is awake.
+                // If a release has taken the waiter out meanwhile, it meant this waiter, which is awake.
                 let _ = sleepers::cancel(p, me);
                 break;
             }
             match lock.word.compare_exchange(seen, seen | marks | SLEEPING, Relaxed) {
                 Ok(_) => {
-                    // Woken or too late: it looks again either way.
+                    // Woken or past the deadline: either way the waiter polls again.
                     let _ = sleepers::await_wake(p, me, self.deadline);
                     break;
                 }
@@ -124,7 +125,7 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
         true
     }
 
-    /// Takes back marks of the owner of the gate (RWLOCK-2).
+    /// Clears state bits of the owner of the gate (RWLOCK-2).
     fn unmark(&self, marks: u32) {
         self.lock.word.fetch_and(!marks, Relaxed);
     }

@@ -13,7 +13,7 @@ use crate::site::Site;
 use crate::sleepers::{self, SleepPlatform, SpinBudget};
 
 impl<W: AtomicWord, G> DefaultRwLock<W, G> {
-    /// Waits until it reads upgradably, or the time is over.
+    /// Waits until the lock is acquired for an upgradable read, or the deadline has passed.
     #[cold]
     #[inline(never)]
     fn acquire_upgradable_slow<P>(&self, p: &P, deadline: u64) -> bool
@@ -22,11 +22,11 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
         G: RawTimedLock<P>,
     {
         let want = Want::Upgradable;
-        // Whether it was woken on behalf of all who wait (RWLOCK-8).
+        // Whether this waiter was woken on behalf of all such waiters (RWLOCK-8).
         let mut told = false;
         let inside = loop {
             if is_over(p, deadline) {
-                // One attempt, which the newest release may have made possible.
+                // One attempt, which the latest release may have made possible.
                 break self.newcomer(p, want);
             }
             if self.looks(p, want) {
@@ -50,8 +50,8 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
         inside
     }
 
-    /// RWLOCK-8. Whether somebody has woken it; `None` if it could not sleep. A waiter that was woken
-    /// already, and that in vain, is the next.
+    /// RWLOCK-8. Returns whether a release has woken the waiter; `None` if it could not sleep. A waiter that was
+    /// woken before, in vain, is the next.
     fn sleep_asking<P>(&self, p: &P, me: NodeId, told: bool, deadline: u64) -> Option<bool>
     where
         P: SleepPlatform<Word = W>,
@@ -71,7 +71,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
         Some(!sleepers::cancel(p, me))
     }
 
-    /// RWLOCK-8: others may wait that the upgradable reader, if only by this mark, has to wake.
+    /// RWLOCK-8: other waiters may sleep, which the upgradable reader has to wake, if only because of this bit.
     fn ask_for_others<P: SleepPlatform<Word = W>>(&self, p: &P) {
         let mut seen = self.word.load(Relaxed);
         while seen & UPGRADABLE != 0 {
@@ -83,13 +83,13 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
         wake(p, self.on(p), Sleeper::Asking);
     }
 
-    /// Nobody reads upgradably any more: the word is what `next` makes of it.
+    /// Ends an upgradable read: the word becomes what `next` makes of it.
     fn end_upgradable<P>(&self, p: &P, next: impl Fn(u32) -> u32)
     where
         P: SleepPlatform<Word = W>,
     {
         let on = self.on(p);
-        // ORDERING: Release pairs with the Acquire of `come`, and of `Wait::wait`.
+        // ORDERING: Release pairs with the Acquire of `come`, of `Wait::wait` and of `take_alone`.
         let order = p.ordering(Site::RwLeaveShared, Release);
         let mut seen = self.word.load(Relaxed);
         loop {
@@ -106,7 +106,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
         let mut seen = self.word.load(Relaxed);
         while seen / READER == 1 {
             let to = without_upgradable(seen) - READER + WRITER;
-            // RWLOCK-1. ORDERING: Acquire pairs with the Release of `leave`.
+            // RWLOCK-1. ORDERING: Acquire pairs with the Release of `leave`, `leave_fairly` and `end_upgradable`.
             match self.word.compare_exchange(seen, to, p.ordering(Site::RwUpgrade, Acquire)) {
                 Ok(_) => {
                     ended(p, self.on(p), seen, to);
@@ -118,14 +118,14 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
         false
     }
 
-    /// The upgrade is given up: readers may come again, also one that sleeps with the gate.
+    /// Gives the upgrade up: new readers are admitted again, among them one that sleeps with the gate.
     fn open_again<P: SleepPlatform<Word = W>>(&self, p: &P) {
         if self.word.fetch_and(!UPGRADING, Relaxed) & SLEEPING != 0 {
             wake(p, self.on(p), Sleeper::Gate);
         }
     }
 
-    /// Sleeps until it is the only reader, as RWLOCK-3. Returns false if it could not.
+    /// Sleeps until this is the only reader, as RWLOCK-3. Returns false if it could not join the queue.
     fn sleep_upgrading<P>(&self, p: &P, me: NodeId, deadline: u64) -> bool
     where
         P: SleepPlatform<Word = W>,
@@ -138,7 +138,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
         while seen / READER != 1 {
             match self.word.compare_exchange(seen, seen | UPGRADING, Relaxed) {
                 Ok(_) => {
-                    // Woken or too late: it looks again either way.
+                    // Woken or past the deadline: either way the reader polls again.
                     let _ = sleepers::await_wake(p, me, deadline);
                     return true;
                 }
@@ -150,12 +150,12 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
     }
 }
 
-/// The word when nobody reads upgradably any more, who is still a reader.
+/// The word after the upgradable read has ended; its thread still counts as a reader.
 pub(super) const fn without_upgradable(word: u32) -> u32 {
     word & !(UPGRADABLE | UPGRADING | ASKED)
 }
 
-/// After the step from `before` to `now`, which has ended an upgradable read: the lock may be gone
+/// After the step from `before` to `now`, which has ended an upgradable read. The lock may no longer exist
 /// (RWLOCK-4).
 #[inline]
 pub(super) fn ended<P: SleepPlatform>(p: &P, on: usize, before: u32, now: u32) {
@@ -192,7 +192,7 @@ unsafe impl<P: SleepPlatform, G: RawTimedLock<P>> RawUpgradableLock<P>
                 return false;
             }
             if self.word.load(Relaxed) & UPGRADING == 0 {
-                // RWLOCK-6: the readers inside leave, and no others come.
+                // RWLOCK-6: the readers inside leave, and no others are admitted.
                 self.word.fetch_or(UPGRADING, Relaxed);
             } else if !budget.is_spent() {
                 budget.watch(p, &self.word, Until { mask: READERS, value: READER, equal: true });

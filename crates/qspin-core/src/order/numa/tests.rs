@@ -1,5 +1,5 @@
-//! The order on its own: a queue whose waiters are played one after the other, on a clock that ticks
-//! once a hand-over. So every figure here is exact.
+//! The order on its own: a queue whose waiters run one after the other, on a clock that ticks once a hand-over.
+//! So every figure here is exact.
 
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -100,7 +100,7 @@ impl Platform for Machine {
     }
 }
 
-/// The queue of a lock that is handed on and on.
+/// The queue of a lock that is handed over again and again.
 struct Queue<'a> {
     p: &'a Machine,
     head: Option<NodeId>,
@@ -127,7 +127,7 @@ impl<'a> Queue<'a> {
         }
     }
 
-    /// The head takes the lock, and hands its place over. Returns its CPU.
+    /// The head acquires the lock, and hands the headship over. Returns its CPU.
     fn serve(&mut self) -> Option<u32> {
         let me = self.head?;
         self.p.clock.set(self.p.clock.get() + 1);
@@ -169,7 +169,7 @@ fn those_near_come_first_and_the_others_keep_their_order() {
 #[test]
 fn the_tail_is_never_moved_and_nobody_is_lost() {
     let p = Machine::new(&[0, 1, 1, 1], 1000);
-    // The last one is far, but nobody is linked behind it.
+    // The last one is far, but no waiter is linked behind it.
     assert_eq!(Queue::new(&p, &[0, 1, 2, 3]).drain(), [0, 3, 1, 2]);
     let p = Machine::new(&[0, 1], 1000);
     assert_eq!(Queue::new(&p, &[0, 1]).drain(), [0, 1]);
@@ -179,7 +179,7 @@ fn the_tail_is_never_moved_and_nobody_is_lost() {
 fn the_longest_waiting_come_first_when_the_threshold_has_passed() {
     // Two hand-overs after it was moved (the clock counts 2 a tick), 1 is put first.
     let p = Machine::new(&[0, 1, 0, 0, 0, 0], 4);
-    // Now 1's place is the one to be near to; 5 is the tail and stays, so it comes before 4.
+    // Now 1's place is the preferred one; 5 is the tail and stays, so it comes before 4.
     assert_eq!(Queue::new(&p, &[0, 1, 2, 3, 4, 5]).drain(), [0, 2, 3, 1, 5, 4]);
     assert_eq!(p.count(Event::CnaFlush), 1);
 }
@@ -188,7 +188,7 @@ fn the_longest_waiting_come_first_when_the_threshold_has_passed() {
 fn the_urgent_are_never_moved() {
     let mut p = Machine::new(&[0, 1, 0, 1, 0], 1000);
     p.urgent = [1].to_vec();
-    // It comes when it came; and as nobody has been passed over yet, its place is preferred then.
+    // It is served in its order; and as no waiter has been passed over yet, its place is preferred then.
     assert_eq!(Queue::new(&p, &[0, 1, 2, 3, 4]).drain(), [0, 1, 3, 4, 2]);
     assert_eq!(p.count(Event::CnaPrioritised), 1);
 }
@@ -221,7 +221,7 @@ fn shuffle_reduction_lets_all_but_one_head_in_eight_pass() {
     assert_eq!((p.count(Event::CnaShuffleSkip), p.count(Event::CnaSplice)), (0, 800));
 }
 
-/// Eight waiters that come again as soon as they are served, on two places: how local is it?
+/// Eight waiters that come again as soon as they are served, on two places: how local are hand-overs?
 #[test]
 fn nine_of_ten_hand_overs_are_local() {
     let p = Machine::new(&[0, 1, 0, 1, 0, 1, 0, 1], 2 * 100);
@@ -238,9 +238,8 @@ fn nine_of_ten_hand_overs_are_local() {
     assert!(served.values().all(|count| *count > 10_000), "{served:?}");
 }
 
-/// NUMA-3 and NUMA-4, by counting: how often a waiter is passed by those that came later. Here a head
-/// has its turn with every tick, so that a threshold of T ticks is met by T - 1 heads and the one
-/// that finds the flush due.
+/// NUMA-3 and NUMA-4, by counting: how often waiters that came later pass a waiter. Here a head has its turn with
+/// every tick, so that a threshold of T ticks is met by T - 1 heads and the one that finds the flush due.
 #[test]
 fn nobody_is_passed_more_often_than_the_bound_says() {
     for (places, cpus, threshold) in [(2, 8, 50), (3, 9, 40), (4, 16, 100), (4, 32, 10), (8, 16, 7)]
@@ -250,7 +249,7 @@ fn nobody_is_passed_more_often_than_the_bound_says() {
         // The last one of each place but the first is urgent.
         p.urgent = (cpus - places + 1..cpus).collect();
         let mut queue = Queue::new(&p, &(0..cpus).collect::<Vec<_>>());
-        // Who waits, in the order in which they came, and how often each was passed.
+        // The waiters, in the order in which they came, and how often each was passed.
         let mut waiting: Vec<(u32, u32)> = (0..cpus).map(|cpu| (cpu, 0)).collect();
         let mut away: Vec<(u32, u32)> = Vec::new();
         let (mut most, mut dice) = (0, 88_172_645u32);
