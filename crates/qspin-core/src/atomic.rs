@@ -1,6 +1,7 @@
 //! What a word is to a lock: the atomics that a platform brings, as traits.
 //!
-//! Apart from [`crate::platform`], since nodes, buckets and sleepers are made of words, and a platform of them.
+//! Separate from [`crate::platform`], since nodes, buckets and sleepers are made of words, and a platform of
+//! them.
 
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
@@ -8,10 +9,10 @@ use crate::processor;
 
 /// A 32-bit atomic, as a platform has it.
 ///
-/// A compare-exchange that fails orders nothing (seed of many a bug; see Deacon's remark in
-/// the review of the paravirt series). Code that needs an ordering there writes a fence.
+/// A compare-exchange that fails orders nothing (the source of many a bug; see Deacon's remark in the review of
+/// the paravirt series). Code that needs an ordering there writes a fence.
 pub trait AtomicWord: Sized {
-    /// A word with this value, shared with nobody yet.
+    /// A word with this value, not shared yet.
     fn new(value: u32) -> Self;
     /// Atomic load.
     fn load(&self, order: Ordering) -> u32;
@@ -31,32 +32,33 @@ pub trait AtomicWord: Sized {
     /// Bitwise and; returns the previous value.
     fn fetch_and(&self, value: u32, order: Ordering) -> u32;
 
-    /// Looks at a word of another CPU's node that may be in its next life already: a hint, not
-    /// a fact. Relaxed, and exempt from what [`AtomicWord::begin`] claims.
+    /// Reads a word of another CPU's node that may be in its next life already: a hint, not a fact. Relaxed, and
+    /// exempt from what [`AtomicWord::begin`] claims.
     #[inline]
     fn peek(&self) -> u32 {
         self.load(Ordering::Relaxed)
     }
 
-    /// Looks at a word for a counter's sake alone. Relaxed. Nothing that a lock does may depend on it: where time is
-    /// simulated it takes none, moves no line and is no event, so that to count changes nothing of what is counted.
+    /// Reads a word for a counter's sake alone. Relaxed. Nothing that a lock does may depend on it: where time is
+    /// simulated it takes none, moves no line and is no event, so that counting changes nothing of what is
+    /// counted.
     #[inline]
     fn observe(&self) -> u32 {
         self.load(Ordering::Relaxed)
     }
 
-    /// Stores a value over one that this CPU has written by a read-modify-write, and that others have since
-    /// changed by nothing else: such a store comes after all of them.
+    /// Stores a value over one that this CPU has written by a read-modify-write, and that other CPUs have since
+    /// changed only by read-modify-writes: such a store comes after all of them.
     ///
-    /// Natively a store. A model checker to which two stores may be in either order, whatever was made of
-    /// them, makes it an exchange.
+    /// Natively a store. A model checker in which two stores may come in either order, even here, makes it an
+    /// exchange.
     #[inline]
     fn overwrite(&self, value: u32, order: Ordering) {
         self.store(value, order);
     }
 
-    /// Waits until the word may no longer be `seen`: a pause, or what else the processor has for a thread that waits for
-    /// a line. It may return at any time, and orders nothing.
+    /// Waits until the word may no longer be `seen`: a pause, or what else the processor has for a thread that
+    /// waits for a line. It may return at any time, and orders nothing.
     #[inline]
     fn await_change(&self, seen: u32) {
         let _ = seen;
@@ -77,7 +79,7 @@ pub trait AtomicWord: Sized {
 
 /// An atomic that holds the address of a lock, or 0.
 pub trait AtomicAddress: Sized {
-    /// An address word, shared with nobody yet.
+    /// An address word, not shared yet.
     fn new(address: usize) -> Self;
     /// Atomic load.
     fn load(&self, order: Ordering) -> usize;
@@ -148,7 +150,7 @@ impl AtomicWord for AtomicU32 {
     }
     #[inline]
     fn compare_exchange(&self, current: u32, new: u32, success: Ordering) -> Result<u32, u32> {
-        // The acquire is where a lock is taken, and only there.
+        // Acquire is used where a lock is acquired, and only there.
         #[cfg(target_arch = "powerpc64")]
         if matches!(success, Ordering::Acquire) {
             return processor::take(self, current, new);

@@ -12,10 +12,9 @@ pub(crate) fn count<P: Platform>(p: &P, event: Event) {
 /// Adds `amount` to `event` where `p` counts.
 #[inline(always)]
 pub(crate) fn add<P: Platform>(p: &P, event: Event, amount: u64) {
-    // The one use of this switch is the test that counting nothing costs nothing: it compares
-    // the machine code of a lock with `NoEvents` to that of a lock without this line.
-    // (The condition is decided before the optimiser sees it: not even the order in which that
-    // works is changed.)
+    // The only use of this switch is the test that counting nothing costs nothing: it compares the machine code
+    // of a lock with `NoEvents` to that of a lock without this line. (The condition is decided before the
+    // optimiser sees it: not even the order in which the optimiser works is changed.)
     #[cfg(not(qspin_without_events))]
     if P::Events::COUNTS {
         p.events().add(event, amount);

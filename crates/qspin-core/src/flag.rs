@@ -1,18 +1,18 @@
 //! A lock that is one flag: the body of `tas`, `backoff`, `yield` and `simple`.
 //!
 //! # Problem
-//! The locks without a queue are one algorithm: whoever finds the word free takes it by a
-//! compare-exchange, whoever has it frees it by a store. They differ in what a waiter does when it
-//! misses, and in what the word says meanwhile: their [`Manner`]s, a file each.
+//! The locks without a queue are one algorithm: a thread that finds the word free acquires it by a
+//! compare-exchange, and the owner releases it by a store. They differ in what a waiter does when it misses, and
+//! in what the word says meanwhile: their [`Manner`]s, a file each.
 //!
 //! # States
 //! ```text
-//!  free (0) ──take──► held (the holder's token) ──release──► free
+//!  free (0) ──acquire──► held (the owner's token) ──release──► free
 //! ```
 //!
 //! # Invariants
-//! * **FLAG-1** The word is 0 exactly while nobody holds the lock: only a compare-exchange from 0
-//!   sets it, to something else, and only the holder clears it.
+//! * **FLAG-1** The word is 0 exactly while the lock is free: only a compare-exchange from 0 sets it, to a
+//!   nonzero token, and only the owner clears it.
 //!
 //! # Limits
 //! Unfair: nothing bounds a wait.
@@ -26,12 +26,12 @@ use crate::lock::{ConstLock, Guard, RawLock};
 use crate::platform::{AtomicWord, ConstWord, Platform};
 use crate::site::Site;
 
-/// The word of a lock that nobody holds.
+/// The word of a free lock.
 pub const FREE: u32 = 0;
 
 /// How the waiters of a [`FlagLock`] wait, and what its word says. A value of it is one wait.
 pub trait Manner: Sized {
-    /// Where the lock is taken.
+    /// Where the lock is acquired.
     const TAKE: Site;
     /// Where it is released.
     const RELEASE: Site;
@@ -45,19 +45,18 @@ pub trait Manner: Sized {
         NonZeroU32::MIN
     }
 
-    /// A wait begins: the lock was not to be had at once.
+    /// A wait begins: the lock was not free at once.
     fn begin<P: Platform>(p: &P) -> Self;
 
-    /// Looks at the lock's word, for as long as that is worth it; returns what was seen last.
-    /// Changes nothing, orders nothing.
+    /// Polls the lock's word, for as long as that is worthwhile; returns what was seen last. Changes nothing,
+    /// orders nothing.
     fn look<P: Platform>(&self, p: &P, word: &P::Word) -> u32;
 
-    /// The lock was `seen` taken; or free, and somebody else was faster. What to do before the
-    /// next look.
+    /// The lock was `seen` taken; or free, and another context was faster. What to do before the next poll.
     fn missed<P: Platform>(&mut self, p: &P, seen: u32);
 }
 
-/// A flag that is waited for in the manner `M`. See the [module](self) documentation.
+/// A flag whose waiters wait in the manner `M`. See the [module](self) documentation.
 #[repr(transparent)]
 pub struct FlagLock<W, M> {
     pub(crate) word: W,
@@ -113,7 +112,7 @@ unsafe impl<P: Platform, M: Manner> RawLock<P> for FlagLock<P::Word, M> {
 
     #[inline]
     unsafe fn release(&self, p: &P) {
-        // ORDERING: Release pairs with the Acquire of the next taker (`take`).
+        // ORDERING: Release pairs with the Acquire of the next owner (`take`).
         self.word.store(FREE, p.ordering(M::RELEASE, Release));
     }
 

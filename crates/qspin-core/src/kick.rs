@@ -1,4 +1,4 @@
-//! To halt, and to kick who halts: with the counts and times of document 000.
+//! Halting a waiter, and kicking a halted one: with the counts and times of document 000.
 
 use core::sync::atomic::Ordering::Relaxed;
 

@@ -1,32 +1,32 @@
 //! Linux's family of queued spinlocks, free of any platform.
 //!
-//! A lock here is an algorithm over a [`platform::Platform`]: it names no atomic, clock, thread
-//! or CPU of its own. The crate `qspin` gives it threads; a checker, a simulator and a guest
-//! give it theirs.
+//! A lock here is an algorithm over a [`platform::Platform`]: it names no atomic, clock, thread or CPU of its
+//! own. The crate `qspin` gives it threads; a checker, a simulator and a guest give it theirs.
 //!
-//! There are two families. [`locks`] is the register of every lock in them, and of what is to be known about it.
+//! There are two families. [`locks`] is the register of every lock in them, and of what is known about it.
 //!
 //! # The queued family
-//! The word holds the tail of a queue of waiters. Such a lock answers three independent questions, and there is one
-//! place for each:
+//! The word holds the tail of a queue of waiters. Such a lock answers three independent questions, and there is
+//! one place for each:
 //!
 //! | axis | question | answers |
 //! |---|---|---|
 //! | [`waiting`] | how does a waiter wait? | [`waiting::Spin`], [`waiting::Halt`] |
-//! | [`order`] | which waiter gets the lock next? | [`order::Fifo`], [`order::Numa`] |
+//! | [`order`] | which waiter acquires the lock next? | [`order::Fifo`], [`order::Numa`] |
 //! | [`admission`] | which threads may compete for it at all? | [`admission::Queued`], [`admission::Stealing`], [`admission::Culled`] |
 //!
-//! [`locks::queued::QueuedLock`] is generic over the three, and its slow path exists once. The queued reader-writer
-//! lock, [`locks::queued_rw`], lines its waiters up with it.
+//! [`locks::queued::QueuedLock`] is generic over the three, and its slow path exists once. The queued
+//! reader-writer lock, [`locks::queued_rw`], lines its waiters up with it.
 //!
 //! # The sleeping family
 //! One word, released by a plain store; waiters sleep beside it, in buckets that are found by its address:
-//! [`sleepers`]. The default mutex ([`locks::mutex`]), the default reader-writer lock ([`locks::rwlock`]), the condition
-//! variable ([`condvar`]) and [`once`].
+//! [`sleepers`]. The default mutex ([`locks::mutex`]), the default reader-writer lock ([`locks::rwlock`]), the
+//! condition variable ([`condvar`]) and [`once`].
 //!
 //! # What they share
-//! Nodes, kicks, events, tunables, and culling: a CPU that has had its turns past others that wait lets another in.
-//! Beside both stand the small locks: [`locks::ticket`], [`locks::mcs`], and the manners of one [`flag`].
+//! Nodes, kicks, events, tunables, and culling: a CPU that has used up its barging quantum past waiters lets a
+//! waiter in. Beside both stand the small locks: [`locks::ticket`], [`locks::mcs`], and the manners of one
+//! [`flag`].
 
 #![no_std]
 #![warn(missing_docs)]

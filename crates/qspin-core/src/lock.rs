@@ -28,11 +28,10 @@ pub unsafe trait RawLock<P: Platform> {
     /// This context holds the lock by an acquisition that has not been released.
     unsafe fn release(&self, p: &P);
 
-    /// Whether somebody holds the lock at this moment.
+    /// Whether the lock is held at this moment.
     ///
-    /// A relaxed load: it orders nothing. A caller that must have its earlier stores visible
-    /// before it looks writes a full fence in between (document 004 removes that fence from
-    /// inside, as arm64 did before).
+    /// A relaxed load: it orders nothing. A caller that must have its earlier stores visible before this load
+    /// writes a full fence in between (document 004 removes that fence from inside, as arm64 did before).
     fn is_locked(&self, p: &P) -> bool;
 }
 
@@ -72,7 +71,7 @@ pub unsafe trait RawSharedLock<P: Platform> {
     /// This context holds the lock for writing.
     unsafe fn release_exclusive(&self, p: &P);
 
-    /// Whether anybody holds the lock at this moment. Relaxed, as [`RawLock::is_locked`].
+    /// Whether the lock is held at this moment. Relaxed, as [`RawLock::is_locked`].
     fn is_locked(&self, p: &P) -> bool;
 
     /// Whether a writer holds the lock at this moment. Relaxed, as [`RawLock::is_locked`].
@@ -81,15 +80,14 @@ pub unsafe trait RawSharedLock<P: Platform> {
 
 /// A lock that excludes, and whose waiters may give up.
 pub trait RawTimedLock<P: Platform>: RawLock<P> {
-    /// Acquires the lock, or gives up when [`Platform::now_ns`] has come to `deadline`. A deadline that has
-    /// passed allows one attempt. Returns whether the lock was acquired.
+    /// Acquires the lock, or gives up when [`Platform::now_ns`] reaches `deadline`. A deadline that has passed
+    /// allows one attempt. Returns whether the lock was acquired.
     fn acquire_until(&self, p: &P, deadline: u64) -> bool;
 }
 
-/// A lock that excludes, and that may be handed to one that waits.
+/// A lock that excludes, and that can be handed off to a waiter.
 pub trait RawFairLock<P: Platform>: RawLock<P> {
-    /// Releases the lock. If somebody waits for it who is known to, nobody who just comes gets it before. Release
-    /// ordering.
+    /// Releases the lock. If the lock knows of a waiter, no newcomer acquires it before. Release ordering.
     ///
     /// # Safety
     /// As [`RawLock::release`].
@@ -105,10 +103,10 @@ pub trait RawTimedSharedLock<P: Platform>: RawSharedLock<P> {
     fn acquire_exclusive_until(&self, p: &P, deadline: u64) -> bool;
 }
 
-/// A lock that readers share, and that may be handed to one that waits.
+/// A lock that readers share, and that can be handed off to a waiter.
 pub trait RawFairSharedLock<P: Platform>: RawSharedLock<P> {
-    /// Ends a reading acquisition. If the lock is free then, and somebody waits for it who is known to, nobody who
-    /// just comes gets it before.
+    /// Ends a reading acquisition. If the lock is free then, and knows of a waiter, no newcomer acquires it
+    /// before.
     ///
     /// # Safety
     /// As [`RawSharedLock::release_shared`].
@@ -129,12 +127,12 @@ pub trait RawFairSharedLock<P: Platform>: RawSharedLock<P> {
         Self: RawUpgradableLock<P>;
 }
 
-/// A lock that readers share, one of whom may become the writer.
+/// A lock that readers share, and one of them may become the writer.
 ///
 /// # Safety
 ///
-/// As [`RawSharedLock`]. At most one context reads *upgradably*; it shares the lock with other readers. While
-/// it becomes the writer, and while a writer becomes a reader, no other writer holds the lock in between.
+/// As [`RawSharedLock`]. At most one context reads *upgradably*; it shares the lock with other readers. While it
+/// becomes the writer, and while a writer becomes a reader, no other writer holds the lock in between.
 pub unsafe trait RawUpgradableLock<P: Platform>: RawSharedLock<P> {
     /// Acquires the lock for reading upgradably, as [`RawTimedLock::acquire_until`].
     fn acquire_upgradable_until(&self, p: &P, deadline: u64) -> bool;
@@ -191,7 +189,7 @@ pub trait ConstLock {
     type Guard: Guard;
 }
 
-/// The two markers of `lock_api`, as one thing that can be made.
+/// The two markers of `lock_api`, as one trait that constructs them.
 pub trait Guard {
     /// The marker.
     fn marker() -> Self;
@@ -211,11 +209,11 @@ impl Guard for lock_api::GuardNoSend {
     }
 }
 
-/// What follows an acquisition as a full barrier: `smp_mb__after_spinlock` of the kernel.
+/// Makes an acquisition a full barrier: `smp_mb__after_spinlock` of the kernel.
 ///
-/// An acquisition alone orders only what comes after it. Code that needs its stores from
-/// before the acquisition visible before its loads inside the critical section (a wake-up that
-/// checks a task's state, for instance) calls this right after acquiring.
+/// An acquisition alone orders only what comes after it. Code that needs its stores from before the acquisition
+/// visible before its loads inside the critical section (a wake-up that checks a task's state, for instance)
+/// calls this right after acquiring.
 #[inline]
 pub fn full_barrier_after_acquire<P: Platform>(p: &P) {
     // ORDERING: SeqCst pairs with the caller's own full fence between its store and its load on the

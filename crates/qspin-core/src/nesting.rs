@@ -31,9 +31,9 @@ pub(crate) fn with_node<P: Platform, R>(p: &P, queue: impl FnOnce(NodeId) -> R) 
         2 => counting::count(p, Event::LockUseNode3),
         _ => counting::count(p, Event::LockUseNode4),
     }
-    // NODE-1: an interrupt between the load and the store leaves `nesting` as it found it. The
-    // compiler barriers keep every use of the node between the two stores, as an interrupt on
-    // this CPU sees them; other CPUs do not look at `nesting`.
+    // NODE-1: an interrupt between the load and the store leaves `nesting` as it found it. The compiler barriers
+    // keep every use of the node between the two stores, as an interrupt on this CPU sees them; other CPUs do not
+    // read `nesting`.
     nesting.store(level + 1, Relaxed);
     compiler_barrier();
     let result = queue(id);

@@ -1,23 +1,23 @@
 //! MCS nodes, and how a tail names them.
 //!
-//! A waiter in a queue spins on a line of its own: its node. A node has a *number* (CPU and
-//! nesting level), not an address: the lock word, a node's `next` and everything else that
-//! refers to a node hold that number, and the platform turns it into a place. So a link is as
-//! small as a tail, needs no unsafe code, and means the same in a simulator or a guest.
+//! A waiter in a queue spins on a line of its own: its node. A node has a *number* (CPU and nesting level), not
+//! an address: the lock word, a node's `next` and everything else that refers to a node hold that number, and the
+//! platform turns it into a place. So a link is as small as a tail, needs no unsafe code, and means the same in a
+//! simulator or a guest.
 //!
-//! A CPU has four nodes, one a nesting level: task, soft interrupt, hard interrupt and NMI in a
-//! kernel; on threads, code and the signal handlers that interrupt it. A waiter that finds all
-//! four in use waits without a node.
+//! A CPU has four nodes, one a nesting level: task, soft interrupt, hard interrupt and NMI in a kernel; on
+//! threads, code and the signal handlers that interrupt it. A waiter that finds all four in use waits without a
+//! node.
 //!
 //! # Invariants
 //!
-//! * **NODE-1** Level `l` of a CPU is used only by the context that raised the CPU's `nesting` from
-//!   `l` to `l + 1`, until it lowers it again. Contexts of one CPU nest (contract PLATFORM-2), so
-//!   plain loads and stores of `nesting` suffice.
-//! * **NODE-2** Between two lives of a node nobody but its owner accesses what belongs to a life:
-//!   it begins with [`Node::begin`] and ends when the owner has left the queue, after which no
-//!   other waiter refers to it. Two accesses may come late and are made for it: a kick (contract
-//!   PLATFORM-4) and a [peek](crate::atomic::AtomicWord::peek) by the waiter that was behind it.
+//! * **NODE-1** Level `l` of a CPU is used only by the context that raised the CPU's `nesting` from `l` to `l +
+//!   1`, until it lowers it again. Contexts of one CPU nest (contract PLATFORM-2), so plain loads and stores of
+//!   `nesting` suffice.
+//! * **NODE-2** Between two lives of a node only its owner accesses the fields that belong to a life: a life
+//!   begins with [`Node::begin`] and ends when the owner has left the queue, after which no other waiter refers
+//!   to it. Two accesses may come late and are made for it: a kick (contract PLATFORM-4) and a
+//!   [peek](crate::atomic::AtomicWord::peek) by the waiter that was behind it.
 //! * **NODE-3** A node is one cache line, and begins one.
 
 use core::sync::atomic::Ordering::Relaxed;
@@ -29,7 +29,7 @@ use crate::atomic::{AtomicWord, ConstWord};
 pub struct CpuId(u16);
 
 impl CpuId {
-    /// CPUs that a tail's 16 bits for them can name, the value 0 being "no tail".
+    /// The number of CPUs that a tail's 16 bits for them can name, the value 0 being "no tail".
     pub const LIMIT: u32 = (1 << 16) - 1;
 
     /// The CPU of this number, `None` if a tail cannot name it.
@@ -47,10 +47,10 @@ impl CpuId {
     }
 }
 
-/// Nesting levels a CPU has nodes for.
+/// The number of nesting levels for which a CPU has nodes.
 pub const LEVELS: u32 = 4;
 
-/// The number of a node: `(CPU + 1) * 4 + level`, so that 0 means nobody.
+/// The number of a node: `(CPU + 1) * 4 + level`, so that 0 names no node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(u32);
 
@@ -98,14 +98,14 @@ impl NodeId {
 
 /// The waiter has not been given its turn.
 pub const WAITING: u32 = 0;
-/// The predecessor has handed the head of the queue over.
+/// The predecessor has handed the headship of the queue over.
 pub const TURN: u32 = 1;
 
 /// The waiter runs.
 pub const RUNNING: u32 = 0;
 /// The waiter is halting in the queue.
 pub const HALTED: u32 = 1;
-/// The head is in the hash, and halted or about to.
+/// The head is in the hash, and halted or about to halt.
 pub const HASHED: u32 = 2;
 /// The waiter became the head while it was halted; its predecessor is entering it in the hash.
 pub const CLAIMED: u32 = 3;
@@ -127,12 +127,12 @@ pub struct Node<W> {
     pub state: W,
     /// For the platform's `halt` and `kick`; outlives the lives of the node.
     pub kick: W,
-    /// How often this context had to halt recently; its owner's alone, over many lives.
+    /// How often this context had to halt recently; used by its owner alone, over many lives.
     pub history: W,
     /// When the node was kicked last, low bits of nanoseconds; 0 if not since its last halt.
     /// For statistics only.
     pub kick_time: W,
-    /// At level 0: turns of this CPU past others that wait, since it last waited itself.
+    /// At level 0: the turns of this CPU past waiters, since it last waited itself.
     pub turns: W,
     /// At level 0: when the first of those turns was, low bits of microseconds.
     pub since: W,
@@ -146,14 +146,14 @@ pub struct Node<W> {
     pub second_tail: W,
     /// CNA, of the head: when the first of the secondary queue came there.
     pub second_since: W,
-    /// The state of this node's dice; outlives its lives.
+    /// The state of this node's random generator; outlives its lives.
     pub dice: W,
 }
 
 const _: () = assert!(size_of::<Node<core::sync::atomic::AtomicU32>>() == 64, "N3");
 
 impl<W: AtomicWord> Node<W> {
-    /// A node that nobody uses.
+    /// A node that is not in use.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -175,7 +175,8 @@ impl<W: AtomicWord> Node<W> {
         }
     }
 
-    /// A throw of this node's dice (Marsaglia's xorshift), which it keeps from life to life: so many bits.
+    /// So many random bits from this node's generator (Marsaglia's xorshift), whose state outlives the node's
+    /// lives.
     #[inline]
     pub fn throw(&self, bits: u32) -> u32 {
         let mut dice = self.dice.load(Relaxed);
@@ -205,7 +206,7 @@ impl<W: AtomicWord> Default for Node<W> {
 }
 
 impl<W: ConstWord> Node<W> {
-    /// A node that nobody uses: the template for a static table.
+    /// A node that is not in use: the template for a static table.
     #[allow(clippy::declare_interior_mutable_const)]
     pub const UNUSED: Self = Self {
         locked: W::ZERO,

@@ -1,22 +1,22 @@
-//! Something that is done once: the first who comes does it, the others wait until it is done.
+//! Something that is done once: the first thread that comes does it, the others wait until it is done.
 //!
 //! # States
 //! ```text
 //!            begin                    end
 //!   NEW ───────────────► RUNNING ───────────► DONE
-//!    ▲                   │    │ who waits       ▲
+//!    ▲                   │    │ a waiter        ▲
 //!    │       it failed   │    ▼                 │ end
 //!    └───────────────────┴─ RUNNING | WAITED ───┘
 //! ```
 //!
 //! # Invariants
-//! * **ONCE-1** RUNNING is set by a compare-exchange from NEW, so by one context, which takes it away again.
-//! * **ONCE-2** What is done before DONE is set happens before everything that follows a look that has seen it.
-//! * **ONCE-3** Who waits joins the sleepers, and then sets WAITED by a compare-exchange from a word that runs:
-//!   the step that ends it sees WAITED and wakes everybody, or comes before, and nobody sleeps.
+//! * **ONCE-1** RUNNING is set by a compare-exchange from NEW, so by one context, which clears it again.
+//! * **ONCE-2** What is done before DONE is set happens before everything that follows a load that has seen DONE.
+//! * **ONCE-3** A waiter joins the sleepers, and then sets WAITED by a compare-exchange from a word with RUNNING:
+//!   the step that clears RUNNING sees WAITED and wakes all waiters, or comes before, and no waiter sleeps.
 //!
 //! # Limits
-//! Who does it and comes again meanwhile waits for itself.
+//! A thread that begins again while it is still running waits for itself.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -27,11 +27,11 @@ use crate::sleepers::{self, End, NEVER, SleepPlatform, SpinBudget};
 
 const NEW: u32 = 0;
 const RUNNING: u32 = 1;
-/// Somebody sleeps until it is done.
+/// A waiter sleeps until it is done.
 const WAITED: u32 = 2;
 const DONE: u32 = 4;
 
-/// The tag of those who sleep until it is done.
+/// The tag of the sleepers.
 const TAG: u32 = 0;
 
 /// Whether something was done. See the [module](self) documentation.
@@ -62,14 +62,14 @@ impl<W: AtomicWord> OnceWord<W> {
         Self { word: W::new(NEW) }
     }
 
-    /// Whether it was done. Acquire ordering, where it was.
+    /// Whether it was done. Acquire ordering, if it was.
     #[inline]
     pub fn is_done<P: SleepPlatform<Word = W>>(&self, p: &P) -> bool {
         // ONCE-2. ORDERING: Acquire pairs with the Release of `Running::drop`.
         self.word.load(p.ordering(Site::OnceLook, Acquire)) == DONE
     }
 
-    /// `None` once it was done; else the caller is to do it, and nobody else does meanwhile.
+    /// `None` once it was done; otherwise the caller should do it, and no other context does meanwhile.
     #[cold]
     pub fn begin<'a, P: SleepPlatform<Word = W>>(&'a self, p: &'a P) -> Option<Running<'a, P>> {
         let mut budget = SpinBudget::new(p, p.address(&self.word), false);
@@ -94,13 +94,14 @@ impl<W: AtomicWord> OnceWord<W> {
 
     /// The same if that takes no waiting; `None` says nothing.
     pub fn try_begin<'a, P: SleepPlatform<Word = W>>(&'a self, p: &'a P) -> Option<Running<'a, P>> {
-        // ONCE-1. ORDERING: Acquire pairs with the Release of `Running::drop`: of one who has failed.
+        // ONCE-1. ORDERING: Acquire pairs with the Release of `Running::drop`, of a context that has failed.
         let order = p.ordering(Site::OnceBegin, Acquire);
         self.word.compare_exchange(NEW, RUNNING, order).ok()?;
         Some(Running { p, once: self, ends_as: NEW })
     }
 
-    /// As [`try_begin`](Self::try_begin), for one that has begun already, and has forgotten that.
+    /// As [`try_begin`](Self::try_begin), for a context that has begun already, and has forgotten its
+    /// [`Running`].
     ///
     /// # Safety
     /// This context has begun, and its [`Running`] was not dropped.
@@ -108,13 +109,13 @@ impl<W: AtomicWord> OnceWord<W> {
         Running { p, once: self, ends_as: NEW }
     }
 
-    /// Whether somebody does it at this moment.
+    /// Whether a context is doing it at this moment.
     #[inline]
     pub fn is_running<P: SleepPlatform<Word = W>>(&self, _: &P) -> bool {
         self.word.load(Relaxed) & RUNNING != 0
     }
 
-    /// ONCE-3. Returns false if it could not.
+    /// ONCE-3. Returns false if the waiter could not join the queue.
     fn sleep<P: SleepPlatform<Word = W>>(&self, p: &P, me: NodeId) -> bool {
         if !sleepers::enqueue(p, me, p.address(&self.word), TAG, End::Last) {
             return false;
@@ -123,7 +124,7 @@ impl<W: AtomicWord> OnceWord<W> {
         while seen & RUNNING != 0 {
             match self.word.compare_exchange(seen, seen | WAITED, Relaxed) {
                 Ok(_) => {
-                    // It looks again, whatever has ended it.
+                    // The waiter checks again, whatever has ended the wait.
                     let _ = sleepers::await_wake(p, me, NEVER);
                     return true;
                 }
@@ -142,7 +143,7 @@ impl<W: AtomicWord> Default for OnceWord<W> {
 }
 
 impl<P: SleepPlatform> Running<'_, P> {
-    /// It is done.
+    /// Marks it as done.
     pub fn done(mut self) {
         self.ends_as = DONE;
     }
@@ -154,7 +155,7 @@ impl<P: SleepPlatform> Drop for Running<'_, P> {
         // ONCE-2. ORDERING: Release pairs with the Acquire of `is_done` and of `begin`.
         let before = self.once.word.swap(self.ends_as, self.p.ordering(Site::OnceEnd, Release));
         if before & WAITED != 0 {
-            // Static memory alone: what has been made may be dropped by now.
+            // Only static memory is touched: what the word belongs to may be gone by now.
             sleepers::wake(self.p, on, u32::MAX);
         }
     }

@@ -1,25 +1,24 @@
 //! What a lock needs from the world: traits only.
 //!
-//! A lock of this crate never names a concrete atomic, clock, thread or CPU. It is written
-//! against [`Platform`], which is passed as a *value* (zero-sized natively), so that one
-//! binary can hold the threads platform, two model checkers and a simulator side by side, and
-//! the code that is checked is the code that is measured.
+//! A lock of this crate never names a concrete atomic, clock, thread or CPU. It is written against [`Platform`],
+//! which is passed as a *value* (zero-sized natively), so that one binary can hold the threads platform, two
+//! model checkers and a simulator side by side, and the code that is checked is the code that is measured.
 //!
 //! # Contract
 //!
-//! * **PLATFORM-1** Words are coherent 32-bit atomics with the memory model of C11 and Rust. They are
-//!   only ever accessed whole: accesses of different sizes to one word are undefined.
-//! * **PLATFORM-2** [`Platform::cpu`] names an execution context that runs one *level* at a time: an
-//!   interrupt (on threads: a signal handler) may come between any two steps of the level
-//!   below, and ends before that level goes on. Two contexts never share a number at once,
-//!   and when a number is reused, everything its former user did happens before.
-//! * **PLATFORM-3** Every loop that watches a word goes through [`Platform::wait_until`], so that
-//!   hardware can pause, a simulator can jump to the moment of the change and a model checker
-//!   can yield. A pause that must *not* watch the word is [`Platform::relax`].
+//! * **PLATFORM-1** Words are coherent 32-bit atomics with the memory model of C11 and Rust. They are only ever
+//!   accessed whole: accesses of different sizes to one word are undefined.
+//! * **PLATFORM-2** [`Platform::cpu`] names an execution context that runs one *level* at a time: an interrupt
+//!   (on threads: a signal handler) may come between any two steps of the level below, and ends before that level
+//!   goes on. Two contexts never share a number at once, and when a number is reused, everything its former user
+//!   did happens before.
+//! * **PLATFORM-3** Every loop that watches a word goes through [`Platform::wait_until`], so that hardware can
+//!   pause, a simulator can jump to the moment of the change and a model checker can yield. A pause that must
+//!   *not* watch the word is [`Platform::relax`].
 //! * **PLATFORM-4** A kick is *sticky*: a [`Platform::kick`] of a node that comes after the last
-//!   [`Platform::halt`] with that node has returned makes the next one return. So a kick that
-//!   comes late, to a node in its next life, is a spurious wake-up and nothing worse. Halts may
-//!   return for no reason. A kick is a release, and the return that it causes an acquire.
+//!   [`Platform::halt`] with that node has returned makes the next one return. So a kick that comes late, to a
+//!   node in its next life, is a spurious wake-up and nothing worse. Halts may return spuriously. A kick is a
+//!   release, and the return that it causes an acquire.
 
 use core::sync::atomic::Ordering;
 use core::time::Duration;
@@ -76,7 +75,7 @@ impl Until {
 pub enum Budget {
     /// Until the condition holds.
     Unbounded,
-    /// At most this many looks at the word.
+    /// At most this many polls of the word.
     Looks(u32),
 }
 
@@ -100,19 +99,19 @@ pub trait Platform {
         &Tuning::DEFAULT
     }
 
-    /// The CPU that executes this, or `None` if it has no number (more threads than numbers, a
-    /// thread in its last breaths). A context without a number still locks, without a node.
+    /// The CPU that executes this, or `None` if it has no number (more threads than numbers, or a thread that is
+    /// being torn down). A context without a number still locks, without a node.
     fn cpu(&self) -> Option<CpuId>;
 
-    /// The node of this number. Only numbers made of a [`CpuId`] that [`Platform::cpu`]
-    /// returned are asked for.
+    /// The node of this number. The locks ask only for numbers made of a [`CpuId`] that [`Platform::cpu`]
+    /// returned.
     fn node(&self, id: NodeId) -> &Node<Self::Word>;
 
-    /// Watches `word` until `until` holds or `budget` is spent; returns the last value seen,
-    /// loaded with `order`.
+    /// Watches `word` until `until` holds or `budget` is spent; returns the last value seen, loaded with `order`.
     ///
-    /// Here a look, a pause instruction, and again; without a budget also what else the processor has to wait for a
-    /// line ([`AtomicWord::await_change`]). A platform that can do better overrides it.
+    /// The default polls, with a pause instruction in between; without a budget it also uses what else the
+    /// processor has for waiting for a line ([`AtomicWord::await_change`]). A platform that can do better
+    /// overrides it.
     #[inline]
     fn wait_until(&self, word: &Self::Word, until: Until, budget: Budget, order: Ordering) -> u32 {
         let mut looks = 0;
@@ -143,8 +142,8 @@ pub trait Platform {
         }
     }
 
-    /// How long a pause instruction takes, in nanoseconds, about: 5 to 50, by the processor. 0 where pauses are no time:
-    /// then a budget that is a time is one look, and waiters learn nothing of how to poll.
+    /// About how long a pause instruction takes, in nanoseconds: 5 to 50, by the processor. 0 where pauses take
+    /// no time: then a budget that is a time is one poll, and waiters learn nothing of how to poll.
     #[inline]
     fn pause_ns(&self) -> u32 {
         16
@@ -166,14 +165,14 @@ pub trait Platform {
         order
     }
 
-    /// Whether this context interrupted another one that may hold the lock's queue: readers in
-    /// such a context may pass a waiting writer.
+    /// Whether this context interrupted another one that may hold the lock's queue: readers in such a context may
+    /// pass a waiting writer.
     #[inline]
     fn in_interrupt(&self) -> bool {
         false
     }
 
-    /// Gives the CPU to whoever can use it (`sched_yield`, a yield hypercall).
+    /// Gives the CPU to any thread that can use it (`sched_yield`, a yield hypercall).
     #[inline]
     fn yield_cpu(&self) {
         self.relax(1);
@@ -207,23 +206,23 @@ pub trait Platform {
     #[inline]
     fn holder_exit(&self) {}
 
-    /// Whether `cpu` is known not to be running: remedy (c) of document 001. A hint. Without run
-    /// status nobody is known not to.
+    /// Whether `cpu` is known not to be running: remedy (c) of document 001. A hint. Without run status this is
+    /// not known of any CPU.
     #[inline]
     fn is_preempted(&self, cpu: CpuId) -> bool {
         let _ = cpu;
         false
     }
 
-    /// The CPU of the machine on which this context runs, where that is known within a few instructions. For
-    /// platforms whose CPUs are threads: while this one runs there, another that ran there does not. It may have
-    /// changed by the time that it is known: no more than a guess may depend on it.
+    /// The CPU of the machine on which this context runs, where that can be read within a few instructions. For
+    /// platforms whose CPUs are threads: while this one runs there, another that ran there does not. It may be
+    /// out of date when it is used: no more than a guess may depend on it.
     #[inline]
     fn runs_on(&self) -> Option<u32> {
         None
     }
 
-    /// Whether the CPU time of all CPUs together is limited, by a quota: what a waiter burns, the owner lacks.
+    /// Whether a CPU quota limits the CPU time of all CPUs together: what a waiter burns is taken from the owner.
     #[inline]
     fn is_rationed(&self) -> bool {
         false
@@ -235,8 +234,8 @@ pub trait Platform {
         0
     }
 
-    /// How far it is from one place to another: 0 as near as it gets (a shared last-level cache),
-    /// then one more for each level of the machine.
+    /// The distance from one place to another: 0 if none is nearer (a shared last-level cache), then one more for
+    /// each level of the machine.
     #[inline]
     fn distance(&self, from: u32, to: u32) -> u32 {
         u32::from(from != to)
@@ -248,16 +247,15 @@ pub trait Platform {
         self.in_interrupt()
     }
 
-    /// Nanoseconds of a monotonic clock; 0 where there is none. For statistics, and for bounds that
-    /// are times: without a clock the NUMA-aware order flushes nobody, and culled locks rotate by
-    /// turns alone.
+    /// Nanoseconds of a monotonic clock; 0 where there is none. For statistics, and for bounds that are times:
+    /// without a clock the NUMA-aware order never flushes, and culled locks rotate only after a number of turns.
     #[inline]
     fn now_ns(&self) -> u64 {
         0
     }
 
-    /// The table of halted waiters, empty on a platform where nobody halts. A power of two of
-    /// buckets, with at least as many entries as the platform has nodes.
+    /// The table of halted waiters, empty on a platform where no waiter halts. A power of two of buckets, with at
+    /// least as many entries as the platform has nodes.
     #[inline]
     fn hash(&self) -> &[Bucket<Self::Word, Self::Address>] {
         &[]
@@ -279,12 +277,12 @@ pub trait StaticPlatform: Platform + 'static {
     const PLATFORM: Self;
 }
 
-/// A platform whose programs say in times of their own how long they will wait.
+/// A platform whose programs specify timeouts in a time type of their own.
 pub trait TimedPlatform: StaticPlatform {
     /// A point in time.
     type Instant: Copy;
 
-    /// How long it is until `instant`; nothing if it has passed.
+    /// The time until `instant`; zero if it has passed.
     fn until(instant: Self::Instant) -> Duration;
 
     /// The point in time that is `duration` from now; `None` if there is none.

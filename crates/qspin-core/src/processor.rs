@@ -1,10 +1,10 @@
-//! What a processor is owed by a thread that waits or acquires, where Rust's own operations do not say it.
+//! What a waiting or acquiring thread should tell the processor, where Rust's own operations do not say it.
 //!
 //! # Problem
-//! A waiter shares its core with other hardware threads, and its line with the owner. Each processor has its own way to
-//! be told so, and only x86's and RISC-V's are all in [`core::hint::spin_loop`].
+//! A waiter shares its core with other hardware threads, and its line with the owner. Each processor has its own
+//! way to be told so, and only x86's and RISC-V's are all in [`core::hint::spin_loop`].
 //!
-//! | | a pause | a wait for a line | the compiler alone | a lock is taken |
+//! | | a pause | a wait for a line | the compiler alone | a lock is acquired |
 //! |---|---|---|---|---|
 //! | x86-64 | `pause` | `pause` | nothing | `lock cmpxchg` |
 //! | ARM | `isb` | `ldxr`, `wfe` | nothing | `casa`, with LSE |
@@ -13,9 +13,9 @@
 //!
 //! # Source
 //! Linux, `arch/powerpc/include/asm/{processor,vdso/processor,qspinlock,synch}.h`,
-//! `arch/arm64/include/asm/{cmpxchg,vdso/processor}.h`; document 004 for what a queued spinlock is on powerpc. Power
-//! ISA 3.1, Book II (program priority; the hint of `lwarx`); Arm's manual, "Wait for Event". `docs/machines.md` has the
-//! instructions side by side.
+//! `arch/arm64/include/asm/{cmpxchg,vdso/processor}.h`; document 004 for what a queued spinlock is on powerpc.
+//! Power ISA 3.1, Book II (program priority; the hint of `lwarx`); Arm's manual, "Wait for Event".
+//! `docs/machines.md` has the instructions side by side.
 
 use core::sync::atomic::AtomicU32;
 
@@ -90,7 +90,7 @@ impl Drop for Spinning {
 
 /// Waits until `word` may no longer be `seen`; may return at any time.
 ///
-/// On ARM a core may sleep until another one takes the line away that it has loaded exclusively.
+/// On ARM a core may sleep until another core takes away the line that it has loaded exclusively.
 #[inline]
 pub(crate) fn await_change(word: &AtomicU32, seen: u32) {
     // SAFETY: a valid place, which is loaded. What the exclusive load waits for cannot be missed: a store that comes
@@ -116,12 +116,12 @@ pub(crate) fn await_change(word: &AtomicU32, seen: u32) {
     }
 }
 
-/// A compare-exchange with Acquire that takes a lock.
+/// A compare-exchange with Acquire that acquires a lock.
 ///
-/// The hint says that nobody else will change the word before this thread does: the processor may keep the line. The
-/// barrier is `lwsync`, as Linux has it on every processor that knows it: it orders the load of `lwarx` before all
-/// later accesses, which is what an acquisition is. (`isync` behind the branch would do that, too, by refetching what
-/// follows.) The store of `stwcx.` has been performed when the branch is not taken.
+/// The hint says that no other thread will change the word before this one does: the processor may keep the line.
+/// The barrier is `lwsync`, as Linux has it on every processor that knows it: it orders the load of `lwarx`
+/// before all later accesses, which is what an acquisition is. (`isync` behind the branch would do that, too, by
+/// refetching what follows.) The store of `stwcx.` has been performed when the branch is not taken.
 #[cfg(target_arch = "powerpc64")]
 #[inline]
 pub(crate) fn take(word: &AtomicU32, current: u32, new: u32) -> Result<u32, u32> {

@@ -12,13 +12,13 @@ pub use condvar::RawCondvar;
 use crate::lock::{ConstLock, Guard, RawFairLock, RawLock, RawSharedLock, RawTimedLock};
 use crate::platform::{StaticPlatform, TimedPlatform, deadline_after};
 
-/// Lock `L` on platform `P`: [`lock_api::RawMutex`] for a lock that excludes,
-/// [`lock_api::RawRwLock`] for one that admits readers.
+/// Lock `L` on platform `P`: [`lock_api::RawMutex`] for a lock that excludes, [`lock_api::RawRwLock`] for one
+/// that admits readers.
 ///
 /// As big as the lock alone. Here, and only here, the platform learns when a lock is held
-/// ([`Platform::holder_enter`](crate::platform::Platform::holder_enter)): after it is acquired,
-/// since a waiter is not to be spared from preemption, and until after it is released, since the
-/// platform may then take the CPU away.
+/// ([`Platform::holder_enter`](crate::platform::Platform::holder_enter)): after it is acquired, since a waiter
+/// should not be spared from preemption, and until after it is released, since the platform may then take the CPU
+/// away.
 #[repr(transparent)]
 pub struct Raw<L, P> {
     lock: L,
@@ -35,14 +35,14 @@ impl<L: ConstLock, P> Raw<L, P> {
 }
 
 impl<L: ConstLock, P: StaticPlatform> Raw<L, P> {
-    /// The lock was acquired: the platform is told, and the guard made.
+    /// The lock was acquired: tells the platform, and makes the guard.
     #[inline]
     fn held() -> L::Guard {
         P::PLATFORM.holder_enter();
         L::Guard::marker()
     }
 
-    /// The lock was released; it may be gone by now.
+    /// The lock was released; it may no longer exist.
     #[inline]
     fn left() {
         P::PLATFORM.holder_exit();
@@ -57,7 +57,7 @@ impl<L: ConstLock, P> Default for Raw<L, P> {
 
 impl<L, P> fmt::Debug for Raw<L, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The word is in motion; a debug print of a lock must not read more into it.
+        // The word changes all the time; a debug print of a lock must not read more into it.
         f.debug_struct("Raw").finish_non_exhaustive()
     }
 }
@@ -94,7 +94,7 @@ unsafe impl<L: RawLock<P> + ConstLock, P: StaticPlatform> lock_api::RawMutex for
     }
 }
 
-// SAFETY: as above; who gives up has acquired nothing.
+// SAFETY: as above; a waiter that gives up has acquired nothing.
 unsafe impl<L: RawTimedLock<P> + ConstLock, P: TimedPlatform> lock_api::RawMutexTimed
     for Raw<L, P>
 {
@@ -203,7 +203,7 @@ mod tests {
         static STEPS: RefCell<Vec<Step>> = const { RefCell::new(Vec::new()) };
     }
 
-    /// A platform that writes down what a lock does, in which order.
+    /// A platform that records what a lock does, in order.
     struct Scribe;
 
     fn note(step: Step) {

@@ -31,11 +31,11 @@ macro_rules! sites {
 sites! {
     /// Queued lock: the fast path's compare-exchange.
     QueueTry = "queue.try",
-    /// Queued lock: a newcomer takes a lock that was freed while it looked.
+    /// Queued lock: a newcomer acquires a lock that was released while it polled.
     QueueSecondTry = "queue.second-try",
     /// Queued lock: the owner's release.
     QueueRelease = "queue.release",
-    /// Queued lock: the pending waiter takes the lock.
+    /// Queued lock: the pending waiter acquires the lock.
     QueuePendingTake = "queue.pending-take",
     /// Queued lock: a waiter makes its node the tail.
     QueueTail = "queue.tail",
@@ -43,21 +43,21 @@ sites! {
     QueueLink = "queue.link",
     /// Queued lock: a waiter sees that it is at the head.
     QueueTurn = "queue.turn",
-    /// Queued lock: the head takes the lock.
+    /// Queued lock: the head acquires the lock.
     QueueHeadTake = "queue.head-take",
-    /// Queued lock: the head looks for its successor.
+    /// Queued lock: the head reads its successor.
     QueueNext = "queue.next",
-    /// Queued lock: the head hands its place over.
+    /// Queued lock: the head hands the headship over.
     QueueHandOver = "queue.hand-over",
-    /// Queued lock: a waiter without a node takes the lock.
+    /// Queued lock: a waiter without a node acquires the lock.
     QueueNoNodeTake = "queue.no-node-take",
-    /// Halt: full fence of a waiter between its state and its look at its turn.
+    /// Halt: full fence of a waiter between storing its state and reading whether it has its turn.
     HaltWaiterFence = "halt.waiter-fence",
-    /// Halt: full fence between the hand-over and the look at the new head's state.
+    /// Halt: full fence between the hand-over and reading the new head's state.
     HaltHandOverFence = "halt.hand-over-fence",
     /// Halt: the predecessor has entered the new head in the hash.
     HaltHashed = "halt.hashed",
-    /// Halt: a head that is about to halt looks whether its predecessor is entering it.
+    /// Halt: a head that is about to halt checks whether its predecessor is entering it.
     HaltClaimed = "halt.claimed",
     /// Halt: the halting head publishes its entry in the hash.
     HaltSleeper = "halt.sleeper",
@@ -73,11 +73,11 @@ sites! {
     HashClaim = "hash.claim",
     /// Hash: an entry is freed.
     HashFree = "hash.free",
-    /// CNA: the head looks who is linked behind it, or behind another.
+    /// CNA: the head reads which waiter is linked behind it, or behind another.
     NumaNext = "numa.next",
-    /// Stealing: a newcomer takes the lock past the queue.
+    /// Stealing: a newcomer acquires the lock past the queue.
     StealTake = "steal.take",
-    /// Culled: the awake waiter takes the lock.
+    /// Culled: the awake waiter acquires the lock.
     CulledTake = "culled.take",
     /// Backoff and test-and-set lock: acquisition.
     BackoffTake = "backoff.take",
@@ -93,7 +93,7 @@ sites! {
     TicketServe = "ticket.serve",
     /// Halting ticket lock: a waiter publishes its entry in the hash.
     TicketHaltAsleep = "ticket-halt.asleep",
-    /// Halting ticket lock: acquire of whoever serves a ticket, before it looks whom to kick.
+    /// Halting ticket lock: acquire of the release, before it searches for the waiter to kick.
     TicketHaltKick = "ticket-halt.kick",
     /// Simple lock: acquisition.
     SimpleTake = "simple.take",
@@ -111,15 +111,15 @@ sites! {
     McsLink = "mcs.link",
     /// MCS lock: a waiter sees that it holds the lock.
     McsTurn = "mcs.turn",
-    /// MCS lock: the new holder looks for its successor in its node.
+    /// MCS lock: the new owner reads its successor from its node.
     McsNext = "mcs.next",
-    /// MCS lock: the new holder, last in the queue, leaves the lock itself as the tail.
+    /// MCS lock: the new owner, last in the queue, leaves the lock itself as the tail.
     McsLeave = "mcs.leave",
-    /// MCS lock: the holder looks for its successor in the lock.
+    /// MCS lock: the owner reads its successor from the lock.
     McsSuccessor = "mcs.successor",
-    /// MCS lock: the holder hands the lock to its successor.
+    /// MCS lock: the owner hands the lock off to its successor.
     McsHandOver = "mcs.hand-over",
-    /// MCS lock: the holder, last in the queue, frees the lock.
+    /// MCS lock: the owner, last in the queue, frees the lock.
     McsRelease = "mcs.release",
     /// Reader-writer lock: a reader's entry on the fast path, or `try_acquire_shared`.
     RwReadTry = "rw.read-try",
@@ -127,19 +127,19 @@ sites! {
     RwReadTurn = "rw.read-turn",
     /// Reader-writer lock: a reader leaves.
     RwReadRelease = "rw.read-release",
-    /// Reader-writer lock: a writer takes a free lock.
+    /// Reader-writer lock: a writer acquires a free lock.
     RwWriteTry = "rw.write-try",
-    /// Reader-writer lock: the queued writer takes the lock from the last reader.
+    /// Reader-writer lock: the queued writer acquires the lock from the last reader.
     RwWriteTake = "rw.write-take",
     /// Reader-writer lock: a writer leaves.
     RwWriteRelease = "rw.write-release",
-    /// Reader-writer lock: the head marks the word as one whose head sleeps.
+    /// Reader-writer lock: the head sets in the word that it sleeps.
     RwAsleep = "rw.asleep",
-    /// Reader-writer lock: the release that lets a sleeping head in looks for it.
+    /// Reader-writer lock: the release that admits a sleeping head searches for it.
     RwKick = "rw.kick",
-    /// Mutex: acquisition of a lock without marks.
+    /// Mutex: acquisition of a lock without state bits.
     MutexTry = "mutex.try",
-    /// Mutex: a waiter, or whoever finds marks, takes the lock.
+    /// Mutex: a waiter, or a newcomer that finds state bits, acquires the lock.
     MutexTake = "mutex.take",
     /// Mutex: release by a plain store.
     MutexStore = "mutex.store",
@@ -149,45 +149,45 @@ sites! {
     SleepBucketLock = "sleep.bucket-lock",
     /// Sleepers: a bucket is unlocked.
     SleepBucketUnlock = "sleep.bucket-unlock",
-    /// Sleepers: full fence between the unlocking of a bucket and the look whether to rescan it.
+    /// Sleepers: full fence between unlocking a bucket and reading whether to rescan it.
     SleepUnlockFence = "sleep.unlock-fence",
-    /// Sleepers: a bucket is marked to be rescanned.
+    /// Sleepers: a rescan of a bucket is requested.
     SleepRescanMark = "sleep.rescan-mark",
-    /// Sleepers: that mark is taken away.
+    /// Sleepers: that request is cleared.
     SleepRescanTake = "sleep.rescan-take",
-    /// Sleepers: full fence between the mark to rescan and the attempt to lock the bucket.
+    /// Sleepers: full fence between the request for a rescan and the attempt to lock the bucket.
     SleepRescanFence = "sleep.rescan-fence",
-    /// Sleepers: light barrier between a release by a plain store and the look at the hint.
+    /// Sleepers: light barrier between a release by a plain store and reading the hint.
     SleepLight = "sleep.light",
-    /// Sleepers: heavy barrier between the place in the queue, or a move to another, and the last look.
+    /// Sleepers: heavy barrier between joining the queue, or a move to another, and the last poll.
     SleepHeavy = "sleep.heavy",
-    /// Sleepers: full fence in its stead, once the hint is settled.
+    /// Sleepers: full fence instead, once the hint is settled.
     SleepFence = "sleep.fence",
     /// Sleepers: the hint is settled.
     SleepSettle = "sleep.settle",
-    /// Sleepers: a newcomer sees that it is.
+    /// Sleepers: a new sleeper sees that it is settled.
     SleepSettled = "sleep.settled",
-    /// Sleepers: full fence between a release and the look for sleepers.
+    /// Sleepers: full fence between a release and the search for sleepers.
     SleepReleaseFence = "sleep.release-fence",
     /// Sleepers: a sleeper is woken.
     SleepWake = "sleep.wake",
-    /// Sleepers: it sees that it is.
+    /// Sleepers: the sleeper sees that it is woken.
     SleepWoken = "sleep.woken",
-    /// Default reader-writer lock: a reader comes in.
+    /// Default reader-writer lock: a reader acquires it.
     RwTakeShared = "rwlock.take-shared",
-    /// Default reader-writer lock: a writer takes it.
+    /// Default reader-writer lock: a writer acquires it.
     RwTakeExclusive = "rwlock.take-exclusive",
-    /// Default reader-writer lock: whoever has the gate takes it.
+    /// Default reader-writer lock: the owner of the gate acquires it.
     RwGateTake = "rwlock.gate-take",
-    /// Default reader-writer lock: whoever reads upgradably becomes the writer.
+    /// Default reader-writer lock: the upgradable reader becomes the writer.
     RwUpgrade = "rwlock.upgrade",
-    /// Default reader-writer lock: a reader leaves.
+    /// Default reader-writer lock: a reader releases it.
     RwLeaveShared = "rwlock.leave-shared",
     /// Default reader-writer lock: a writer releases it.
     RwLeaveExclusive = "rwlock.leave-exclusive",
-    /// Once: a look whether it was done.
+    /// Once: reads whether it was done.
     OnceLook = "once.look",
-    /// Once: somebody begins to do it.
+    /// Once: a context begins to do it.
     OnceBegin = "once.begin",
     /// Once: it is done, or was left undone.
     OnceEnd = "once.end",

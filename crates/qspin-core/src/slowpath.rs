@@ -71,8 +71,9 @@ where
     O::begin(p, me);
 
     if let Some(prev) = become_tail(p, word, me) {
-        // SLOWPATH-2: no other waiter links behind `prev`. ORDERING: Release pairs with the Acquire of
-        // `QueueNext`: the waiter that follows the link finds this node's life begun.
+        // SLOWPATH-2: no other waiter links behind `prev`.
+        // ORDERING: Release pairs with the Acquire of `QueueNext`: the waiter that follows the link finds this
+        // node's life begun.
         p.node(prev).next.store(me.number(), p.ordering(Site::QueueLink, Release));
         H::await_turn(p, me, prev);
     }
@@ -96,8 +97,8 @@ where
     let next = if last {
         O::rest(p, me)
     } else {
-        // Another waiter made itself the tail behind this node and will link, if it has not yet. ORDERING:
-        // Acquire pairs with the Release of `QueueLink`.
+        // Another waiter made itself the tail behind this node and will link, if it has not yet.
+        // ORDERING: Acquire pairs with the Release of `QueueLink`.
         let order = p.ordering(Site::QueueNext, Acquire);
         let next = p.wait_until(&node.next, Until::is_not(0), Budget::Unbounded, order);
         NodeId::from_number(next).map(|next| O::successor(p, me, next))

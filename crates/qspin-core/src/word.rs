@@ -334,7 +334,7 @@ mod tests {
         let m = tail_of(node(1, 0));
         let steps = [
             (LOCKED, LOCKED),                      // WORD-1: taken twice
-            (n | SLOW, n | SLEEPER), // WORD-1, CULLED-1: nobody awake will release the lock
+            (n | SLOW, n | SLEEPER), // WORD-1, CULLED-1: no awake waiter will release the lock
             (n, n | SLEEPER),        // WORD-1: set on a free lock
             (LOCKED, SLOW),          // WORD-1: no queue, so no head
             (n | SLOW, n | LOCKED),  // WORD-1: a sleeper is forgotten
@@ -344,7 +344,7 @@ mod tests {
             (n | LOCKED, m),         // two steps in one
             (n | PENDING, LOCKED),   // pending forgets the queue
             (n | NO_STEAL, n | NO_STEAL | LOCKED), // WORD-6: stolen
-            (n | LOCKED | NO_STEAL, n | LOCKED), // WORD-6: the mark vanishes
+            (n | LOCKED | NO_STEAL, n | LOCKED), // WORD-6: the bit vanishes
             (n | SLEEPER | PENDING, n | PENDING), // CULLED-1: pending gives up a free lock
             (0, LOCKED | RESERVED_MASK), // reserved bits
             (0, 4),                  // no such locked value
@@ -357,7 +357,7 @@ mod tests {
             (n | PENDING, m | LOCKED),             // pending comes first
             (0, m | LOCKED),                       // there was no queue
             (n | LOCKED, m),                       // by a release
-            (n | NO_STEAL, m | NO_STEAL | LOCKED), // the head's mark is left
+            (n | NO_STEAL, m | NO_STEAL | LOCKED), // the head's bit is left
         ];
         check(&left, &[]);
         let kinds = left.map(|(from, to)| {

@@ -64,8 +64,8 @@ impl Admission for Queued {
             counting::count(p, Event::PendingFailCount);
             return false;
         }
-        // WORD-4: this CPU owns pending, so no other may set locked. ORDERING: Acquire pairs with the owner's
-        // Release (`QueueRelease`).
+        // WORD-4: this CPU owns pending, so no other may set locked.
+        // ORDERING: Acquire pairs with the owner's Release (`QueueRelease`).
         word.fetch_add(LOCKED.wrapping_sub(PENDING), p.ordering(Site::QueuePendingTake, Acquire));
         counting::count(p, Event::PendingLockCount);
         true

@@ -545,7 +545,8 @@ unsafe impl<P: SleepPlatform> RawLock<P> for DefaultLock<P::Word> {
         if !sleepers::is_quiet(p, on) {
             return self.release_slow(p, on);
         }
-        // MUTEX-1: since the lock was acquired only state bits were set. ORDERING: as in `release_slow`.
+        // MUTEX-1: since the lock was acquired only state bits were set.
+        // ORDERING: as in `release_slow`.
         self.word.overwrite(0, p.ordering(Site::MutexStore, Release));
         // MUTEX-4.
         if !sleepers::stored(p, on) {

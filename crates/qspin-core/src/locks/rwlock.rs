@@ -77,7 +77,7 @@ use self::gate::{End, Wait};
 
 const FREE: u32 = 0;
 const WRITER: u32 = 1;
-/// No further readers beside those who are inside.
+/// No further readers beside those inside.
 const CLOSED: u32 = 2;
 /// The owner of the gate sleeps.
 const SLEEPING: u32 = 4;

@@ -1,4 +1,4 @@
-//! Conditions as `lock_api` knows them.
+//! Condition variables as `lock_api` knows them.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -11,9 +11,9 @@ use crate::locks::mutex::DefaultLock;
 use crate::platform::{TimedPlatform, deadline_after};
 use crate::sleepers::{NEVER, SleepPlatform};
 
-/// A condition for the default mutex on platform `P`: [`lock_api::RawCondvar`].
+/// A condition variable for the default mutex on platform `P`: [`lock_api::RawCondvar`].
 ///
-/// A wait may end for no reason; so, by `lock_api`'s rule, notifications say nothing of whom they reached.
+/// A wait may end spuriously; so, by `lock_api`'s rule, notifications do not say which threads they reached.
 #[repr(transparent)]
 pub struct RawCondvar<P> {
     condition: Condition<AtomicU32, AtomicUsize>,
@@ -32,7 +32,7 @@ impl<P: SleepPlatform<Word = AtomicU32> + TimedPlatform> RawCondvar<P> {
     /// # Safety
     /// This context holds `mutex`.
     unsafe fn wait(&self, mutex: &Raw<DefaultLock<AtomicU32>, P>, deadline: u64) -> bool {
-        // Who waits holds nothing.
+        // A waiting thread holds nothing.
         P::PLATFORM.holder_exit();
         // SAFETY: the caller's promise.
         let woken = unsafe { self.condition.wait_until(&P::PLATFORM, &mutex.lock, deadline) };
@@ -45,14 +45,14 @@ impl<P: SleepPlatform<Word = AtomicU32>> Raw<DefaultLock<AtomicU32>, P>
 where
     P: crate::platform::StaticPlatform,
 {
-    /// The first step of locking; whether that was all.
+    /// The first step of locking. Returns whether it acquired the lock.
     #[inline]
     pub fn lock_at_once(&self) -> bool {
         self.lock.acquire_at_once(&P::PLATFORM)
     }
 
-    /// Locks for one that was woken by a condition of another make, most likely by somebody who has the lock
-    /// still: it does not stay awake for long.
+    /// Locks for a waiter that another condition variable than this crate's has woken, most likely notified by a
+    /// thread that still owns the lock: it does not stay awake for long.
     #[inline]
     pub fn lock_notified(&self) -> lock_api::GuardSend {
         self.lock.acquire_notified(&P::PLATFORM);

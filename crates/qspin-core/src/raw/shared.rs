@@ -12,7 +12,7 @@ use crate::lock::{ConstLock, Guard, RawFairSharedLock, RawTimedSharedLock, RawUp
 use crate::platform::{StaticPlatform, TimedPlatform, deadline_after};
 use crate::sleepers::NEVER;
 
-// SAFETY: as `RawRwLock`; who gives up has acquired nothing.
+// SAFETY: as `RawRwLock`; a waiter that gives up has acquired nothing.
 unsafe impl<L: RawTimedSharedLock<P> + ConstLock, P: TimedPlatform> RawRwLockTimed for Raw<L, P> {
     type Duration = Duration;
     type Instant = P::Instant;
@@ -79,7 +79,7 @@ unsafe impl<L: RawUpgradableLock<P> + ConstLock, P: StaticPlatform> RawRwLockUpg
     type UpgradableGuard = L::Guard;
 
     fn lock_upgradable(&self) -> L::Guard {
-        // Without a deadline it does not give up.
+        // Without a deadline the waiter does not give up.
         self.lock.acquire_upgradable_until(&P::PLATFORM, NEVER);
         Self::held()
     }
@@ -95,7 +95,7 @@ unsafe impl<L: RawUpgradableLock<P> + ConstLock, P: StaticPlatform> RawRwLockUpg
     }
 
     unsafe fn upgrade(&self, _: L::Guard) -> L::Guard {
-        // SAFETY: the caller reads upgradably. Without a deadline it does not give up.
+        // SAFETY: the caller reads upgradably. Without a deadline the upgrade does not give up.
         unsafe { self.lock.upgrade_until(&P::PLATFORM, NEVER) };
         L::Guard::marker()
     }
@@ -110,7 +110,7 @@ unsafe impl<L: RawUpgradableLock<P> + ConstLock, P: StaticPlatform> RawRwLockUpg
     }
 }
 
-// SAFETY: as above; no other writer comes in between.
+// SAFETY: as above; no other writer acquires in between.
 unsafe impl<L: RawUpgradableLock<P> + ConstLock, P: StaticPlatform> RawRwLockUpgradeDowngrade
     for Raw<L, P>
 {
@@ -127,7 +127,7 @@ unsafe impl<L: RawUpgradableLock<P> + ConstLock, P: StaticPlatform> RawRwLockUpg
     }
 }
 
-// SAFETY: as above; who gives up goes on reading upgradably.
+// SAFETY: as above; a reader that gives up goes on reading upgradably.
 unsafe impl<L, P> RawRwLockUpgradeTimed for Raw<L, P>
 where
     L: RawUpgradableLock<P> + RawTimedSharedLock<P> + ConstLock,

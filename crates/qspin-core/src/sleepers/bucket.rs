@@ -30,7 +30,7 @@ pub struct SleepBucket<W> {
     pub(super) rescan: W,
     /// Whether threads that barge past the sleepers have short turns; a guess.
     pub(super) short: W,
-    /// Whether waiters are to poll rarely: see [`super::Pace`].
+    /// Whether waiters should poll rarely: see [`super::Pace`].
     pub(super) pace: Score<W>,
     /// How long a hand-over takes, in nanoseconds: see there too.
     pub(super) handover_ns: W,

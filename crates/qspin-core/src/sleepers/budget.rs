@@ -7,7 +7,7 @@
 //!
 //! # What it does
 //! A waiter polls for as long as [sleeping costs](super::cost), in slices, at the lock's [pace](super::Pace);
-//! then it also yields the CPU after each slice; then it is to sleep. All of it is time, in pauses whose length
+//! then it also yields the CPU after each slice; then it sleeps. All of it is time, in pauses whose length
 //! the platform knows ([`Platform::pause_ns`](crate::platform::Platform::pause_ns)).
 //!
 //! A yield may give the CPU to threads that use the lock or the data, which is what it is for. Or it gives the

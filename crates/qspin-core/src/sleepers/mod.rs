@@ -304,8 +304,8 @@ pub fn enqueue<P: SleepPlatform>(p: &P, me: NodeId, on: usize, tag: u32, end: En
     counting::count(p, Event::SleepBarrier);
     // ORDERING: pairs with the light barrier of `stored`, and with the fence of `anybody`.
     p.heavy_barrier(p.ordering(Site::SleepHeavy, SeqCst));
-    // SLEEP-2: fails if another thread has settled it, or the epoch is over. ORDERING: Release pairs with the
-    // Acquire of `SleepSettled`.
+    // SLEEP-2: fails if another thread has settled it, or the epoch is over.
+    // ORDERING: Release pairs with the Acquire of `SleepSettled`.
     let order = p.ordering(Site::SleepSettle, Release);
     let _ = hint.compare_exchange(now, now | SETTLED, order);
     true
@@ -357,7 +357,8 @@ pub fn cancel<P: SleepPlatform>(p: &P, me: NodeId) -> bool {
             None => p.doze(),
         }
     }
-    // SLEEP-4: the kick is on its way. ORDERING: as in `await_wake`.
+    // SLEEP-4: the kick is on its way.
+    // ORDERING: as in `await_wake`.
     while record.state.load(p.ordering(Site::SleepWoken, Acquire)) != WOKEN {
         halt(p, me);
     }

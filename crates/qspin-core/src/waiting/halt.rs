@@ -5,7 +5,7 @@
 //! its turn comes stalls all waiters behind it.
 //!
 //! # Source
-//! Linux, `kernel/locking/qspinlock_paravirt.h`, and document 000: Waiman Long, "locking/ qspinlock: Enhance
+//! Linux, `kernel/locking/qspinlock_paravirt.h`, and document 000: Waiman Long, "locking/qspinlock: Enhance
 //! pvqspinlock performance", v2, with its review. Will Deacon's remark there on the failed compare-exchange is
 //! `HaltSlow`; `await_turn` has a second place like it.
 //!
@@ -253,8 +253,8 @@ fn defers<P: Platform, A: Admission>(p: &P, next: &Node<P::Word>) -> bool {
 fn collect<P: Platform>(p: &P, head: NodeId, ahead: &mut [Option<NodeId>; KICK_AHEAD_MOST]) {
     let mut node = head;
     for place in ahead.iter_mut().take(p.tuning().kick_ahead as usize) {
-        // HALT-5: the head waits for the lock that this CPU holds, so the waiters behind it stay, too. ORDERING:
-        // Acquire pairs with the Release of `QueueLink`.
+        // HALT-5: the head waits for the lock that this CPU holds, so the waiters behind it stay, too.
+        // ORDERING: Acquire pairs with the Release of `QueueLink`.
         let next = p.node(node).next.load(p.ordering(Site::HaltAheadNext, Acquire));
         let Some(next) = NodeId::from_number(next) else { return };
         if p.node(next).state.compare_exchange(HALTED, RUNNING, Relaxed).is_err() {
@@ -308,8 +308,8 @@ fn sleep<P: Platform>(
             node.state.swap(RUNNING, Relaxed);
             return free.met_by(seen).then_some(seen);
         }
-        // HALT-2. A head that sleeps does not forbid stealing. ORDERING: Release pairs with the Acquire of
-        // `HaltSlow`.
+        // HALT-2. A head that sleeps does not forbid stealing.
+        // ORDERING: Release pairs with the Acquire of `HaltSlow`.
         let order = p.ordering(Site::HaltSleeper, Release);
         let rest = if headship.raised { seen & !NO_STEAL } else { seen };
         match word.compare_exchange(seen, rest | SLEEPER, order) {
