@@ -1,11 +1,11 @@
-//! Whether the locks of C programs count their events: one switch, off until the program says otherwise.
+//! Whether the locks of C programs count their events: one switch, off until the program turns it on.
 //!
 //! # Problem
 //! In Rust, counting is a parameter of the lock's type. A second set of functions for it would double the
 //! interface, and a counter costs a C program a file descriptor that it may not expect.
 //!
-//! So there is one instantiation, which asks a switch. The fast paths count nothing and do not ask. On the
-//! slow path an event costs a load and a branch while the switch is off; and a kick and a wake-up read the
+//! So there is one instantiation, which checks a switch. The fast paths count nothing and do not check it. On
+//! the slow path an event costs a load and a branch while the switch is off. A kick and a wake-up also read the
 //! clock, which only counters need, beside a system call that costs many times as much.
 
 use core::sync::atomic::AtomicBool;
@@ -25,7 +25,7 @@ impl Events for Switched {
 
     #[inline]
     fn add(&self, event: Event, amount: u64) {
-        // Relaxed: an event is counted or not, nothing is read by way of the switch.
+        // Relaxed: an event is counted or not, and the switch publishes no other memory.
         if COUNTS.load(Relaxed) {
             Counted.add(event, amount);
         }

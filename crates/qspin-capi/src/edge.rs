@@ -2,13 +2,13 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What `run` returns; or `otherwise`, if it panics (CAPI-3). Nothing that is called here is known to
+/// Returns what `run` returns, or `otherwise` if it panics (CAPI-3). Nothing that is called here is known to
 /// panic.
 ///
-/// The hook for panics of the standard library has its say on stderr, as in any program.
+/// The standard library's panic hook still prints to stderr, as in any program.
 pub fn guarded<R>(otherwise: R, run: impl FnOnce() -> R) -> R {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|payload| {
-        // To drop what was thrown could panic once more.
+        // Dropping the payload could panic once more.
         core::mem::forget(payload);
         otherwise
     })

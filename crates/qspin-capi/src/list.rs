@@ -1,8 +1,8 @@
-//! The locks that C programs get: those of the register, and the one that is chosen.
+//! The locks that C programs get: those of the register, and the one chosen at run time.
 
 use qspin_core::locks::{Id, LOCKS, Lock};
 
-/// What stands above the register: one of its locks, of the kind and the size of this one.
+/// The chosen lock, which the register does not have: it is one of the register's locks of this kind and size.
 const SELECT: Lock = Lock {
     module: "select",
     about: "The lock that is chosen once for the process, when it starts: see qspin_select_decide().",
@@ -14,7 +14,7 @@ pub fn locks() -> impl Iterator<Item = Lock> {
     LOCKS.iter().copied().chain([SELECT])
 }
 
-/// `text`, in lines of documentation.
+/// `text` as lines of documentation.
 fn documentation(text: &str) -> String {
     let mut lines = vec!["///".to_owned()];
     for word in text.split_whitespace() {
@@ -29,7 +29,7 @@ fn documentation(text: &str) -> String {
     lines.join("\n")
 }
 
-/// `text` about `lock`.
+/// `text` with the placeholders filled in for `lock`.
 pub fn fill(text: &str, lock: &Lock) -> String {
     text.replace("/// {about}", &documentation(lock.about))
         .replace("{about}", lock.about)

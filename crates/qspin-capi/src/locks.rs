@@ -1,4 +1,4 @@
-//! The functions of every lock, made of `any.rs.in`, and `lock.rs.in` or `rwlock.rs.in`: see `build.rs`.
+//! The functions of every lock, generated from `any.rs.in`, and `lock.rs.in` or `rwlock.rs.in`: see `build.rs`.
 
 use core::ffi::c_int;
 

@@ -2,10 +2,10 @@
 
 use core::ffi::c_int;
 
-/// A type of C that is a lock.
+/// A C type that is a lock.
 ///
 /// # Safety
-/// It has the size and the alignment of `Raw`, and all its bits may stand in one.
+/// It has the size and the alignment of `Raw`, and any bits of it are a valid `Raw`.
 pub(crate) unsafe trait Lock {
     type Raw;
 }
@@ -25,7 +25,7 @@ pub(crate) unsafe fn raw<'a, C: Lock>(lock: *const C) -> &'a C::Raw {
     unsafe { &*lock.cast::<C::Raw>() }
 }
 
-/// What a function answers that does not wait.
+/// What a function that does not wait returns.
 #[inline(always)]
 pub(crate) fn busy_unless(done: bool) -> c_int {
     if done { 0 } else { libc::EBUSY }

@@ -2,7 +2,7 @@
 
 use core::ffi::{CStr, c_char};
 
-/// The text that a caller passed, or nothing for a null pointer and for what is not UTF-8.
+/// The text that a caller passed; nothing for a null pointer or for text that is not UTF-8.
 ///
 /// # Safety
 /// CAPI-4.
@@ -14,7 +14,7 @@ pub(crate) unsafe fn passed<'a>(text: *const c_char) -> Option<&'a str> {
     unsafe { CStr::from_ptr(text) }.to_str().ok()
 }
 
-/// `text` with zeros behind it, at least one.
+/// `text` padded with zeros, at least one.
 pub(crate) const fn padded<const N: usize>(text: &str) -> [u8; N] {
     let bytes = text.as_bytes();
     assert!(bytes.len() < N, "the text and its zero fit");
@@ -28,7 +28,7 @@ pub(crate) const fn padded<const N: usize>(text: &str) -> [u8; N] {
     padded
 }
 
-/// Texts that stay: the one at `$at` is `$text`.
+/// Static texts: the one at `$at` is `$text`.
 macro_rules! texts {
     ($name:ident: [$longest:expr; $many:expr], $at:ident => $text:expr) => {
         static $name: [[u8; $longest]; $many] = {
@@ -44,7 +44,7 @@ macro_rules! texts {
 }
 pub(crate) use texts;
 
-/// What C sees of the text at this place: null if there is none, or an empty one.
+/// The text at this place as C sees it: null if there is none, or if it is empty.
 pub(crate) fn returned<const N: usize>(
     texts: &'static [[u8; N]],
     at: Option<usize>,

@@ -11,7 +11,7 @@ const ERROR: c_int = 2;
 const NO_MEMORY: c_int = 3;
 const TIMED_OUT: c_int = 4;
 
-/// C11's word for an error number.
+/// The error number in C11's terms.
 #[inline(always)]
 pub(crate) fn said(error: c_int) -> c_int {
     match error {

@@ -1,14 +1,14 @@
 //! `pthread_cond_t`: a queue of waiters, each with a semaphore on its own stack.
 //!
 //! # Problem
-//! A signal must wake somebody who waited before it, not who comes later and takes it away; a thread that is
-//! woken must not look at the condition variable again, since that may be gone; a wait may be
-//! cancelled, and then has the mutex when the program's handlers run, and has taken no signal from others.
+//! A signal must wake a thread that waited before it, not a newcomer that consumes it. A woken thread must not
+//! access the condition variable again, since it may be gone. A wait may be cancelled; it must then hold the
+//! mutex when the program's handlers run, and must not have consumed another waiter's signal.
 //!
-//! So a waiter stands in a list, the oldest of the highest priority first, and sleeps on a semaphore of its own,
-//! which is a point of cancellation in the C library (`wait`). Who signals takes it out of the list and posts it:
-//! from then on nothing of the waiter is in the condition variable. Who is cancelled after that hands the
-//! signal on to another waiter, and finds it in static memory (`register`).
+//! So a waiter stands in a list, ordered by priority and then by age, and sleeps on a semaphore of its own,
+//! which is a cancellation point in the C library (`wait`). The signaller takes the waiter out of the list and
+//! posts its semaphore: from then on nothing of the waiter is in the condition variable. A waiter that is
+//! cancelled after that hands the signal on to another waiter, which it finds in static memory (`register`).
 //!
 //! ```text
 //!         signal, broadcast                  posted
@@ -16,17 +16,17 @@
 //!    └── the deadline passes, a cancellation ──► LEAVING ──► takes itself out
 //!
 //!   byte  the C library's       of one that is served
-//!      4  sequence              the generation of the process in which somebody began to wait
+//!      4  sequence              the generation of the process in which a thread began to wait
 //!      8  groups                the waiter that is to be woken first; the last one
 //!  24..48 references and others the same: process-shared, waits by the monotonic clock (`marks`)
 //! ```
 //!
 //! # Invariants
-//! * **PTHREADCOND-1** The list and the states of who is in it change under the latch of its address
+//! * **PTHREADCOND-1** The list, and the states of the waiters in it, change under the latch of its address
 //!   (`register`).
-//! * **PTHREADCOND-2** A node stays in place until its semaphore was posted, if it is SIGNALLED, and until it was
-//!   taken out of the list otherwise. The signaller does not look at it after the post.
-//! * **PTHREADCOND-3** A waiter that was signalled does not touch the condition variable. One that leaves of
+//! * **PTHREADCOND-2** A node stays in place until its semaphore is posted if it is SIGNALLED, and otherwise
+//!   until it is taken out of the list. The signaller does not access it after the post.
+//! * **PTHREADCOND-3** A waiter that was signalled does not touch the condition variable. One that leaves by
 //!   itself does, and is in the list until then: the thread that destroys a condition variable waits for it.
 
 use core::ptr::null_mut;
@@ -65,21 +65,21 @@ const _: () = assert!(align_of::<Condvar>() <= align_of::<pthread_cond_t>());
 
 /// A thread that waits, on its own stack.
 struct Waiter {
-    /// Its neighbours among those who wait for the condition variable.
+    /// Its neighbours among the waiters of the condition variable.
     sooner: AtomicPtr<Waiter>,
     later: AtomicPtr<Waiter>,
-    /// What its thread's priority was when it began to wait.
+    /// Its thread's priority when it began to wait.
     priority: u32,
     state: AtomicU32,
-    /// Whether others waited when this one was signalled alone.
+    /// Whether there were other waiters when this one was signalled alone.
     others: AtomicU32,
     semaphore: sem_t,
     condvar: *mut pthread_cond_t,
     mutex: *mut pthread_mutex_t,
     site: usize,
-    /// Where others see that it waits, if they want to.
+    /// Where other processes can see that it waits, while they want to.
     record: Option<&'static statistics::Record>,
-    /// Its neighbours among all who wait at this place of the register.
+    /// Its neighbours among all waiters at this place of the register.
     before: AtomicPtr<Waiter>,
     behind: AtomicPtr<Waiter>,
 }
@@ -108,7 +108,7 @@ impl Condvar {
         register::of(core::ptr::from_ref(self).addr())
     }
 
-    /// Waiters of another process are none (PRELOAD-6).
+    /// Forgets waiters of another process (PRELOAD-6).
     fn renew(&self) {
         generation::renew(&self.generation, || {
             self.next.store(null_mut(), Relaxed);
@@ -116,7 +116,7 @@ impl Condvar {
         });
     }
 
-    /// Puts `waiter` behind all of its priority.
+    /// Puts `waiter` behind all waiters of its priority.
     unsafe fn enter(&self, waiter: *mut Waiter) {
         self.renew();
         let place = self.place();
@@ -131,8 +131,8 @@ impl Condvar {
             let later = if sooner.is_null() { &self.next } else { &(*sooner).later };
             (*waiter).sooner.store(sooner, Relaxed);
             (*waiter).later.store(later.load(Relaxed), Relaxed);
-            // ORDERING: pairs with the load of `has_waiters`; who signals after this thread has given up
-            // the mutex sees it by the mutex.
+            // ORDERING: pairs with the load of `has_waiters`. A thread that signals after this one has released
+            // the mutex sees the waiter by way of the mutex.
             let later = later.swap(waiter, SeqCst);
             if later.is_null() {
                 self.last.store(waiter, Relaxed);
@@ -163,7 +163,7 @@ impl Condvar {
         }
     }
 
-    /// Takes `waiter` out of the list unless it is signalled; whether it was not.
+    /// Takes `waiter` out of the list unless it is signalled. Returns whether it was not.
     unsafe fn leave(condvar: *mut pthread_cond_t, waiter: *mut Waiter) -> bool {
         // SAFETY: the caller's own node.
         let state = unsafe { &(*waiter).state };
@@ -200,7 +200,8 @@ impl Condvar {
         !self.next.load(SeqCst).is_null()
     }
 
-    /// Takes the waiter that is to be woken first out as signalled; it is to be posted. Under the latch.
+    /// Takes the waiter that is to be woken first out of the list, as signalled; the caller posts it. Under the
+    /// latch.
     fn choose(&self) -> *mut Waiter {
         let mut waiter = self.next.load(Relaxed);
         // SAFETY: all of them are in the list, so they are in place (PTHREADCOND-1, PTHREADCOND-2).
@@ -232,13 +233,13 @@ impl Condvar {
         }
     }
 
-    /// Wakes all who wait.
+    /// Wakes all waiters.
     fn broadcast(&self) {
         if !self.has_waiters() {
             return;
         }
         self.renew();
-        // Those who are taken out, from the last on: they stay in place (PTHREADCOND-2).
+        // The waiters taken out, starting with the last: they stay in place (PTHREADCOND-2).
         let mut taken = null_mut::<Waiter>();
         let place = self.place();
         place.latch.lock();
@@ -265,8 +266,9 @@ impl Condvar {
         }
     }
 
-    /// Whether somebody waits who was not signalled. Those who leave of themselves are gone after it: also the
-    /// last, which may be in the middle of it, behind the latch, when nobody is in the list any more.
+    /// Whether there is a waiter that was not signalled. When this returns, waiters that leave by themselves
+    /// are gone: also the last one, which may still be leaving, behind the latch, when the list is already
+    /// empty.
     fn is_awaited(&self) -> bool {
         self.renew();
         let mut patience = Patience::new();
@@ -335,7 +337,7 @@ pub(crate) unsafe fn init(
     result
 }
 
-/// `pthread_cond_destroy`: who was signalled needs it no more.
+/// `pthread_cond_destroy`: a waiter that was signalled needs it no more.
 pub(crate) unsafe fn destroy(condvar: *mut pthread_cond_t) -> c_int {
     // SAFETY: PRELOAD-1, PRELOAD-3.
     unsafe {

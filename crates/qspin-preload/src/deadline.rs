@@ -1,4 +1,4 @@
-//! Points in time that callers give, and what the clocks say.
+//! Deadlines that callers give, and the clocks.
 
 use libc::{c_int, clockid_t, timespec};
 
@@ -10,7 +10,7 @@ pub(crate) struct Deadline {
 }
 
 impl Deadline {
-    /// What the caller gave.
+    /// The deadline that the caller gave.
     ///
     /// # Safety
     /// `time` is valid.
@@ -19,12 +19,12 @@ impl Deadline {
         Self { clock, time: unsafe { *time } }
     }
 
-    /// POSIX: EINVAL for nanoseconds below 0 or from 1000 million on.
+    /// POSIX: EINVAL for nanoseconds below 0, or from 1000 million on.
     pub(crate) fn is_valid(&self) -> bool {
         (0..1_000_000_000).contains(&self.time.tv_nsec)
     }
 
-    /// Nanoseconds until then; `None` if it has come.
+    /// Nanoseconds until then; `None` once it has passed.
     pub(crate) fn remaining(&self) -> Option<u64> {
         if self.time.tv_sec < 0 {
             return None;
@@ -36,13 +36,13 @@ impl Deadline {
         if left <= 0 { None } else { Some(u64::try_from(left).unwrap_or(u64::MAX)) }
     }
 
-    /// So many nanoseconds from now, by the clock that can be set.
+    /// That many nanoseconds from now, by the clock that can be set.
     pub(crate) fn in_real_time(nanoseconds: u64) -> Self {
         let clock = libc::CLOCK_REALTIME;
         Self { clock, time: after(now(clock), nanoseconds) }
     }
 
-    /// So many nanoseconds from now, or this one if that is earlier.
+    /// That many nanoseconds from now, or `this` if it is earlier.
     pub(crate) fn at_most(this: Option<&Self>, nanoseconds: u64) -> Self {
         let clock = this.map_or(libc::CLOCK_MONOTONIC, |deadline| deadline.clock);
         let time = after(now(clock), nanoseconds);
@@ -57,12 +57,12 @@ impl Deadline {
     }
 }
 
-/// Whether one can wait by this clock: the two that the C library takes.
+/// Whether waits by this clock are possible: the two clocks that the C library accepts.
 pub(crate) fn is_served(clock: clockid_t) -> bool {
     clock == libc::CLOCK_REALTIME || clock == libc::CLOCK_MONOTONIC
 }
 
-/// So many nanoseconds later.
+/// `time`, that many nanoseconds later.
 fn after(mut time: timespec, nanoseconds: u64) -> timespec {
     time.tv_nsec += nanoseconds as i64;
     time.tv_sec += time.tv_nsec / 1_000_000_000;
@@ -77,13 +77,13 @@ fn now(clock: clockid_t) -> timespec {
     now
 }
 
-/// Nanoseconds on the clock that only goes forward.
+/// Nanoseconds on the monotonic clock.
 pub(crate) fn now_ns() -> u64 {
     let now = now(libc::CLOCK_MONOTONIC);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// The same, as of the last tick some milliseconds ago, for a tenth of the time that it takes.
+/// The same, as of the last tick some milliseconds ago; reading it takes a tenth of the time.
 pub(crate) fn coarse_ns() -> u64 {
     let now = now(libc::CLOCK_MONOTONIC_COARSE);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64

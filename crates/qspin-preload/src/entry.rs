@@ -1,12 +1,12 @@
-//! The names by which programs lock.
+//! The function names by which programs lock.
 //!
-//! A call's return address says where in the program a lock is taken. It is on the stack at the first instruction
-//! of a function and nowhere later, so those that need it begin with two instructions that hand it
-//! on, as one more argument. They call nothing and leave the stack as it is, so unwinding finds its way.
+//! A call's return address says where in the program a lock is acquired. It is on the stack at the first
+//! instruction of a function and nowhere later, so functions that need it begin with two instructions that pass
+//! it on as one more argument. They call nothing and leave the stack as it is, so unwinding still works.
 //!
-//! Every name is without a version, so it serves those who ask for any: programs linked against the C library
-//! before and after 2.34, in which many of these moved, find the same function. The names with two
-//! underscores are what old programs and libraries call.
+//! Every name is without a version, so it serves callers that ask for any version: programs linked against the
+//! C library before and after 2.34, in which many of these functions moved, find the same one. The names with
+//! two underscores are what old programs and libraries call.
 
 use core::arch::naked_asm;
 use core::ffi::c_void;
@@ -20,7 +20,7 @@ use libc::{
 use crate::sleep::system_call;
 use crate::{c11, condvar, join, mutex, rwlock, spin, statistics};
 
-/// A function that also gets the address that it returns to: of one, two, three or four arguments.
+/// A function that also gets its return address: of one, two, three or four arguments.
 macro_rules! with_site {
     ($($name:ident, $register:literal => $function:path;)*) => { $(
         /// The C library's function of this name.
@@ -66,7 +66,7 @@ with_site! {
     __pthread_rwlock_trywrlock, "rsi" => rwlock_trywrlock;
 }
 
-/// What the names above go on with.
+/// The functions that the names above continue in.
 macro_rules! continued {
     ($(fn $name:ident($($argument:ident: $type:ty),*) = $call:expr;)*) => { $(
         unsafe extern "C-unwind" fn $name($($argument: $type),*) -> c_int {
@@ -156,7 +156,7 @@ plain! {
     fn pthread_spin_unlock(l: *mut pthread_spinlock_t) = spin::unlock(l);
 }
 
-/// `_exit` and `_Exit`, after which no destructor runs: what the locks have counted is brought together first.
+/// `_exit` and `_Exit`, after which no destructor runs: the counts of the locks are collected first.
 macro_rules! ends {
     ($($name:ident)*) => { $(
         /// The C library's function of this name.

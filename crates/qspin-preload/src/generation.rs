@@ -1,17 +1,18 @@
-//! Which process is this? What words say of waiters is true in the process in which it was written.
+//! Which process this is. What words say of waiters is true only in the process in which it was written.
 //!
 //! # Problem
-//! A `fork` copies the memory of a process with one of its threads. A lock on which others waited says in
-//! the child that they wait; they don't, and nobody will wake them or be woken by them.
+//! A `fork` copies the memory of a process, but only one of its threads. In the child a lock still says that
+//! other threads wait for it; they do not, and will neither be woken nor wake another.
 //!
-//! So a process has a [generation](qspin::inside::generation), one more than its parent's, and an object says in
-//! which generation somebody began to wait for it. Whoever comes off the fast path sees one that is not the process's,
-//! and first clears what it says of waiters. Static objects are of generation 0, as a process is that was executed.
+//! So a process has a [generation](qspin::inside::generation), one more than its parent's, and an object
+//! records the generation in which a thread began to wait for it. A thread that leaves the fast path and finds
+//! another generation there first clears what the object says of waiters. Static objects are of generation 0,
+//! as is a process after `exec`.
 //!
 //! # Invariants
-//! * **PRELOADGEN-1** What of this process its children must not believe stands in `PAGE`, which the kernel empties in
-//!   a child, or a handler where it does not.
-//! * **PRELOADGEN-2** An object's generation is changed under `clearing`, once a generation.
+//! * **PRELOADGEN-1** State of this process that its children must not believe is in `PAGE`, which the kernel
+//!   empties in a child, or else a handler does.
+//! * **PRELOADGEN-2** An object's generation is changed under `clearing`, once per generation.
 
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -24,7 +25,7 @@ use crate::sleep::Latch;
 
 #[repr(C)]
 struct Page {
-    /// Held by who clears an object.
+    /// Held by the thread that clears an object.
     clearing: Latch,
     /// Whether this process has a slot to write to, and whether it counts. A child does not: the slot is its
     /// parent's.
@@ -32,7 +33,7 @@ struct Page {
     counts: AtomicU32,
 }
 
-/// Emptied by the kernel in a child: the latch, too, which a thread of the parent may have held.
+/// Emptied by the kernel in a child, including the latch, which a thread of the parent may have held.
 static PAGE: Whole<Page> = Whole::new(Page {
     clearing: Latch::new(),
     reports: AtomicU32::new(0),
@@ -53,7 +54,7 @@ extern "C" fn in_the_child() {
     PAGE.counts.store(0, Relaxed);
 }
 
-/// Lets an object be of this generation; calls `clear` first if it was not.
+/// Makes an object one of this generation; calls `clear` first if it was not.
 #[inline]
 pub(crate) fn renew(generation: &AtomicU32, clear: impl FnOnce()) {
     // ORDERING: Acquire pairs with the Release of `renew_slow`.
@@ -68,7 +69,7 @@ fn renew_slow(generation: &AtomicU32, clear: impl FnOnce()) {
     PAGE.clearing.lock();
     if generation.load(Relaxed) != current {
         clear();
-        // ORDERING: Release: who sees the generation sees the object cleared.
+        // ORDERING: Release: a thread that sees the generation sees the object cleared.
         generation.store(current, Release);
     }
     PAGE.clearing.unlock();
@@ -80,13 +81,13 @@ pub(crate) fn counts() -> bool {
     PAGE.counts.load(Relaxed) != 0
 }
 
-/// Whether this process says what it does.
+/// Whether this process reports what it does.
 #[inline]
 pub(crate) fn reports() -> bool {
     PAGE.reports.load(Relaxed) != 0
 }
 
-/// Lets this process say what it does.
+/// Lets this process report what it does.
 pub(crate) fn begin_to_report() {
     PAGE.reports.store(1, Relaxed);
 }
@@ -96,7 +97,7 @@ pub(crate) fn begin_to_count() {
     PAGE.counts.store(1, Relaxed);
 }
 
-/// Lets this process count no more.
+/// Stops this process from counting.
 pub(crate) fn end_to_count() {
     PAGE.counts.store(0, Relaxed);
 }

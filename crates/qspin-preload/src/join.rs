@@ -1,4 +1,4 @@
-//! `pthread_join`: the C library's, but others see that a thread waits for another's end.
+//! `pthread_join`: the C library's, but other processes can see that a thread waits for another to end.
 
 use core::ffi::c_void;
 use core::mem::MaybeUninit;

@@ -1,9 +1,9 @@
 //! The C library's own functions, for what is not served here.
 //!
-//! They are looked up behind this library, in the version of today where a name has several
-//! (condition variables changed their form once). Looking up may allocate, and takes the dynamic
-//! linker's lock: it is done in the constructor, and on the path of a lock only if something locks
-//! before that, which nothing but a process-shared or robust lock in an earlier library's constructor does.
+//! They are looked up behind this library, in today's version where a name has several (condition variables
+//! changed their layout once). Looking up may allocate, and takes the dynamic linker's lock: the constructor
+//! does it. The path of a lock does it only if a lock is acquired before that, which only a process-shared or
+//! robust lock in an earlier library's constructor does.
 
 use core::ffi::CStr;
 use core::sync::atomic::AtomicPtr;
@@ -17,13 +17,13 @@ use libc::{
 /// A function of the C library.
 struct Function {
     name: &'static CStr,
-    /// The version of today, where the name has several.
+    /// Today's version, where the name has several.
     version: Option<&'static CStr>,
-    /// Null before it was looked up.
+    /// Null until it has been looked up.
     found: AtomicPtr<c_void>,
 }
 
-/// In the place of a function that there is not: it is looked for once.
+/// In place of a function that does not exist: it is looked up once.
 const MISSING: *mut c_void = core::ptr::without_provenance_mut(1);
 
 impl Function {
@@ -94,11 +94,11 @@ macro_rules! functions {
     };
 }
 
-/// Initialises an object: zeros are a new one (PRELOAD-2), and so is what the C library makes of these attributes, but
-/// for its marks of what kind of object it is; or it refuses.
+/// Initialises an object: a new one is zeros (PRELOAD-2). So is what the C library makes of these attributes,
+/// apart from its attribute bits; or it refuses.
 ///
 /// # Safety
-/// Memory for an object, which nobody else uses, and attributes of it, if there are any.
+/// Memory for an object, which is not in use, and attributes for it, if there are any.
 pub(crate) unsafe fn init<T, A>(
     object: *mut T,
     attributes: *const A,

@@ -6,14 +6,15 @@
 //!      8  owner               the thread that holds it, if it is recursive or errorcheck
 //!     12  users               how often that holds it beyond the first time
 //!     16  kind                the same: type in bits 0 and 1, then robust, inheriting, protected, shared
-//!     20  spins, elision      the generation of the process in which somebody began to wait
+//!     20  spins, elision      the generation of the process in which a thread began to wait
 //!     24  list                waits of condition variables that will take it again
 //!     28  list                where locks are counted: its counts that are not in the table yet
 //! ```
 //!
 //! # Invariants
-//! * **PTHREADMUTEX-1** `owner` is written by who holds the lock: its number after it has taken it, 0 before it
-//!   releases it. So a thread that reads its own number there holds the lock, and no other thread does.
+//! * **PTHREADMUTEX-1** The thread that holds the lock writes `owner`: its number after it has acquired the
+//!   lock, 0 before it releases it. So a thread that reads its own number there holds the lock, and no other
+//!   thread does.
 
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
@@ -50,10 +51,10 @@ const PROTECTED: u32 = 0x40;
 const SHARED: u32 = 0x80;
 /// Kinds that the C library serves.
 const FOREIGN: u32 = ROBUST | INHERITS | PROTECTED | SHARED;
-/// Kinds whose first steps are other ones.
+/// Kinds that do not take the usual first step.
 const SPECIAL: u32 = FOREIGN | TYPE | MEASURED;
 
-/// Whether this may be the kind of a mutex that is served, of which a hold is perhaps measured.
+/// Whether this may be the kind of a mutex that is served, perhaps with a hold that is measured.
 pub(crate) const fn is_kind(kind: u32) -> bool {
     /// What `pthread_mutexattr_settype` knows: a type, and whether it has asked for lock elision.
     const KNOWN: u32 = TYPE | 0x300;
@@ -73,21 +74,21 @@ impl Mutex {
         self.kind.load(Relaxed)
     }
 
-    /// Whether this library serves it (PRELOAD-3).
+    /// Whether this library serves the mutex (PRELOAD-3).
     #[inline(always)]
     pub(crate) fn is_served(&self) -> bool {
         self.kind() & FOREIGN == 0
     }
 
-    /// Off the fast path: what waited in another process is forgotten first (PRELOAD-6), where the words say what
-    /// waits.
+    /// Off the fast path: first forgets the waiters of another process (PRELOAD-6), if the words say that there
+    /// are waiters.
     fn renew(&self) {
         if served::names_waiters() {
             generation::renew(&self.generation, || served::clear_waiters(&self.words));
         }
     }
 
-    /// The first step of taking the lock; whether that was all.
+    /// The first step of acquiring the lock. Returns whether that was all.
     #[inline(always)]
     fn take_at_once(&self, site: usize) -> bool {
         let mode = Mode::now();
@@ -100,7 +101,7 @@ impl Mutex {
         true
     }
 
-    /// One acquisition more, by this thread.
+    /// Counts one more acquisition by this thread.
     #[inline(always)]
     fn count(&self, site: usize) {
         if self.tally.count() {
@@ -115,7 +116,7 @@ impl Mutex {
         0
     }
 
-    /// Takes the lock itself, whatever the type.
+    /// Acquires the lock itself, whatever the type.
     #[inline(always)]
     fn take(&self, site: usize) {
         if !self.take_at_once(site) {
@@ -123,7 +124,7 @@ impl Mutex {
         }
     }
 
-    /// The same by one whom somebody has woken who most likely has the lock still.
+    /// The same for a thread that has just been woken by a thread that most likely still holds the lock.
     #[inline]
     fn take_notified(&self, site: usize) {
         if !self.take_at_once(site) {
@@ -161,7 +162,7 @@ impl Mutex {
         }
     }
 
-    /// Was taken without waiting.
+    /// The lock was acquired without waiting.
     #[inline]
     fn is_taken(&self, site: usize) {
         if statistics::is_on() {
@@ -172,7 +173,8 @@ impl Mutex {
         }
     }
 
-    /// A wait that others see, and its end; whether this thread has the lock now.
+    /// Makes the wait visible to other processes while it lasts. Returns whether this thread now holds the
+    /// lock.
     fn waits(&self, begins: &Begins, wait: impl FnOnce() -> bool) -> bool {
         let waits = self.tally.begins_to_wait(&self.kind, begins);
         let taken = wait();
@@ -186,7 +188,7 @@ impl Mutex {
         taken
     }
 
-    /// Takes the lock itself if that takes no waiting.
+    /// Acquires the lock itself if that takes no waiting.
     #[inline(always)]
     fn try_take(&self, site: usize) -> bool {
         if self.take_at_once(site) {
@@ -199,7 +201,7 @@ impl Mutex {
         taken
     }
 
-    /// After a first try that has failed: perhaps because of those who waited in another process.
+    /// After a first attempt that has failed, perhaps because of stale waiters of another process.
     #[cold]
     #[inline(never)]
     fn try_again(&self) -> bool {
@@ -207,7 +209,7 @@ impl Mutex {
         served::names_waiters() && served::try_fast(&self.words)
     }
 
-    /// Takes the lock itself before the deadline, or says why not.
+    /// Acquires the lock itself before the deadline, or returns the reason why not.
     fn take_until(&self, deadline: &Deadline, site: usize) -> c_int {
         if self.try_take(site) {
             return 0;
@@ -242,7 +244,7 @@ impl Mutex {
             statistics::release(address);
         }
         served::unlock(&self.words, || self.renew());
-        // Nobody waits for this any more.
+        // The lock is released: no thread waits for this bookkeeping.
         statistics::has_released(address, released);
     }
 
@@ -250,11 +252,11 @@ impl Mutex {
         core::ptr::from_ref(self).addr()
     }
 
-    /// For a type that knows its owner: takes it by `take`, unless this thread has it.
+    /// For a type that knows its owner: acquires by `take`, unless this thread already holds the lock.
     fn take_owned(&self, busy: c_int, take: impl FnOnce() -> c_int) -> c_int {
         let me = thread::number();
         if self.owner.load(Relaxed) == me {
-            // PTHREADMUTEX-1: nobody else writes here.
+            // PTHREADMUTEX-1: no other thread writes here.
             if self.kind() & TYPE == ERRORCHECK {
                 return busy;
             }
@@ -273,7 +275,7 @@ impl Mutex {
         result
     }
 
-    /// Whether this library serves it, it is of the default type, and this hold is not measured.
+    /// Whether this library serves the mutex, it is of the default type, and this hold is not measured.
     #[inline(always)]
     fn is_plain(&self) -> bool {
         self.kind() & SPECIAL == 0
@@ -320,7 +322,7 @@ pub(crate) unsafe fn lock(mutex: *mut pthread_mutex_t, site: usize) -> c_int {
     let this = unsafe { at(mutex) };
     let mode = Mode::now();
     if this.is_plain() && served::lock_at_once(mode, &this.words) {
-        // Calls in the last place only: so nothing is to be kept over them.
+        // Calls in tail position only, so that nothing has to be saved across them.
         return if mode.counts() && this.tally.count() { this.note(site) } else { 0 };
     }
     // SAFETY: the caller's.
@@ -372,8 +374,8 @@ unsafe fn unlock_special(mutex: *mut pthread_mutex_t) -> c_int {
 }
 
 impl Mutex {
-    /// The waits that will take it again: here, or where the C library counts its users. It keeps those of kinds that
-    /// always know their owner.
+    /// The count of waits that will reacquire the mutex: here, or where the C library counts its users. It
+    /// counts those of kinds that always know their owner.
     fn lent(&self) -> Option<&AtomicU32> {
         if self.is_served() {
             Some(&self.lent)
@@ -383,11 +385,11 @@ impl Mutex {
     }
 }
 
-/// As [`unlock`], for a wait after which this thread takes it again: until then it cannot be destroyed.
+/// As [`unlock`], for a wait after which this thread reacquires the mutex: until then it cannot be destroyed.
 pub(crate) unsafe fn lend(mutex: *mut pthread_mutex_t) -> c_int {
     // SAFETY: PRELOAD-1.
     let this = unsafe { at(mutex) };
-    // Not if it would be refused.
+    // Not if the unlock would be refused.
     if (this.is_served() && !this.knows_owner()) || this.is_owned() {
         this.lent().inspect(|lent| {
             lent.fetch_add(1, Relaxed);
@@ -473,7 +475,7 @@ pub(crate) unsafe fn init(
         (ROBUST, LeftToLibc::RobustMutex),
         (INHERITS, LeftToLibc::InheritingMutex),
         (PROTECTED, LeftToLibc::ProtectedMutex),
-        // The last, since the C library marks robust ones so, too.
+        // Last, since the C library sets this bit in robust ones, too.
         (SHARED, LeftToLibc::SharedMutex),
     ] {
         if kind & bit != 0 {
@@ -486,7 +488,7 @@ pub(crate) unsafe fn init(
     0
 }
 
-/// A mutex is new: what it says of waiters, it says in this process.
+/// A mutex is new: what it says of waiters is of this process.
 pub(crate) unsafe fn begin(mutex: *mut pthread_mutex_t) {
     // SAFETY: PRELOAD-1.
     let this = unsafe { at(mutex) };
@@ -507,7 +509,7 @@ pub(crate) unsafe fn destroy(mutex: *mut pthread_mutex_t) -> c_int {
         return libc::EBUSY;
     }
     this.tally.end(this.address());
-    // As the C library does: what is used after it is found out.
+    // As the C library does: a use after this is detected.
     this.kind.store(u32::MAX, Relaxed);
     0
 }

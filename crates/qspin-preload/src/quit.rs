@@ -1,5 +1,5 @@
-//! SIGQUIT of a program that is watched for deadlocks, and that has no handler of its own: first the command that watches
-//! says what the threads wait for, then the signal does what it does by default.
+//! SIGQUIT in a program that is watched for deadlocks and has no handler of its own: first the watching command
+//! reports what the threads wait for, then the signal takes its default action.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -8,7 +8,7 @@ use libc::c_int;
 use crate::sleep::{pause, system_call};
 use crate::statistics;
 
-/// How long the command may take: if there is none, nobody answers.
+/// How long the command may take: if no command is watching, there is no answer.
 const LOOKS: u32 = 200;
 const LOOK_NS: u64 = 10_000_000;
 
@@ -28,7 +28,7 @@ extern "C" fn asks(signal: c_int) {
     unsafe {
         let action: libc::sigaction = core::mem::zeroed();
         libc::sigaction(signal, &raw const action, core::ptr::null_mut());
-        // It comes when this handler returns.
+        // The signal is delivered when this handler returns.
         let process = system_call(libc::SYS_getpid, []) as u64;
         let thread = system_call(libc::SYS_gettid, []) as u64;
         system_call(libc::SYS_tgkill, [process, thread, signal as u64]);

@@ -11,7 +11,7 @@ use state::{RwLock, at};
 
 mod state;
 
-/// When a wait ends: never, or at a time of a clock that the caller names or not.
+/// When a wait ends: never, or at a time, of the clock that the caller names or of the default one.
 pub(crate) type Until = Option<(Option<clockid_t>, *const timespec)>;
 
 /// The deadline, or EINVAL.
@@ -23,7 +23,7 @@ unsafe fn deadline_of(until: Until) -> Result<Option<Deadline>, c_int> {
     }
     // SAFETY: the caller's time is valid.
     let deadline = unsafe { Deadline::of(clock, time) };
-    // The C library looks at the time of a reader-writer lock before it looks at the lock.
+    // The C library checks the deadline of a reader-writer lock before the lock.
     if deadline.is_valid() { Ok(Some(deadline)) } else { Err(libc::EINVAL) }
 }
 
@@ -60,7 +60,7 @@ pub(crate) unsafe fn acquire<const READS: bool>(
     }
 }
 
-/// Looks at the deadline once more, so that the path of a free lock need not keep it.
+/// Computes the deadline a second time, so that the path of a free lock need not keep it.
 #[cold]
 #[inline(never)]
 unsafe fn wait<const READS: bool>(this: &RwLock, until: Until, site: usize) -> c_int {
@@ -135,7 +135,7 @@ pub(crate) unsafe fn init(
     result
 }
 
-/// `pthread_rwlock_destroy`: as in the C library, there is nothing to do but for what was counted.
+/// `pthread_rwlock_destroy`: as in the C library, there is nothing to do, except for the counts.
 pub(crate) unsafe fn destroy(lock: *mut pthread_rwlock_t) -> c_int {
     // SAFETY: PRELOAD-1, PRELOAD-3.
     unsafe {

@@ -1,15 +1,15 @@
 //! The lock that serves: one of qspin's, chosen before the program's first instruction.
 //!
-//! Every lock of the register that excludes can serve: it lies in the first eight bytes of a mutex, and begins as
+//! Every exclusive lock of the register can serve: it lies in the first eight bytes of a mutex, and begins as
 //! zeros. The first is the default, which costs a comparison that always goes the same way.
 //!
 //! # Invariants
-//! * **SERVED-1** The choice changes before the first lock operation of the process only: in the library's
+//! * **SERVED-1** The choice changes only before the first lock operation of the process: in the library's
 //!   constructor, which the dynamic linker runs before all others.
-//! * **SERVED-2** `LOCKED` is the whole word of the default mutex whose owner says nothing of where it is, or of a lock
-//!   of the queued family, that is held and that nobody waits for, and 0 that of a free one
-//!   (`qspin_core::locks::mutex`, WORD-1 of `qspin_core::word`). With one thread, a plain load and a plain store are
-//!   the step from one to the other.
+//! * **SERVED-2** `LOCKED` is the whole word of a held lock without waiters, and 0 that of a free one, for the
+//!   default mutex whose owner does not say where it is, and for a lock of the queued family
+//!   (`qspin_core::locks::mutex`, WORD-1 of `qspin_core::word`). With one thread, a plain load and a plain
+//!   store are the step from one to the other.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU8, AtomicU32};
@@ -28,16 +28,16 @@ const LOCKED: u32 = 1;
 /// Words of a lock, wherever they lie.
 pub(crate) type Words = [AtomicU32; 2];
 
-/// How the words of a lock are read by others than the lock itself.
+/// How code other than the lock itself reads its words.
 enum Form {
-    /// The default mutex: SERVED-2 holds; what it says of waiters it says with the process's generation, and it can
-    /// be waited for until a time.
+    /// The default mutex: SERVED-2 holds; what it says of waiters is stored with the process's generation, and
+    /// it supports waits with a deadline.
     Marked,
-    /// A word of the queued family, with its tail in it: SERVED-2 holds, and waiters can be cleared away.
+    /// A word of the queued family, which contains the tail: SERVED-2 holds, and waiters can be cleared away.
     Queued,
-    /// A word that says who waits in a way of its own.
+    /// A word that describes its waiters in a way of its own.
     Opaque,
-    /// A flag, which does not say who waits.
+    /// A flag, which does not describe its waiters.
     Flag,
 }
 
@@ -52,8 +52,9 @@ impl Form {
     }
 }
 
-/// What is done with the lock that serves, for `qspin_core::for_each_lock!`: those that exclude can serve. Another
-/// thread than the owner may release each of them: where the word names the owner, that is advice to those who yield.
+/// The operations on the lock that serves, for `qspin_core::for_each_lock!`: exclusive locks can serve. A
+/// thread other than the owner may release each of them: where the word names the owner, that is a hint for
+/// waiters that yield.
 macro_rules! served {
     (() sleeping { $($sleeping:tt)* } spinning { $($spinning:tt)* } $($shared:tt)*) => {
         served! { $($sleeping)* $($spinning)* }
@@ -67,7 +68,7 @@ macro_rules! served {
         impl Choice {
             const ALL: &'static [Self] = &[$(Self::$id,)*];
 
-            /// What the register says of it.
+            /// The register's entry for it.
             const fn lock(self) -> &'static Lock {
                 match self { $(Self::$id => Id::$id.lock(),)* }
             }
@@ -92,8 +93,8 @@ macro_rules! served {
         #[inline(always)]
         fn unlock_of(choice: Choice, words: &Words) {
             match choice {
-                // SAFETY: the caller has seen the lock held, and unlocks: it is the program's promise that it is the
-                // owner. A broken one breaks this lock, and no other.
+                // SAFETY: the caller has seen the lock held, and unlocks: the program promises that it is the
+                // owner. A broken promise breaks this lock, and no other.
                 $(Choice::$id => unsafe { of::<qspin::$module::RawLock>(words).unlock(Guard::marker()) },)*
             }
         }
@@ -110,7 +111,7 @@ qspin_core::for_each_lock!(served);
 /// The lock in these words.
 #[inline(always)]
 fn of<L>(words: &Words) -> &L {
-    // SAFETY: a lock is one or two words that are atomics, with the alignment of one, and zeros are a free one.
+    // SAFETY: a lock is one or two atomic words, with the alignment of one, and zeros are a free one.
     unsafe { &*words.as_ptr().cast::<L>() }
 }
 
@@ -123,7 +124,7 @@ fn chosen() -> Choice {
     if number == 0 { Choice::ALL[0] } else { Choice::ALL[number as usize] }
 }
 
-/// Lets the lock of this name serve, if there is one. For the constructor (SERVED-1).
+/// Makes the lock of this name serve, if there is one. For the constructor (SERVED-1).
 pub(crate) fn choose(name: &[u8]) -> bool {
     let wanted = core::str::from_utf8(name).ok().and_then(Id::named);
     let place = Choice::ALL.iter().position(|choice| Some(choice.lock().id) == wanted);
@@ -133,22 +134,22 @@ pub(crate) fn choose(name: &[u8]) -> bool {
     place.is_some()
 }
 
-// What the fast paths have to look at is one word: beside an instruction that locks the bus each load shows. It lies where
-// other processes can set its bits (`statistics::mode`). All zeros: the default serves, nothing is counted, and there
-// may be one thread.
+// What the fast paths must read is one word: beside an instruction that locks the bus each load shows. It lies
+// where other processes can set its bits (`statistics::mode`). All zeros: the default serves, nothing is
+// counted, and there may be one thread.
 
-/// A bit: there was a second thread. A child may set it in its parent's word, which costs that nothing but time.
+/// A bit: there was a second thread. A child may set it in its parent's word, which costs the parent only time.
 const ORDINARY: u32 = 1;
 /// A bit: locks are counted.
 const COUNTED: u32 = 2;
-/// From this bit on nothing is done at once.
+/// From this bit on no operation takes its fast first step.
 const SLOW: u32 = TRACKED;
-/// A bit: what threads hold is written down.
+/// A bit: what threads hold is recorded.
 const TRACKED: u32 = 4;
 /// A bit: another lock serves.
 const SPECIAL: u32 = 8;
 
-/// What the first step of an operation is.
+/// What the first step of an operation depends on.
 #[derive(Clone, Copy)]
 pub(crate) struct Mode(u32);
 
@@ -158,7 +159,7 @@ impl Mode {
         Self(statistics::mode().load(Relaxed))
     }
 
-    /// Whether what threads hold is written down.
+    /// Whether what threads hold is recorded.
     #[inline(always)]
     pub(crate) fn tracks(self) -> bool {
         self.0 & TRACKED != 0
@@ -171,8 +172,8 @@ impl Mode {
     }
 }
 
-/// What the process begins with. For the constructor, after the choice and after the page that the mode lies in was put
-/// in its place (SERVED-1).
+/// Sets the initial mode. For the constructor, after the choice, and after the page with the mode was replaced
+/// (SERVED-1).
 pub(crate) fn begin(counts: bool, tracks: bool) {
     let special = if CHOICE.load(Relaxed) == 0 { 0 } else { SPECIAL };
     let [counted, tracked] =
@@ -192,7 +193,7 @@ fn is_alone() -> bool {
     is_plain(DEFAULT) && CHOICE.load(Relaxed) == 0 && thread::is_alone()
 }
 
-/// A second thread was seen: from now on nobody asks again.
+/// A second thread was seen: from now on this is not checked again.
 #[cold]
 fn be_ordinary() {
     statistics::mode().fetch_or(ORDINARY, Relaxed);
@@ -200,7 +201,7 @@ fn be_ordinary() {
 
 const DEFAULT: Choice = Choice::ALL[0];
 
-/// The first step of taking the lock, where the default serves; whether that was all.
+/// The first step of acquiring the lock, where the default serves. Returns whether that was all.
 #[inline(always)]
 pub(crate) fn lock_at_once(Mode(mode): Mode, words: &Words) -> bool {
     if mode >= SLOW {
@@ -212,9 +213,9 @@ pub(crate) fn lock_at_once(Mode(mode): Mode, words: &Words) -> bool {
 #[inline(always)]
 fn try_at_once(words: &Words) -> bool {
     match DEFAULT.form() {
-        // The first step of the lock's own acquisition; the rest is for who finds something else in the word.
+        // The first step of the lock's own acquisition; the slow path handles any other word.
         Form::Marked => of::<qspin::mutex::RawLock>(words).lock_at_once(),
-        // The same. ORDERING: Acquire pairs with the Release of whoever had the lock.
+        // The same. ORDERING: Acquire pairs with the Release of the last owner.
         Form::Queued => words[0].compare_exchange(0, LOCKED, Acquire, Relaxed).is_ok(),
         Form::Opaque | Form::Flag => try_of(DEFAULT, words),
     }
@@ -239,11 +240,11 @@ pub(crate) fn unlock_at_once(words: &Words) -> bool {
     }
     match DEFAULT.form() {
         Form::Marked if mode & ORDINARY != 0 => {
-            // The release of a lock that nobody holds has no effect, but for marks of others.
+            // Releasing a free lock has no effect, except on state bits left by others.
             unlock_of(DEFAULT, words);
             true
         }
-        // ORDERING: Release pairs with the Acquire of whoever takes the lock next.
+        // ORDERING: Release pairs with the Acquire of the next owner.
         Form::Queued if mode & ORDINARY != 0 => {
             words[0].compare_exchange(LOCKED, 0, Release, Relaxed).is_ok()
         }
@@ -258,10 +259,10 @@ pub(crate) fn unlock_at_once(words: &Words) -> bool {
     }
 }
 
-/// Takes the lock if it is free and nobody waits.
+/// Acquires the lock if it is free and has no waiter.
 #[inline(always)]
 pub(crate) fn try_fast(words: &Words) -> bool {
-    // A word that is not 0 may be free with marks of a process before a fork: the lock knows.
+    // A word that is not 0 may be free, with state bits of a process before a fork: the lock knows.
     if is_alone() && words[0].load(Relaxed) == 0 {
         // SERVED-2.
         words[0].store(LOCKED, Relaxed);
@@ -269,7 +270,7 @@ pub(crate) fn try_fast(words: &Words) -> bool {
     }
     be_ordinary_if_not();
     match chosen() {
-        // Found by one comparison, where the others are looked up.
+        // Found by one comparison, where the others take a lookup.
         DEFAULT => try_of(DEFAULT, words),
         other => try_of(other, words),
     }
@@ -287,7 +288,8 @@ pub(crate) fn name() -> &'static str {
     Choice::ALL[CHOICE.load(Relaxed) as usize].lock().name
 }
 
-/// Whether the lock orders its waiters by where they run: then the machine is looked at when the program is loaded.
+/// Whether the lock orders its waiters by where they run: then the machine is examined when the program is
+/// loaded.
 pub(crate) fn asks_where_cpus_are() -> bool {
     chosen().lock().near_first
 }
@@ -299,7 +301,7 @@ pub(crate) fn lock_slow(words: &Words) {
     lock_of(chosen(), words);
 }
 
-/// The same by one whom somebody has woken who most likely has the lock still.
+/// The same for a thread that has just been woken by a thread that most likely still holds the lock.
 #[cold]
 #[inline(never)]
 pub(crate) fn lock_notified(words: &Words) {
@@ -312,8 +314,7 @@ pub(crate) fn lock_notified(words: &Words) {
     }
 }
 
-/// Releases the lock if somebody holds it, after `before` if somebody may wait. A lock that nobody holds stays
-/// as it is.
+/// Releases the lock if it is held, after `before` if it may have a waiter. A lock that is free stays as it is.
 #[inline(never)]
 pub(crate) fn unlock(words: &Words, before: impl FnOnce()) {
     let choice = chosen();
@@ -323,7 +324,7 @@ pub(crate) fn unlock(words: &Words, before: impl FnOnce()) {
         return;
     }
     if choice == DEFAULT && matches!(DEFAULT.form(), Form::Marked) {
-        // The release of one that nobody holds has no effect.
+        // Releasing a free lock has no effect.
         return unlock_of(DEFAULT, words);
     }
     if !is_locked_of(choice, words) {
@@ -339,23 +340,23 @@ pub(crate) fn unlock(words: &Words, before: impl FnOnce()) {
     unlock_of(choice, words);
 }
 
-/// Whether somebody holds the lock.
+/// Whether the lock is held.
 pub(crate) fn is_locked(words: &Words) -> bool {
     is_locked_of(chosen(), words)
 }
 
-/// Whether the words of the lock that serves say who waits, and so are wrong in a child. Those of the default mutex
-/// say it with a generation of their own, a flag says nothing.
+/// Whether the words of the lock that serves describe its waiters, and so are wrong in a child. Those of the
+/// default mutex do, but with a generation of their own; a flag does not.
 #[inline]
 pub(crate) fn names_waiters() -> bool {
     !matches!(chosen().form(), Form::Marked | Form::Flag)
 }
 
-/// Forgets those who waited in the process that this one was copied from.
+/// Forgets the threads that waited in the process that this one was copied from.
 ///
-/// Other threads may lock and unlock meanwhile without having to wait. That is one step of an atomic
-/// where the queue is; a lock that counts its waiters in the same place as its holders can be made
-/// anew only while there is one thread, as is the rule in a child.
+/// Other threads may lock and unlock meanwhile if that takes no waiting. Where there is a queue that is one
+/// atomic step. A lock that counts its waiters in the same place as its holders can be made anew only while
+/// there is one thread, as is the rule in a child.
 pub(crate) fn clear_waiters(words: &Words) {
     let choice = chosen();
     match choice.form() {
@@ -374,14 +375,14 @@ pub(crate) fn clear_waiters(words: &Words) {
     }
 }
 
-/// Looks before a wait with a deadline sleeps for the first time.
+/// Polls of a wait with a deadline before its first sleep.
 const LOOKS: u32 = 256;
-/// The first sleep, and the longest: a wait with a deadline asks again and again, since who has lined up in a
-/// queue cannot leave it. It takes the lock when it finds it free.
+/// The first sleep, and the longest: a wait with a deadline polls again and again, since a waiter cannot leave
+/// a queue that it has joined. It acquires the lock when it finds it free.
 const FIRST_SLEEP_NS: u64 = 20_000;
 const LONGEST_SLEEP_NS: u64 = 1_000_000;
 
-/// Waits for the lock, at most until `deadline`; whether it has it.
+/// Waits for the lock, at most until `deadline`. Returns whether it was acquired.
 #[cold]
 pub(crate) fn lock_until(words: &Words, deadline: &Deadline) -> bool {
     let choice = chosen();
@@ -405,10 +406,10 @@ pub(crate) fn lock_until(words: &Words, deadline: &Deadline) -> bool {
     }
 }
 
-/// The longest wait before the clock is looked at again: it may have been set.
+/// The longest wait before the clock is read again: the clock may have been set.
 const LONGEST_WAIT_NS: u64 = 100_000_000;
 
-/// Waits for the default mutex, among those who sleep for it.
+/// Waits for the default mutex, among the sleepers of that mutex.
 fn lock_marked_until(words: &Words, deadline: &Deadline) -> bool {
     let lock = of::<qspin::mutex::RawLock>(words);
     while let Some(left) = deadline.remaining() {
@@ -419,7 +420,7 @@ fn lock_marked_until(words: &Words, deadline: &Deadline) -> bool {
     lock.try_lock().is_some()
 }
 
-/// Whether one can wait by this clock for a lock.
+/// Whether waits for a lock by this clock are possible.
 pub(crate) fn serves_clock(clock: libc::clockid_t) -> bool {
     deadline::is_served(clock)
 }

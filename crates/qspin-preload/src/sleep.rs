@@ -1,4 +1,4 @@
-//! Sleeping on a word, and waking who sleeps there, without the C library's `errno` (PRELOAD-7).
+//! Sleeping on a word, and waking its sleepers, without the C library's `errno` (PRELOAD-7).
 
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -8,10 +8,10 @@ pub(crate) use qspin::inside::syscall as system_call;
 
 use crate::deadline::Deadline;
 
-/// What a sleep ended by.
+/// What ended a sleep.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Woken {
-    /// Somebody, a signal, or nothing at all: look again.
+    /// A wake-up, a signal, or a spurious return: check again.
     Maybe,
     /// The deadline has passed.
     Late,
@@ -22,7 +22,7 @@ pub(crate) fn sleep(word: &AtomicU32, value: u32, deadline: Option<&Deadline>) -
     sleep_among(word, value, deadline, EVERYBODY)
 }
 
-/// All who sleep on a word.
+/// All sleepers of a word.
 const EVERYBODY: u32 = u32::MAX;
 
 /// Sleeps as one of `who`, a set of bits.
@@ -45,22 +45,22 @@ pub(crate) fn sleep_among(
         until = &raw const deadline.time;
     }
     let arguments = [word as u64, operation as u64, value.into(), until as u64, 0, u64::from(who)];
-    // SAFETY: the kernel reads the word, which is an atomic, and the time, which is valid; an address that
-    // is gone by now (PRELOAD-4) is an error.
+    // SAFETY: the kernel reads the word, which is an atomic, and the time, which is valid; if the address is
+    // gone by now (PRELOAD-4) the call fails.
     let result = unsafe { system_call(libc::SYS_futex, arguments) };
     if result == -i64::from(libc::ETIMEDOUT) { Woken::Late } else { Woken::Maybe }
 }
 
-/// Wakes up to `most` of those who sleep on `word`, of which the address alone is used (PRELOAD-4).
+/// Wakes up to `most` sleepers of `word`, of which the address alone is used (PRELOAD-4).
 pub(crate) fn wake(word: *const AtomicU32, most: u32) {
     wake_among(word, most, EVERYBODY);
 }
 
-/// Wakes up to `most` of `who`.
+/// Wakes up to `most` sleepers with bits of `who`.
 #[cold]
 pub(crate) fn wake_among(word: *const AtomicU32, most: u32, who: u32) {
     let operation = (libc::FUTEX_WAKE_BITSET | libc::FUTEX_PRIVATE_FLAG) as u64;
-    // The kernel takes it for a signed number.
+    // The kernel treats it as a signed number.
     let most = most.min(i32::MAX as u32);
     // SAFETY: waking reads no memory.
     unsafe {
@@ -74,18 +74,19 @@ pub(crate) fn pause(nanoseconds: u64) {
         tv_sec: (nanoseconds / 1_000_000_000) as i64,
         tv_nsec: (nanoseconds % 1_000_000_000) as i64,
     };
-    // SAFETY: a valid time; the rest is not wanted.
+    // SAFETY: a valid time; the remaining time is not wanted.
     unsafe { system_call(libc::SYS_nanosleep, [&raw const time as u64, 0]) };
 }
 
-/// Waiting for somebody who is about to be done: at first the CPU is given away, then it is slept. A thread of a
-/// real-time policy gives its CPU to none of a lower priority otherwise, and would wait for ever.
+/// Backs off while another thread is about to be done: at first by yielding the CPU, then by sleeping.
+/// Otherwise a thread with a real-time policy, which yields its CPU to no thread of a lower priority, would
+/// wait for ever.
 pub(crate) struct Patience {
     yields: u32,
 }
 
 impl Patience {
-    /// Times that the CPU is given away.
+    /// How often the CPU is yielded.
     const YIELDS: u32 = 64;
     const SLEEP_NS: u64 = 50_000;
 
@@ -93,7 +94,7 @@ impl Patience {
         Self { yields: 0 }
     }
 
-    /// Waits for a moment.
+    /// Yields the CPU or sleeps, once.
     pub(crate) fn wait(&mut self) {
         if self.yields < Self::YIELDS {
             self.yields += 1;
@@ -105,10 +106,10 @@ impl Patience {
     }
 }
 
-/// A lock for a few instructions on an object's own fields: three states, all zeros is free.
+/// A lock for a few instructions on an object's own fields: it has three states, and zeros are a free one.
 ///
 /// ```text
-///  FREE ──lock──► HELD ──somebody sleeps──► AWAITED ──unlock, and a wake-up──► FREE
+///  FREE ──lock──► HELD ──a thread sleeps──► AWAITED ──unlock, and a wake-up──► FREE
 /// ```
 #[repr(transparent)]
 pub(crate) struct Latch(AtomicU32);
@@ -116,7 +117,7 @@ pub(crate) struct Latch(AtomicU32);
 const FREE: u32 = 0;
 const HELD: u32 = 1;
 const AWAITED: u32 = 2;
-/// Looks before it sleeps: some hundred nanoseconds, longer than anybody who runs holds it.
+/// Polls before it sleeps: some hundred nanoseconds, longer than any running thread holds it.
 const LOOKS: u32 = 64;
 
 impl Latch {
@@ -149,7 +150,7 @@ impl Latch {
         }
     }
 
-    /// Nobody has it any more. In a child, which has one thread.
+    /// Makes it free, whatever it was. In a child, which has one thread.
     pub(crate) fn forget(&self) {
         self.0.store(FREE, Relaxed);
     }

@@ -1,11 +1,11 @@
-//! `pthread_spinlock_t`: a flag in the C library's form, whose waiters give way.
+//! `pthread_spinlock_t`: a flag in the C library's form, whose waiters give up the CPU.
 //!
 //! # Problem
-//! Four bytes, of which nothing says whether processes share it: that is known in `pthread_spin_init` only. So
-//! the word is the C library's, which another process without this library may use at the same time:
-//! 1 is free, and who takes it subtracts. What can be bettered is waiting: the C library spins for as long as it
-//! takes, through whole time slices of a holder that does not run. Here a waiter spins for a while, then gives
-//! its CPU away, and then sleeps a little.
+//! It has four bytes, none of which says whether processes share it: only `pthread_spin_init` knows that. So
+//! the word is the C library's, and another process without this library may use it at the same time: 1 is
+//! free, and acquiring subtracts. What can be improved is waiting: the C library spins for as long as it takes,
+//! through whole time slices of a holder that is not running. Here a waiter spins for a while, then yields its
+//! CPU, and then sleeps a little.
 
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -18,7 +18,7 @@ use crate::statistics::{self, Begins, Kind};
 const FREE: u32 = 1;
 const HELD: u32 = 0;
 
-/// Looks before a waiter gives its CPU away: some microseconds, longer than a section under a spinlock.
+/// Polls before a waiter yields its CPU: some microseconds, longer than a section under a spinlock.
 const LOOKS: u32 = 256;
 
 unsafe fn at<'a>(lock: *mut pthread_spinlock_t) -> &'a AtomicU32 {
@@ -28,7 +28,7 @@ unsafe fn at<'a>(lock: *mut pthread_spinlock_t) -> &'a AtomicU32 {
 
 #[inline(always)]
 fn try_take(word: &AtomicU32) -> bool {
-    // No cheaper way for a process with one thread: another process may share the word.
+    // There is no cheaper way for a process with one thread: another process may share the word.
     // ORDERING: Acquire pairs with the Release of `unlock`.
     word.compare_exchange(FREE, HELD, Acquire, Relaxed).is_ok()
 }

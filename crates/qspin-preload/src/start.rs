@@ -1,8 +1,8 @@
-//! What happens when the program is loaded, before its first instruction and its other libraries'.
+//! What happens when the program is loaded, before its first instruction and before its other libraries.
 //!
-//! The environment says what `qspin run` was asked for. The C library's `getenv` does not serve yet: the
-//! dynamic linker hands the environment to constructors, and it is read there. What makes no sense counts
-//! as not said, since nothing is printed here; `qspin run` has looked at it before.
+//! The environment says what `qspin run` was asked for. The C library's `getenv` does not work yet: the dynamic
+//! linker hands the environment to constructors, and it is read there. A malformed value counts as absent,
+//! since nothing is printed here; `qspin run` has checked it before.
 
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char};
@@ -20,14 +20,14 @@ use crate::{condvar, generation, libc_locks, quit, served, statistics};
 const LOCK: &CStr = c"QSPIN_PRELOAD_LOCK";
 /// Tunables: `name=number`, with commas between them.
 const TUNE: &CStr = c"QSPIN_PRELOAD_TUNE";
-/// The file that this process says in that the library was loaded, and what is counted.
+/// The file in which this process reports that the library was loaded, and into which it counts.
 const REPORT: &CStr = c"QSPIN_PRELOAD_REPORT";
 /// Whether locks are counted.
 const STATISTICS: &CStr = c"QSPIN_PRELOAD_STATS";
-/// Whether what threads hold is written down, so that deadlocks are found.
+/// Whether what threads hold is recorded, so that deadlocks are found.
 const DEADLOCKS: &CStr = c"QSPIN_PRELOAD_DEADLOCKS";
 
-/// Where the C library says whether the process has one thread; a zero where it does not say.
+/// Where the C library says whether the process has one thread; a zero if it does not say.
 pub(crate) static ALONE: AtomicPtr<u8> = AtomicPtr::new((&raw const NOT_KNOWN).cast_mut());
 static NOT_KNOWN: u8 = 0;
 
@@ -37,16 +37,16 @@ struct Tuned(UnsafeCell<Tuning>);
 // SAFETY: written by the constructor only, before it is read.
 unsafe impl Sync for Tuned {}
 
-/// The tunables of programs that nobody has told that their locks spin: holders wait for disks and for each
-/// other, so who spins for long takes the time of those who would do the work. With the defaults of the
-/// paravirt locks rocksdb's `fillrandom` with 8 threads on 2 CPUs does 0.3 to 0.5 of the C library's work, with
-/// `awake_looks` alone 0.9. The default mutex needs no other tunables here (docs/real-programs.md).
+/// The tunables for programs that do not know that their locks spin. Holders wait for disks and for each other,
+/// so a waiter that spins for long takes CPU time from the threads that would do the work. With the defaults of
+/// the paravirt locks rocksdb's `fillrandom` with 8 threads on 2 CPUs does 0.3 to 0.5 of the C library's work,
+/// with `awake_looks` alone 0.9. The default mutex needs no other tunables here (docs/real-programs.md).
 const POLICY: Tuning =
     Tuning { awake_looks: 64, head_looks: 16, cull_looks: 0, queue_looks: 1, ..Tuning::DEFAULT };
 
 static TUNED: Tuned = Tuned(UnsafeCell::new(POLICY));
 
-/// Puts the policy in force, with the tunables of `text`, those that there are.
+/// Puts the policy in force, changed as `text` says; unknown names and values out of range are ignored.
 fn tune(text: &[u8]) {
     let mut tuning = POLICY;
     for one in text.split(|byte| *byte == b',') {
@@ -60,7 +60,7 @@ fn tune(text: &[u8]) {
             (tunable.set)(&mut tuning, value);
         }
     }
-    // SAFETY: the constructor's one write; there is one thread, and nobody has a reference yet.
+    // SAFETY: the constructor's one write; there is one thread, and no reference exists yet.
     let tuned = unsafe {
         *TUNED.0.get() = tuning;
         &*TUNED.0.get()
@@ -68,10 +68,10 @@ fn tune(text: &[u8]) {
     qspin::tuning::set(tuned);
 }
 
-/// PRELOAD-7: what it calls sets `errno`, and the program would find that in `main`.
+/// PRELOAD-7: the calls below set `errno`, and the program would find that in `main`.
 unsafe extern "C" fn at_load(_: c_int, _: *const *const c_char, environment: *const *const c_char) {
     let errno = Errno::keep();
-    // SAFETY: the dynamic linker hands over the process's, which nobody changes meanwhile.
+    // SAFETY: the dynamic linker hands over the environment of the process, which no thread changes meanwhile.
     begin(&unsafe { Environment::new(environment) });
     errno.restore();
 }
@@ -94,7 +94,7 @@ fn begin(environment: &Environment) {
         served::choose(lock.to_bytes());
     }
     if served::asks_where_cpus_are() {
-        // The first look.
+        // The first call reads the topology.
         let _ = topology::in_force();
     }
     ration::look();
@@ -111,7 +111,7 @@ extern "C" fn at_end() {
     statistics::end();
 }
 
-/// Before those of the libraries that are part of this one, which have no number.
+/// Before the constructors of the libraries that are part of this one, which have no number.
 #[used]
 #[unsafe(link_section = ".init_array.00100")]
 static AT_LOAD: unsafe extern "C" fn(c_int, *const *const c_char, *const *const c_char) = at_load;

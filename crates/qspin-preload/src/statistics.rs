@@ -1,14 +1,14 @@
-//! What the locks of a process do, one row a lock, for another process to see.
+//! What the locks of a process do, one row per lock, for another process to see.
 //!
 //! # Problem
-//! Counting must not be what is measured, must need no allocation, and must be there after the process has
-//! ended, however that ended.
+//! Counting must not distort what it measures, must need no allocation, and the counts must still be there
+//! after the process has ended, however it ended.
 //!
-//! So the table is a static array, and the file of whoever wants to see it is put in its place, as the event
-//! counters of the crate `qspin` are. A row is found by the lock's address. It is written by who holds the
-//! lock, without a locked instruction. Every acquisition and every wait is counted, in the locks' own memory;
-//! times are measured of some, since a look at the clock costs as much as an acquisition (`tally`, `shared`,
-//! `wait`). What the locks have not handed on yet is fetched when the process ends (`file`).
+//! So the table is a static array, and the file of the process that wants to see it takes its place, as with
+//! the event counters of the crate `qspin`. A row is found by the lock's address. The lock's holder writes it,
+//! without a locked instruction. Every acquisition and every wait is counted, in the locks' own memory; only
+//! some are timed, since reading the clock costs as much as an acquisition (`tally`, `shared`, `wait`). What
+//! the locks have not handed on yet is fetched when the process ends (`file`).
 //!
 //! ```text
 //! file = a page: magic, processes so far │ slot 0 │ slot 1 │ …          one slot a process
@@ -16,13 +16,13 @@
 //!        stacks (`stacks`) │ threads (`threads`)
 //! ```
 //!
-//! **Switched on from outside.** The byte that every fast path looks at anyway, the process's mode, lies in the slot. So
-//! another process of the same user switches counting and tracking on and off by setting bits of it; nothing is sent,
-//! and no thread of the program has to listen.
+//! **Switched on from outside.** The word that every fast path reads anyway, the process's mode, lies in the
+//! slot. So another process of the same user switches counting and tracking on and off by setting bits of it;
+//! nothing is sent, and no thread of the program has to listen.
 //!
 //! # Invariants
-//! * **STATISTICS-1** A row is written by who holds its lock; rows of reader-writer locks by several, with locked
-//!   instructions. What two locks without a row of their own write to row 0 may lose counts.
+//! * **STATISTICS-1** The holder of a lock writes its row. Rows of reader-writer locks have several writers,
+//!   which use locked instructions. What two locks without a row of their own write to row 0 may lose counts.
 //! * **STATISTICS-2** A child of a `fork` writes nothing, since the slot is its parent's: `generation::reports` and
 //!   `counts` are false in it.
 
@@ -55,9 +55,9 @@ const PAGE: usize = 4096;
 const ROWS: usize = 2048;
 const BUCKETS: usize = 96;
 const SITES: usize = 4;
-/// Bytes of the process's map of memory that are kept.
+/// How many bytes of the process's memory map are kept.
 const MAP: usize = 1 << 17;
-/// Processes that find a slot.
+/// How many processes find a slot.
 const SLOTS: u32 = 64;
 
 /// Why an object was left to the C library.
@@ -86,12 +86,12 @@ struct Row {
     sites: [[AtomicU64; 2]; SITES],
     waits: [AtomicU32; BUCKETS],
     holds: [AtomicU32; BUCKETS],
-    /// How many holds that one stands for.
+    /// How many holds the measured one stands for.
     weight: AtomicU64,
-    /// Acquisitions, contended ones and nanoseconds waited that do not count any more: written by `qspin stat --reset`.
+    /// Acquisitions, contended ones and nanoseconds waited that count no more: written by `qspin stat --reset`.
     before: [AtomicU64; 3],
-    /// Of the measured waits that have not ended: how many they stand for, and the sum of the times at which they began,
-    /// or since when they have been charged to nobody.
+    /// Of the measured waits that have not ended: how many waits they stand for, and the sum of the times at
+    /// which they began, or up to which they have been charged.
     waiting: AtomicU64,
     began: AtomicU64,
     /// When waiters were last charged to a release.
@@ -101,15 +101,16 @@ struct Row {
 }
 
 impl Row {
-    /// A measured wait begins, which stands for `weight`.
+    /// A measured wait begins, which stands for `weight` waits.
     fn waiter_comes(&self, now: u64, weight: u32) {
         let weight = u64::from(weight);
-        // In this order: a release that sees the one without the other charges too little, and the next one the rest.
+        // In this order: a release that sees the one without the other charges too little, and the next one the
+        // rest.
         self.began.fetch_add(weight.wrapping_mul(now), AcqRel);
         self.waiting.fetch_add(weight, AcqRel);
     }
 
-    /// It ends.
+    /// The wait ends.
     fn waiter_goes(&self, since: u64, weight: u32) {
         let weight = u64::from(weight);
         let since = since.max(self.charged.load(Relaxed));
@@ -118,23 +119,23 @@ impl Row {
             .began
             .fetch_sub(weight.wrapping_mul(since), AcqRel)
             .wrapping_sub(weight.wrapping_mul(since));
-        // What was rounded off by those who came and went at once does not stay.
+        // Drops the rounding error left by waiters that came and went at once.
         if left == 0 && began != 0 && self.waiting.load(Acquire) == 0 {
             let _ = self.began.compare_exchange(began, 0, AcqRel, Relaxed);
         }
     }
 
-    /// Whether a release is to be charged now: the first after each tick of the clock that costs little. So what the
-    /// waiters have waited since the last one is charged to an owner by chance in proportion to how long it held the
-    /// lock, and where sections are longer than a tick, to each. A stack for every release of a lock that somebody
-    /// waits for would cost several times as much as short sections take.
+    /// Whether a release is to be charged now: the first after each tick of the cheap clock is. It is charged
+    /// what the waiters have waited since the last charge. So by chance each owner is charged in proportion to
+    /// how long it held the lock, and where sections are longer than a tick every release is charged. Taking a
+    /// stack at every release of a contended lock would cost several times as much as short sections take.
     #[inline]
     fn is_due(&self) -> bool {
         self.waiting.load(Relaxed) != 0 && coarse_ns() > self.charged.load(Relaxed)
     }
 
-    /// The lock is about to be released: how long others have waited for it since it was last charged to a release, all
-    /// together.
+    /// The lock is about to be released: how long the other threads together have waited for it since a release
+    /// was last charged.
     fn charge(&self, now: u64) -> u64 {
         let before = self.charged.load(Relaxed);
         loop {
@@ -155,7 +156,7 @@ impl Row {
     }
 }
 
-/// What is said of a process.
+/// What is recorded of a process.
 #[repr(C, align(4096))]
 struct Head {
     magic: [AtomicU64; 2],
@@ -166,26 +167,26 @@ struct Head {
     map_length: AtomicU64,
     /// The name of the lock that serves, and zeros.
     lock: [AtomicU8; 32],
-    /// How long the map is with which the process began; it holds where no other was written.
+    /// The length of the memory map with which the process began; that map is valid where no other was written.
     first_map: AtomicU64,
-    /// Spinlocks that were initialised: what is done with them is not counted.
+    /// Spinlocks that were initialised: their use is not counted.
     spinlocks: AtomicU64,
-    /// Of `lost` and `left`, what does not count any more.
+    /// Of `lost` and `left`, what counts no more.
     lost_before: AtomicU64,
     left_before: [AtomicU64; REASONS],
-    /// Stacks that found no place.
+    /// Stacks that found no room.
     stacks_lost: AtomicU64,
-    /// In a line that is hardly ever written: 512 bytes from the beginning.
+    /// On a cache line that is hardly ever written: 512 bytes from the beginning.
     rest: [AtomicU64; 38],
-    /// What the fast paths have to look at: see `served::Mode`. Others set bits of it.
+    /// What the fast paths must read: see `served::Mode`. Other processes set bits of it.
     mode: AtomicU32,
     /// How many commands have switched counting on, and tracking: the last one switches it off.
     wanted: [AtomicU32; 2],
-    /// A thread that was sent SIGQUIT asks for a report (1), and has it (2).
+    /// A thread that was sent SIGQUIT asks for a report (1), and has got it (2).
     quit: AtomicU32,
-    /// Raised when tracking is switched on: holds of before do not count.
+    /// Raised when tracking is switched on: earlier holds do not count.
     epoch: AtomicU64,
-    /// Records of threads that were given.
+    /// How many records were given to threads.
     threads: AtomicU64,
 }
 
@@ -208,22 +209,22 @@ const _: () = assert!(size_of::<Slot>().is_multiple_of(PAGE) && size_of::<Head>(
 /// `qspin-locks` and the number of the format.
 const MAGIC: [u64; 2] = [u64::from_le_bytes(*b"qspin-lo"), u64::from_le_bytes(*b"cks 2\0\0\0")];
 
-// SAFETY: made of atomics and bytes, of which zeros are a value.
+// SAFETY: made of atomics and bytes, for which zeros are valid.
 static SLOT: Slot = unsafe { MaybeUninit::zeroed().assume_init() };
 
-/// How many want counting and tracking from the beginning, so that no command switches them off.
+/// How many users want counting and tracking from the beginning, so that no command switches them off.
 pub(crate) fn want(wanted: [bool; 2]) {
     for (count, wanted) in SLOT.head.wanted.iter().zip(wanted) {
         count.fetch_add(wanted.into(), Relaxed);
     }
 }
 
-/// What a thread that was sent SIGQUIT asks by.
+/// The word by which a thread that was sent SIGQUIT asks.
 pub(crate) fn quit() -> &'static AtomicU32 {
     &SLOT.head.quit
 }
 
-/// What the fast paths look at.
+/// The mode, which the fast paths read.
 #[inline(always)]
 pub(crate) fn mode() -> &'static AtomicU32 {
     &SLOT.head.mode
@@ -235,20 +236,20 @@ pub(crate) fn is_on() -> bool {
     Mode::now().counts() && generation::counts()
 }
 
-/// Whether what threads hold is written down.
+/// Whether what threads hold is recorded.
 #[inline(always)]
 pub(crate) fn tracks() -> bool {
     Mode::now().tracks()
 }
 
-/// Whether what threads wait for is written down.
+/// Whether what threads wait for is recorded.
 #[inline(always)]
 pub(crate) fn watches() -> bool {
     let mode = Mode::now();
     mode.counts() || mode.tracks()
 }
 
-/// Something was left to the C library.
+/// Counts an object that was left to the C library.
 pub(crate) fn left_to_libc(why: LeftToLibc) {
     // STATISTICS-2.
     if generation::reports() {
@@ -264,7 +265,7 @@ pub(crate) fn spinlock_made() {
     }
 }
 
-/// The number of the row of the lock at `address`; that of the first one if there is no room.
+/// The number of the row of the lock at `address`; 0, the first row, if there is no room.
 fn place(address: usize) -> usize {
     let address = address as u64;
     let start = (address >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
@@ -285,11 +286,11 @@ fn place(address: usize) -> usize {
     0
 }
 
-/// How many acquisitions of a lock make a period, after which its row hears of them: a 32nd of those so far, up to
-/// about `longest`. By chance it is longer or shorter by up to a quarter, so that a program that does the same again
-/// and again is not always looked at in the same place.
+/// How many acquisitions of a lock make a period, after which its row is updated: a 32nd of those so far, up to
+/// about `longest`. A random quarter more or less, so that a program with a regular pattern is not always
+/// sampled at the same place.
 fn period_after(acquisitions: u64, longest: u64) -> u32 {
-    /// A period is so many times shorter than what went before it.
+    /// A period is this many times shorter than what went before it.
     const SHARE: u64 = 32;
     let period = (acquisitions / SHARE).clamp(1, longest);
     let chance = acquisitions.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
@@ -314,7 +315,7 @@ fn bucket(nanoseconds: u64) -> usize {
     (2 * power as usize + half as usize).min(BUCKETS - 1)
 }
 
-/// Adds to a bucket. When it is full all are halved: what matters is their shares.
+/// Adds to a bucket. When it is full all buckets are halved: only their shares matter.
 fn add_to_bucket(buckets: &[AtomicU32; BUCKETS], place: usize, weight: u32) {
     if buckets[place].load(Relaxed).checked_add(weight).is_none() {
         buckets.iter().for_each(|bucket| bucket.store(bucket.load(Relaxed) / 2, Relaxed));
@@ -323,8 +324,8 @@ fn add_to_bucket(buckets: &[AtomicU32; BUCKETS], place: usize, weight: u32) {
     buckets[place].store(sum, Relaxed);
 }
 
-/// A site that takes the lock, or waits for it, so many times: the four that do so most, by an estimate that errs
-/// upwards.
+/// Counts for a site that it acquired the lock, or waited for it, so many times. The four most frequent sites
+/// are kept, by an estimate that errs upwards.
 fn note_site(row: &Row, site: usize, many: u32) {
     let site = site as u64;
     let mut least = 0;

@@ -1,9 +1,9 @@
-//! Who runs: the number of the thread, as the kernel has it and the C library writes it into locks.
+//! The running thread: its number, as the kernel has it and the C library writes it into locks.
 //!
-//! Asking the kernel takes longer than a lock. So each thread keeps its number, in a variable of its own
-//! that is found by one load relative to the thread pointer: the library is there when the program
-//! starts, so its share of the threads' memory has a fixed place (the initial-exec model), and no
-//! function has to be called that might allocate.
+//! Asking the kernel takes longer than a lock. So each thread keeps its number in a variable of its own, found
+//! by one load relative to the thread pointer. The library is there when the program starts, so its share of
+//! the threads' memory has a fixed place (the initial-exec model), and no function that might allocate has to
+//! be called.
 //!
 //! The child of a `fork` has another number, so the number is kept with the process's generation.
 
@@ -40,7 +40,7 @@ global_asm!(
 #[inline]
 pub(crate) fn number() -> u32 {
     let kept: u64;
-    // SAFETY: loads this thread's eight bytes, which nobody else writes; a signal handler on this thread
+    // SAFETY: loads this thread's eight bytes, which only this thread writes; a signal handler on this thread
     // writes them whole.
     unsafe {
         asm!(
@@ -59,7 +59,7 @@ fn ask() -> u32 {
     // SAFETY: a system call without arguments that touches no memory of ours.
     let number = unsafe { system_call(libc::SYS_gettid, []) } as u32;
     let kept = u64::from(number) | u64::from(generation::current()) << 32;
-    // SAFETY: stores to this thread's eight bytes, at once.
+    // SAFETY: stores to this thread's eight bytes, in one instruction.
     unsafe {
         asm!(
             "mov {place}, qword ptr [rip + qspin_preload_thread@GOTTPOFF]",
@@ -119,10 +119,10 @@ pub(crate) fn tick() -> u32 {
     ticks as u32
 }
 
-/// Whether this process has one thread: what the C library says, or no if it does not say.
+/// Whether this process has one thread, according to the C library; no if it does not say.
 ///
-/// Then an atomic operation is more than is needed: a signal handler that comes in between leaves a
-/// lock as it has found it.
+/// If so, an atomic operation is more than is needed: a signal handler that comes in between leaves a lock as
+/// it has found it.
 #[inline]
 pub(crate) fn is_alone() -> bool {
     // SAFETY: `ALONE` points to a byte that lives as long as the process; the C library writes it before

@@ -28,9 +28,9 @@
 //!   releases the lock, and the data is as the panic left it.
 //! * Acquiring has acquire ordering, releasing has release ordering. `is_locked` is a relaxed load that orders
 //!   nothing. [`full_barrier_after_lock`] makes an acquisition a full barrier.
-//! * A signal handler may acquire any lock that the interrupted code neither holds nor is acquiring; acquiring
-//!   such a lock deadlocks. Block the signal around it. Handlers nest up to four deep with full fairness,
-//!   deeper without it, never without exclusion.
+//! * A signal handler must not acquire a lock that the interrupted code holds or is acquiring: it would
+//!   deadlock. Block the signal around such a lock. All other locks may be used. Handlers nest up to four deep
+//!   with full fairness, deeper without it, never without exclusion.
 //! * Any number of threads: the first 65 535 that are alive at once queue, further ones compete.
 //! * After `fork` the child may lock at once. A lock that another thread of the parent held stays locked, as
 //!   with `pthread_mutex_t`. A lock that another thread *waited* for keeps that waiter: the child must make the

@@ -6,24 +6,24 @@ use std::path::{Component, Path, PathBuf};
 /// Where to install.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Arguments {
-    /// The directory below which everything comes, absolute.
+    /// The directory below which everything is installed, absolute.
     pub(crate) prefix: PathBuf,
-    /// The directory of the libraries, below it.
+    /// The directory of the libraries, below the prefix.
     pub(crate) libdir: PathBuf,
-    /// Where the command `qspin` comes from; `None` if that is not wanted.
+    /// Where the command `qspin` comes from; `None` if it is not wanted.
     pub(crate) command: Option<Origin>,
 }
 
 /// Where the command `qspin` comes from.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// It is built, with this profile of cargo.
+    /// Build it with this profile of cargo.
     Profile(String),
-    /// Cargo has built it already, and left it in this directory.
+    /// Cargo has already built it, into this directory.
     Built(PathBuf),
 }
 
-/// What is asked for.
+/// What the command line asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Request {
     /// The usage.
@@ -32,12 +32,12 @@ pub(crate) enum Request {
     Install(Arguments),
 }
 
-/// Where one line ends, a control character begins something else.
+/// The text on one line, without control characters.
 fn shown(text: &OsStr) -> String {
     text.to_string_lossy().replace(char::is_control, "?")
 }
 
-/// Understands the command line, or says in one line what is wrong with it.
+/// Parses the command line. The error says in one line what is wrong with it.
 pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Request, String> {
     const RIGHT: &str = "right would be --prefix DIR, with --libdir NAME or without";
     let mut arguments = arguments;

@@ -1,4 +1,4 @@
-//! The command `qspin`, and the library that `qspin run` lets programs load.
+//! The command `qspin`, and the library that `qspin run` preloads into programs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use crate::arguments::Origin;
 use crate::library::{cargo, run, target};
 use crate::tree::{Content, Tree};
 
-/// Where the command looks for its library, from where it lies itself: whatever directory other libraries have.
+/// Where the command looks for its library, relative to itself: whatever directory other libraries have.
 const PRELOAD: &str = "lib/qspin/libqspin_preload.so";
 
-/// Builds both, unless that is done, and says where they belong.
+/// Builds both, unless they are built already, and says where they belong.
 pub(crate) fn built(origin: &Origin) -> Result<Tree, String> {
     let directory = match origin {
         Origin::Built(directory) => directory.clone(),
@@ -36,7 +36,7 @@ pub(crate) fn built(origin: &Origin) -> Result<Tree, String> {
     Ok(tree)
 }
 
-/// Where cargo puts what it builds with a profile.
+/// The directory into which cargo builds with a profile.
 fn directory_of(profile: &str) -> &Path {
     Path::new(match profile {
         "dev" | "test" => "debug",

@@ -1,21 +1,21 @@
 //! The two libraries, built.
 //!
-//! The shared library is linked from the static one by the C compiler, not by rustc: rustc gives the linker a
-//! version script of its own, and linkers take either an anonymous one or one that names versions.
+//! The C compiler, not rustc, links the shared library from the static one: rustc gives the linker a version
+//! script of its own, and a linker takes either an anonymous one or one that names versions.
 
 use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What the shared library is called in programs that were linked to it. Its number changes when a program
-/// that was linked before would no longer run.
+/// The name under which programs that are linked to the shared library load it. Its number changes when a
+/// program linked earlier would no longer run.
 pub(crate) const SONAME: &str = "libqspin.so.0";
 
 /// The libraries that the archive needs, as `rustc --print native-static-libs` says for it.
 pub(crate) const NEEDS: &[&str] = &["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl", "-lc"];
 
-/// A directory with `libqspin.a` and `libqspin.so`, which is gone when this is.
+/// A directory with `libqspin.a` and `libqspin.so`, removed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Libraries(PathBuf);
 
@@ -28,7 +28,7 @@ impl Libraries {
 
 impl Drop for Libraries {
     fn drop(&mut self) {
-        // Below cargo's own directory: what cannot be removed is in nobody's way.
+        // Below cargo's own directory: a directory that cannot be removed is in no one's way there.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
@@ -53,7 +53,7 @@ fn workspace() -> &'static Path {
     here.ancestors().nth(2).unwrap_or(here)
 }
 
-/// Cargo, about to build below `target` for this machine, whatever it would build for otherwise.
+/// Cargo, about to build below `target` for this machine, whatever target is configured.
 pub(crate) fn cargo(what: &str, target: &Path) -> Command {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.args([what, "--locked", "--quiet", "--target-dir"]).arg(target);
@@ -81,7 +81,7 @@ pub(crate) fn build() -> Result<Libraries, String> {
     let mut cc = Command::new(env::var_os("CC").unwrap_or_else(|| "cc".into()));
     cc.args(["-shared", "-o"]).arg(directory.join("libqspin.so"));
     cc.arg(format!("-Wl,-soname,{SONAME}")).arg(script);
-    // Never unloaded: threads have its destructors, and the C library its handlers for `fork`.
+    // Never unloaded: threads have its destructors, and the C library has its `fork` handlers.
     cc.args([
         "-Wl,--gc-sections",
         "-Wl,--strip-debug",

@@ -1,7 +1,7 @@
-//! Builds the libraries and installs them, with headers, manual pages and what build systems read, below a
-//! directory: `cargo run -p qspin-capi --bin qspin-install -- --prefix DIR`.
+//! Builds the libraries and installs them below a directory, with headers, manual pages and files for build
+//! systems: `cargo run -p qspin-capi --bin qspin-install -- --prefix DIR`.
 //!
-//! Everything is built before anything is installed, and all of it is put in its place or nothing is.
+//! Everything is built before anything is installed, and either all of it is installed or nothing is.
 
 mod arguments;
 mod command;
@@ -35,14 +35,14 @@ Needs cargo and a C compiler (cc, or what CC names).
 /// What went wrong, and with which exit code.
 #[derive(Debug)]
 enum Failure {
-    /// The input was: 2.
+    /// Bad input: 2.
     Input(String),
-    /// Something else: 1.
+    /// Anything else: 1.
     Other(String),
 }
 
 fn install(arguments: &Arguments) -> Result<(), Failure> {
-    // What is wrong with the prefix is said before minutes of building.
+    // Errors in the prefix are reported before minutes of building.
     place::check(&arguments.prefix)?;
     let libraries = library::build().map_err(Failure::Other)?;
     let mut tree = tree::tree(arguments, libraries.path()).map_err(Failure::Other)?;

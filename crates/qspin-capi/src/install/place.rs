@@ -1,4 +1,4 @@
-//! Puts a tree of files in its place: whole, or not at all.
+//! Installs a tree of files: whole, or not at all.
 //!
 //! ```text
 //!  everything is written beside its place, in PREFIX/.qspin-install-PID
@@ -6,7 +6,7 @@
 //!              ├─ one of them fails ──► all of them are moved back, in reverse
 //!              └─► what was moved aside is removed
 //! ```
-//! Signals that end a program wait until it is done. `kill -9` or a power failure in the moment of moving
+//! Signals that end a program are delayed until it is done. `kill -9` or a power failure during the moves
 //! leaves the directory, with what was moved aside in `old`.
 
 use std::fs::{self, OpenOptions};
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use crate::Failure;
 use crate::tree::{Content, Tree};
 
-/// Blocks the signals by which people end a program, while it lives.
+/// While this value lives, the signals with which people end a program are blocked.
 struct Uninterrupted(libc::sigset_t);
 
 impl Uninterrupted {
@@ -54,7 +54,7 @@ enum Step {
     Made(PathBuf),
     /// A file was moved from one place to another.
     Moved(PathBuf, PathBuf),
-    /// The directory of what is to be moved was made, with `new` and `old` in it.
+    /// The staging directory was made, with `new` and `old` in it.
     Staged(PathBuf),
 }
 
@@ -77,7 +77,7 @@ impl Undo {
         Ok(())
     }
 
-    /// Undoes every step. What cannot be undone (somebody else is at work there) stays.
+    /// Undoes every step. A step that cannot be undone (another program is at work there) is left.
     fn undo(&mut self) {
         while let Some(step) = self.0.pop() {
             let _ = match step {
@@ -106,7 +106,7 @@ fn written(path: &Path, content: &Content) -> io::Result<()> {
     }
 }
 
-/// Says what is wrong with `prefix`, if anything is that can be seen beforehand.
+/// Reports what is wrong with `prefix`, as far as that can be seen beforehand.
 pub(crate) fn check(prefix: &Path) -> Result<(), Failure> {
     let wrong = |why: &str| {
         let shown = prefix.to_string_lossy().replace(char::is_control, "?");
@@ -139,7 +139,7 @@ pub(crate) fn install(prefix: &Path, tree: &Tree) -> Result<(), Failure> {
     if result.is_err() {
         undo.undo();
     } else {
-        // Only what was replaced is in it.
+        // It holds only what was replaced.
         let _ = fs::remove_dir_all(&stage);
     }
     result.map_err(|(path, why)| {

@@ -1,4 +1,4 @@
-//! What is installed where.
+//! The tree of installed files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,16 +8,16 @@ use qspin_capi::list::locks;
 use crate::arguments::Arguments;
 use crate::library::{NEEDS, SONAME};
 
-/// What stands at a place.
+/// The content of a place.
 #[derive(Debug)]
 pub(crate) enum Content {
-    /// A file with this in it, that may be executed or not.
+    /// A file with this content, executable or not.
     File(Vec<u8>, bool),
     /// A link to a neighbour.
     Link(String),
 }
 
-/// Places below the prefix, and what stands there.
+/// Places below the prefix, and their content.
 pub(crate) type Tree = Vec<(PathBuf, Content)>;
 
 const PAGES: &[(&str, &str)] = &[
@@ -37,8 +37,8 @@ const HEADERS: &[(&str, &str)] = &[
     ("qspin_inline.h", include_str!("../../include/qspin_inline.h")),
 ];
 
-/// The names under which a page is found: those of its section NAME, where LOCK stands for every lock that
-/// excludes, and RWLOCK for every lock that readers share.
+/// The names under which a manual page is found: those of its section NAME, where LOCK stands for every
+/// exclusive lock, and RWLOCK for every reader-writer lock.
 fn names(page: &str) -> Vec<String> {
     let name_section = page.split("\n.Sh ").find(|section| section.starts_with("NAME\n"));
     let lines = name_section.unwrap_or("").lines().filter_map(|line| line.strip_prefix(".Nm "));
@@ -58,7 +58,7 @@ fn names(page: &str) -> Vec<String> {
     names
 }
 
-/// Everything that is to be installed, with the libraries that lie in `libraries`.
+/// Everything that is to be installed, with the libraries from the directory `libraries`.
 pub(crate) fn tree(arguments: &Arguments, libraries: &Path) -> Result<Tree, String> {
     let read = |name: &str| {
         let path = libraries.join(name);

@@ -1,12 +1,13 @@
-//! Where the C library marks a condition variable as process-shared, or as one that waits by the monotonic clock.
+//! Where the C library keeps its attribute bits in a condition variable: process-shared, and waiting by the
+//! monotonic clock.
 //!
 //! It has moved them already: up to version 2.40 they are in byte 36, from 2.41 on in byte 28. So nothing is
-//! taken for granted: the library makes two condition variables, one with each attribute, and the marks are
-//! what is not zero in them.
+//! taken for granted: the library makes two condition variables, one with each attribute, and the bits that are
+//! not zero in them are the attribute bits.
 //!
 //! # Invariants
-//! * **MARKS-1** The place and the marks are found before the first condition variable is looked at: by the
-//!   constructor, or by the first that comes before that. All find the same.
+//! * **MARKS-1** The place and the attribute bits are found before the first condition variable is used: by the
+//!   constructor, or by the first use that comes before it. All find the same.
 
 use core::mem::MaybeUninit;
 use core::sync::atomic::AtomicU32;
@@ -22,7 +23,7 @@ static WORD: AtomicU32 = AtomicU32::new(0);
 static SHARED: AtomicU32 = AtomicU32::new(0);
 static MONOTONIC: AtomicU32 = AtomicU32::new(0);
 
-/// What holds where nothing was found: the place up to 2.40.
+/// The default if nothing was found: the place up to 2.40.
 const OF_OLD: [u32; 3] = [3, 1, 2];
 
 #[inline]
@@ -49,7 +50,8 @@ pub(super) fn is_monotonic(condvar: &Condvar) -> bool {
     has(condvar, &MONOTONIC)
 }
 
-/// The first word that the C library marks in a condition variable with these attributes, and what it writes there.
+/// The first word that the C library changes in a condition variable with these attributes, and what it writes
+/// there.
 fn marked(set: impl FnOnce(*mut pthread_condattr_t)) -> Option<(usize, u32)> {
     let mut attributes = MaybeUninit::<pthread_condattr_t>::uninit();
     let mut made = MaybeUninit::<Condvar>::zeroed();
@@ -66,7 +68,7 @@ fn marked(set: impl FnOnce(*mut pthread_condattr_t)) -> Option<(usize, u32)> {
     words.enumerate().find(|(_, value)| *value != 0)
 }
 
-/// Finds out (MARKS-1).
+/// Finds the place and the bits (MARKS-1).
 #[cold]
 pub(crate) fn find() {
     let shared = marked(|attributes| {

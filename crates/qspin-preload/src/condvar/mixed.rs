@@ -1,6 +1,7 @@
 //! A process-shared condition variable with a mutex of this process.
 //!
-//! The one is the C library's, the other is served here, and neither knows how to give up the other's.
+//! The condition variable is the C library's, the mutex is served here, and neither side can release the
+//! other's mutex.
 
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
@@ -12,7 +13,7 @@ use crate::deadline::Deadline;
 use crate::libc_locks as real;
 use crate::mutex;
 
-/// A wait that was cancelled in the C library, which has its own mutex back.
+/// A wait that was cancelled in the C library, which has reacquired its own mutex.
 unsafe extern "C" fn cancelled_mixed(mutex: *mut c_void) {
     // SAFETY: the mutex of the wait, which the program keeps in place meanwhile.
     let _ = unsafe { mutex::take_back(mutex.cast(), 0) };
@@ -21,9 +22,9 @@ unsafe extern "C" fn cancelled_mixed(mutex: *mut c_void) {
 /// The longest sleep of a wait for a signal that may be lost.
 const LOST_SIGNAL_NS: u64 = 2_000_000;
 
-/// Waits for a process-shared condition variable with a mutex that is served here. The C library's wait gives up
-/// mutexes of its own only, so it gets one; a signal between that and the other is lost. So the wait
-/// ends of itself before long, as waits may.
+/// Waits for a process-shared condition variable with a mutex that is served here. The C library's wait
+/// releases mutexes of its own only, so it gets one; a signal between the release of the one and of the other
+/// is lost. So the wait ends by itself before long, as a spurious wake-up may.
 pub(super) unsafe fn wait_mixed(
     condvar: *mut pthread_cond_t,
     mutex: *mut pthread_mutex_t,
@@ -32,7 +33,7 @@ pub(super) unsafe fn wait_mixed(
 ) -> c_int {
     let mut own = MaybeUninit::<pthread_mutex_t>::zeroed();
     let mut cleanup = MaybeUninit::<Cleanup>::uninit();
-    // SAFETY: a mutex of the C library in this frame, which nobody else knows; the others are the caller's.
+    // SAFETY: a mutex of the C library in this frame, which no other thread knows; the others are the caller's.
     unsafe {
         let given = deadline.as_ref();
         let soon = Deadline::at_most(given, LOST_SIGNAL_NS);

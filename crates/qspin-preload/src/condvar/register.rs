@@ -1,19 +1,20 @@
-//! All who wait for condition variables, by the address of what they wait for: in memory that stays.
+//! All waiters of condition variables, found by the address of the condition variable: in memory that stays.
 //!
 //! # Problem
-//! A wait that is cancelled just after it was signalled has taken a signal that it does not use: another
-//! waiter must get it. But the condition variable may be gone by then: everybody else may have been woken,
-//! and the program may have freed it. Only while somebody waits for it is it sure to be there.
+//! A wait that is cancelled just after it was signalled has consumed a signal that it does not use: another
+//! waiter must get it. But the condition variable may be gone by then: all other waiters may have been woken,
+//! and the program may have freed it. Only while there is a waiter is it sure to exist.
 //!
-//! So who waits stands in a second list, which is found by the address as a number. Whoever finds a waiter
-//! of the same address there, and keeps it there, may touch the condition variable. If in the meantime another one has
-//! come to lie at that address, one of its waiters is woken for nothing, as may happen at any time.
+//! So a waiter stands in a second list, which is found by the address as a number. A thread that finds a waiter
+//! of the same address there, and keeps it there, may touch the condition variable. If another condition
+//! variable has come to lie at that address in the meantime, one of its waiters gets a spurious wake-up, as may
+//! happen at any time.
 //!
 //! # Invariants
-//! * **REGISTER-1** A waiter in the list of a condition variable is in that of its place, and both change under the
-//!   place's latch. So a node that is found here under the latch is in place, and so is the condition
-//!   variable that it names.
-//! * **REGISTER-2** The kernel empties the register in a child of `fork`, whose waiters are none.
+//! * **REGISTER-1** A waiter in the list of a condition variable is also in the list of its place, and both
+//!   change under the place's latch. So a node that is found here under the latch is in place, and so is the
+//!   condition variable that it names.
+//! * **REGISTER-2** The kernel empties the register in a child of `fork`, which has no waiters.
 
 use core::ptr::null_mut;
 use core::sync::atomic::AtomicPtr;
@@ -26,10 +27,10 @@ use super::{LISTED, Waiter, at, wait};
 use crate::generation;
 use crate::sleep::Latch;
 
-/// Condition variables of one place wait for each other's signals, for some instructions.
+/// Condition variables of one place delay each other's signals, for some instructions.
 const PLACES: usize = 256;
 
-/// Those who wait for condition variables of one hash value.
+/// The waiters of condition variables of one hash value.
 #[repr(C, align(64))]
 pub(super) struct Place {
     pub(super) latch: Latch,
@@ -78,7 +79,7 @@ impl Place {
         }
     }
 
-    /// Whether somebody waits for `condvar` who was not signalled. Under the latch.
+    /// Whether `condvar` has a waiter that was not signalled. Under the latch.
     fn knows(&self, condvar: *mut pthread_cond_t) -> bool {
         let mut waiter = self.first.load(Relaxed);
         // SAFETY: all of them are here (REGISTER-1).
@@ -94,7 +95,7 @@ impl Place {
     }
 }
 
-/// Signals whoever waits for `condvar`, which may be gone.
+/// Signals a waiter of `condvar`, which may be gone.
 pub(super) fn pass_on(condvar: *mut pthread_cond_t) {
     let place = of(condvar.addr());
     place.latch.lock();
@@ -111,12 +112,12 @@ pub(super) fn pass_on(condvar: *mut pthread_cond_t) {
     }
 }
 
-/// From here on the register is empty in a child (REGISTER-2). Returns whether the kernel sees to it.
+/// From here on the register is empty in a child (REGISTER-2). Returns whether the kernel empties it.
 pub(crate) fn begin() -> bool {
     generation::empty_in_a_child(&REGISTER)
 }
 
-/// REGISTER-2, where the kernel does not see to it.
+/// Empties the register where the kernel does not (REGISTER-2).
 pub(crate) fn forget() {
     for place in &*REGISTER {
         place.latch.forget();

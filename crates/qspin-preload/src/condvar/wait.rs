@@ -1,4 +1,4 @@
-//! A wait for a condition variable, with the mutex given up meanwhile, and what a cancellation does to it.
+//! A wait for a condition variable, which releases the mutex meanwhile, and what a cancellation does to it.
 
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
@@ -18,13 +18,13 @@ use crate::sleep::Patience;
 use crate::statistics::{self, Begins, Kind, Record};
 
 unsafe extern "C-unwind" {
-    // Points of cancellation, which unwind the stack.
+    // Cancellation points, which unwind the stack.
     #[link_name = "sem_wait"]
     fn wait_for_post(semaphore: *mut sem_t) -> c_int;
     #[link_name = "sem_timedwait"]
     fn wait_for_post_until(semaphore: *mut sem_t, time: *const timespec) -> c_int;
 
-    // The C library's own list of what a cancellation calls; <pthread.h> of old had it.
+    // The C library's own list of cancellation handlers; <pthread.h> once used it.
     pub(crate) fn _pthread_cleanup_push(
         buffer: *mut Cleanup,
         routine: unsafe extern "C" fn(*mut c_void),
@@ -50,12 +50,12 @@ pub(super) unsafe fn post(waiter: *mut Waiter) {
     errno.restore();
 }
 
-/// A wait that was cancelled: no signal is lost, and the mutex is this thread's again.
+/// A wait that was cancelled: no signal is lost, and this thread holds the mutex again.
 unsafe extern "C" fn cancelled(waiter: *mut c_void) {
     let waiter = waiter.cast::<Waiter>();
     let errno = Errno::keep();
-    // SAFETY: the node is on this thread's stack, which is unwound after this only; the mutex is there while somebody
-    // is to have it back.
+    // SAFETY: the node is on this thread's stack, which is unwound only after this; the mutex exists while a
+    // thread is still to reacquire it.
     unsafe {
         if let Some(record) = (*waiter).record {
             record.end();
@@ -66,7 +66,7 @@ unsafe extern "C" fn cancelled(waiter: *mut c_void) {
     errno.restore();
 }
 
-/// Ends a wait without a result: a signal that came for it goes to another waiter.
+/// Ends a wait without a result: a signal meant for it goes to another waiter.
 unsafe fn give_up(waiter: *mut Waiter) {
     // SAFETY: the caller's own node.
     unsafe {
@@ -77,10 +77,10 @@ unsafe fn give_up(waiter: *mut Waiter) {
     }
 }
 
-/// Takes the waiter out of the list, and returns true; where it was signalled, waits for the post, which must find
+/// Takes the waiter out of the list, and returns true. If it was signalled, waits for the post, which must find
 /// it in place (PTHREADCOND-2).
 unsafe fn leave_or_wait(waiter: *mut Waiter) -> bool {
-    // SAFETY: the caller's own node. The condition variable is there unless the waiter was signalled, and then
+    // SAFETY: the caller's own node. The condition variable exists unless the waiter was signalled, and then
     // nothing of it is touched.
     unsafe {
         if Condvar::leave((*waiter).condvar, waiter) {
@@ -88,14 +88,15 @@ unsafe fn leave_or_wait(waiter: *mut Waiter) -> bool {
         }
         let mut patience = Patience::new();
         while libc::sem_trywait(&raw mut (*waiter).semaphore) != 0 {
-            // Between taking a waiter out and posting is next to nothing, unless the other does not run.
+            // Next to nothing happens between taking a waiter out and posting it, unless the signaller is not
+            // running.
             patience.wait();
         }
     }
     false
 }
 
-/// The longest sleep by the real-time clock in place of the monotonic one: it may have been set.
+/// The longest sleep by the real-time clock in place of the monotonic one: the real-time clock may be set.
 const LONGEST_BY_ANOTHER_CLOCK_NS: u64 = 20_000_000;
 
 /// Waits for the post, or for the deadline: 0, or an error number. Nothing here is dropped (PRELOAD-5).
@@ -112,7 +113,7 @@ unsafe fn await_post(waiter: *mut Waiter, deadline: *const Deadline) -> c_int {
             } else {
                 let time = &raw const (*deadline).time;
                 match real::sem_clockwait(semaphore, (*deadline).clock, time) {
-                    // The C library has none: before version 2.30.
+                    // The C library has no such function: before version 2.30.
                     libc::ENOSYS => match (*deadline).remaining() {
                         None => libc::sem_trywait(semaphore),
                         Some(left) => {
@@ -141,7 +142,7 @@ unsafe fn await_post(waiter: *mut Waiter, deadline: *const Deadline) -> c_int {
     }
 }
 
-/// Others see that this thread waits.
+/// Shows other processes that this thread waits.
 #[cold]
 #[inline(never)]
 unsafe fn begins_to_wait(waiter: *mut Waiter, timed: bool) -> Option<&'static Record> {
@@ -151,7 +152,7 @@ unsafe fn begins_to_wait(waiter: *mut Waiter, timed: bool) -> Option<&'static Re
     Begins { mutex: mutex.addr(), timed, ..begins }.begin_with_stack()
 }
 
-/// Waits, with the mutex given up meanwhile.
+/// Waits, with the mutex released meanwhile.
 unsafe fn wait_served(
     condvar: *mut pthread_cond_t,
     mutex: *mut pthread_mutex_t,
@@ -162,8 +163,8 @@ unsafe fn wait_served(
     let waiter = node.as_mut_ptr();
     let mut cleanup = MaybeUninit::<Cleanup>::uninit();
     let errno = Errno::keep();
-    // SAFETY: the node lives in this frame until it is out of the list and posted, if it was signalled
-    // (PTHREADCOND-2); an unwinding calls `cancelled` first, which sees to the same.
+    // SAFETY: the node lives in this frame until it is out of the list, and posted if it was signalled
+    // (PTHREADCOND-2); an unwinding calls `cancelled` first, which ensures the same.
     unsafe {
         waiter.write(Waiter {
             sooner: AtomicPtr::new(null_mut()),

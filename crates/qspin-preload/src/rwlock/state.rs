@@ -1,37 +1,38 @@
-//! A reader-writer lock whose readers are counted in one word, and whose sleepers are woken by who leaves last.
+//! A reader-writer lock that counts its readers in one word; the last holder to leave wakes the sleepers.
 //!
 //! # Problem
-//! A reader may lock again what it reads already: that is why the C library lets readers pass writers that
-//! wait, unless the program says otherwise. So a queue that is fair to writers, as `qspin::queued_rw`, may
-//! not serve here: a reader would wait for a writer that waits for it.
+//! A reader may acquire again what it already holds for reading: that is why the C library lets readers pass
+//! waiting writers, unless the program says otherwise. So a queue that is fair to writers, as
+//! `qspin::queued_rw`, may not serve here: a reader would wait for a writer that waits for it.
 //!
 //! ```text
 //!   byte  the C library's     of a lock that is served
 //!      0  readers             state: readers in 22 bits (all set: a writer), readers wait, writers wait,
 //!                              acquisitions in 8 bits
-//!      4  writers             calls: releases that somebody waited for, counted
+//!      4  writers             calls: number of releases that had a waiter
 //!      8  phase               writers that wait
-//!     12  writers' word       the generation of the process in which somebody began to wait
+//!     12  writers' word       generation of the process in which a thread began to wait
 //!     16  padding             where locks are counted: what the table has heard of them
 //!     24  writer              the thread that writes
 //!     28  shared              the same: not 0 if shared between processes
 //!     48  flags               the same: 2 if writers that wait come before readers
 //! ```
 //!
-//! Whoever has released the lock must not look at it again, since the next owner may free it: so the release
-//! and the call to those who wait are one step, on eight bytes, and waking them takes the address alone.
+//! A thread that has released the lock must not access it again, since the next owner may free it. So the
+//! release and the call to the waiters are one step, on eight bytes, and waking them takes the address alone.
 //!
 //! # Invariants
-//! * **PTHREADRW-1** READERS_WAIT is set before a reader sleeps on the calls, WRITERS_WAIT before a writer does, and
-//!   the number of calls until which they sleep is that which stood beside the mark. The thread that makes the lock
-//!   free and sees one of them counts a call in that very step, and wakes; so nobody sleeps on at a lock that was
-//!   released.
-//! * **PTHREADRW-2** `writer` is written by who holds the lock for writing, as the owner of a mutex is.
+//! * **PTHREADRW-1** READERS_WAIT is set before a reader sleeps on the calls, WRITERS_WAIT before a writer
+//!   does, and each sleeps on the number of calls that stood beside the bit. The thread that frees the lock and
+//!   sees one of these bits counts a call in that very step, and wakes; so no waiter sleeps on at a lock that
+//!   was released.
+//! * **PTHREADRW-2** The thread that holds the lock for writing writes `writer`, as the owner of a mutex does.
 //! * **PTHREADRW-3** After the step that makes the lock free nothing of it is touched on behalf of the release
 //!   (PRELOAD-4).
-//! * **PTHREADRW-4** A writer that is woken takes the mark WRITERS_WAIT with it, so that nobody else is woken before it
-//!   has looked: it sets the mark again if it sleeps again, or if it has the lock and others wait; or wakes another if
-//!   it gives up. Where writers that wait come first the mark stays until the last of them has been, since it keeps
+//! * **PTHREADRW-4** Waking a writer clears WRITERS_WAIT, so that no other waiter is woken before that writer
+//!   has checked the lock. It sets the bit again if it sleeps again, or if it acquires the lock and others
+//!   wait; it wakes another writer if it gives up. Where waiting writers come first, the bit stays until the
+//!   last of them is done, since it keeps readers out.
 //!   readers out.
 
 use core::mem::offset_of;
@@ -68,23 +69,23 @@ const MOST_READERS: u64 = COUNT - 1;
 const READERS_WAIT: u64 = 1 << 22;
 const WRITERS_WAIT: u64 = 1 << 23;
 const WAIT: u64 = READERS_WAIT | WRITERS_WAIT;
-/// One acquisition. Every 256 of them carry into the calls: then who is about to sleep looks once more.
+/// One acquisition. Every 256th carries into the calls: then a thread that is about to sleep checks once more.
 const ACQUISITION: u64 = 1 << NUMBER;
 const NUMBER: u32 = 24;
 /// One call: the upper half counts them, and is what waiters sleep on.
 const CALL: u64 = 1 << 32;
 
-/// The kernel's marks of those who sleep on the calls.
+/// The futex bits of those that sleep on the calls.
 const READERS: u32 = 1;
 const WRITERS: u32 = 2;
 
 /// `PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP`.
 const WRITERS_FIRST: u32 = 2;
 
-/// Looks before a sleep: about as long as a short critical section.
+/// Polls before a sleep: about as long as a short critical section.
 const LOOKS: u32 = 100;
 
-/// The number of an acquisition, modulo 256; or the error code that says why there is none.
+/// The number of an acquisition, modulo 256; or the error code that says why there was none.
 pub(super) type Taken = Result<u8, c_int>;
 
 #[inline(always)]
@@ -92,7 +93,7 @@ const fn number(state: u64) -> u8 {
     (state >> NUMBER) as u8
 }
 
-/// Of a lock whose words these are: its tally, and the number of its last acquisition.
+/// For a lock with these words: its tally, and the number of its last acquisition.
 pub(crate) fn counts_in(words: &[u32]) -> ([u32; 2], u8) {
     const TALLY: usize = offset_of!(RwLock, tally) / size_of::<u32>();
     ([words[TALLY], words[TALLY + 1]], number(words[0].into()))
@@ -113,7 +114,7 @@ impl RwLock {
         self.flags.load(Relaxed) == WRITERS_FIRST
     }
 
-    /// Waiters of another process are forgotten (PRELOAD-6).
+    /// Forgets the waiters of another process (PRELOAD-6).
     pub(super) fn renew(&self) {
         generation::renew(&self.generation, || {
             self.waiting_writers.store(0, Relaxed);
@@ -125,7 +126,7 @@ impl RwLock {
         state & COUNT < MOST_READERS && (state & WRITERS_WAIT == 0 || !self.writers_first())
     }
 
-    /// Takes the lock for reading if that takes no waiting; else EBUSY or EAGAIN.
+    /// Acquires the lock for reading if that takes no waiting; else EBUSY or EAGAIN.
     #[inline]
     pub(super) fn try_read(&self) -> Taken {
         let mut state = self.state.load(Relaxed);
@@ -143,7 +144,7 @@ impl RwLock {
         }
     }
 
-    /// Takes the lock for writing if that takes no waiting.
+    /// Acquires the lock for writing if that takes no waiting.
     #[inline]
     pub(super) fn try_write(&self) -> Taken {
         let mut state = self.state.load(Relaxed);
@@ -161,12 +162,12 @@ impl RwLock {
         Err(libc::EBUSY)
     }
 
-    /// Whether this thread writes (PTHREADRW-2).
+    /// Whether this thread holds the lock for writing (PTHREADRW-2).
     fn is_mine(&self) -> bool {
         self.state.load(Relaxed) & COUNT == WRITER && self.writer.load(Relaxed) == thread::number()
     }
 
-    /// Looks for a while whether `ready` is met.
+    /// Polls for a while until `ready` is met.
     fn look(&self, ready: impl Fn(u64) -> bool) -> u64 {
         for _ in 0..LOOKS {
             let state = self.state.load(Relaxed);
@@ -227,8 +228,8 @@ impl RwLock {
             if state & COUNT == 0 {
                 continue;
             }
-            // PTHREADRW-1. Also where the mark is there: the last of those who waited may have taken it away since it
-            // was seen, before this one was counted.
+            // PTHREADRW-1. Also if the bit is already there: the last of the previous waiters may have cleared
+            // it after it was read, before this waiter was counted.
             let marked = state | WRITERS_WAIT;
             if self.state.compare_exchange(state, marked, SeqCst, Relaxed).is_err() {
                 continue;
@@ -243,11 +244,11 @@ impl RwLock {
         result
     }
 
-    /// A writer waits no more. If it was the last, nobody waits for it.
+    /// A writer waits no more. If it was the last, no writer waits.
     fn waits_no_more(&self, gave_up: bool) {
         if self.waiting_writers.fetch_sub(1, SeqCst) > 1 {
             if gave_up {
-                // A wake-up may have been this one's.
+                // This writer may have consumed a wake-up: pass it on.
                 self.wake_writer();
             } else if !self.writers_first() {
                 // PTHREADRW-4. Before the release, so that it sees the mark.
@@ -259,15 +260,15 @@ impl RwLock {
             let before = self.state.fetch_and(!WRITERS_WAIT, SeqCst);
             if self.waiting_writers.load(SeqCst) == 0 {
                 if gave_up && before & READERS_WAIT != 0 && before & COUNT != WRITER {
-                    // The lock is this thread's to look at: it is in one of its functions.
+                    // This thread may access the lock: it is in one of the lock's functions.
                     self.state.fetch_and(!READERS_WAIT, Relaxed);
                     self.state.fetch_add(CALL, Relaxed);
                     wake_among(self.calls(), u32::MAX, READERS);
                 }
                 return;
             }
-            // One began to wait meanwhile, and may have set the mark that is gone. It may have ended its
-            // wait before the mark is back, too: so look again.
+            // A writer began to wait meanwhile, and may have set the bit that is now cleared. It may also have
+            // ended its wait before the bit is back: so check again.
             self.state.fetch_or(WRITERS_WAIT, SeqCst);
             self.wake_writer();
             if self.waiting_writers.load(SeqCst) > 0 {
@@ -303,7 +304,7 @@ impl RwLock {
         self.release(WRITER);
     }
 
-    /// Takes `held` away from the count.
+    /// Subtracts `held` from the count.
     #[inline]
     fn release(&self, held: u64) {
         let mut seen = self.state.load(Relaxed);
@@ -317,10 +318,10 @@ impl RwLock {
         self.release_to_waiters(held);
     }
 
-    /// Makes the lock free, and wakes those who wait: readers, unless the program wants writers first; or a writer.
+    /// Frees the lock and wakes waiters: readers, unless the program wants writers first; or a writer.
     #[cold]
     fn release_to_waiters(&self, held: u64) {
-        // Before the release (PTHREADRW-3): the waiters of another process, and where to wake.
+        // Before the release (PTHREADRW-3): clear the waiters of another process, and remember where to wake.
         self.renew();
         let calls = self.calls();
         let writers_first = self.writers_first();
@@ -345,15 +346,15 @@ impl RwLock {
                 seen = now;
                 continue;
             }
-            // PTHREADRW-3. If the lock is taken meanwhile, it is up to who has it.
+            // PTHREADRW-3. If the lock is acquired meanwhile, its new holder will wake the waiters.
             if after & COUNT != 0 {
                 return;
             }
             if readers {
                 wake_among(calls, u32::MAX, READERS);
             }
-            // A writer that finds the lock free is as welcome as readers, and where it comes first, readers are woken
-            // by who leaves next.
+            // A writer that finds the lock free is as welcome as readers. Where writers come first, the next
+            // release wakes the readers.
             if seen & WRITERS_WAIT != 0 {
                 wake_among(calls, 1, WRITERS);
             }
@@ -365,7 +366,7 @@ impl RwLock {
         core::ptr::from_ref(self).addr()
     }
 
-    /// What an attempt has come to, as the C library says it; what was taken is counted.
+    /// The outcome of an attempt, as the C library returns it; an acquisition is counted.
     #[inline(always)]
     pub(super) fn counted<const READS: bool>(&self, taken: Taken, site: usize) -> c_int {
         match taken {
@@ -390,7 +391,7 @@ impl RwLock {
         }
     }
 
-    /// The same of an attempt that waits, which is measured.
+    /// The same for an attempt that waits, which is measured.
     pub(super) fn counted_wait<const READS: bool>(
         &self,
         site: usize,
@@ -412,12 +413,13 @@ impl RwLock {
         self.counted::<READS>(taken, site)
     }
 
-    /// What is counted in the lock's own memory is handed on.
+    /// Hands on what is counted in the lock's own memory.
     pub(super) fn hand_on(&self) {
         self.tally.end(self.address(), number(self.state.load(Relaxed)));
     }
 
-    /// Who has it leaves: one reader, or the writer. If nobody has it that is undefined, and without effect here.
+    /// The caller releases: one reader, or the writer. If the lock is not held, that is undefined, and has no
+    /// effect here.
     #[inline]
     pub(super) fn leave(&self) {
         if statistics::watches() { self.leave_watched() } else { self.end() }
@@ -441,11 +443,11 @@ impl RwLock {
             statistics::release(address);
         }
         self.end();
-        // Nobody waits for this any more.
+        // The lock is released: no thread waits for this bookkeeping.
         statistics::has_released(address, released);
     }
 
-    /// A new lock is of this process.
+    /// A new lock belongs to this process.
     pub(super) fn begin(&self) {
         self.generation.store(generation::current(), Relaxed);
     }

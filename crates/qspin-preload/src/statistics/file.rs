@@ -1,4 +1,4 @@
-//! The file that a process writes its table to: that of `qspin run`, or one of its own.
+//! The file to which a process writes its table: that of `qspin run`, or one of its own.
 
 use core::ffi::CStr;
 use core::mem::offset_of;
@@ -9,11 +9,11 @@ use super::{Head, MAGIC, MAP, PAGE, SLOT, SLOTS, Slot, is_on, print, shared, tal
 use crate::sleep::system_call;
 use crate::{generation, served};
 
-/// A path's file, or a new one; and the place of a slot in it that is this process's.
+/// Opens the file of a path, or a new one, and finds the place of this process's slot in it.
 fn open(report: Option<&CStr>) -> Option<(u64, u64)> {
     let size = PAGE as u64 + u64::from(SLOTS) * size_of::<Slot>() as u64;
-    // The path may be that of anything by now: a terminal does not become this process's, and nobody waits for the
-    // other end of a pipe.
+    // By now the path may name anything: a terminal must not become this process's controlling one, and no
+    // thread may wait for the other end of a pipe.
     let flags = (libc::O_RDWR | libc::O_CLOEXEC | libc::O_NOCTTY | libc::O_NONBLOCK) as u64;
     let call = |number, arguments: [u64; 3]| {
         // SAFETY: texts that end with a zero, and numbers.
@@ -22,7 +22,7 @@ fn open(report: Option<&CStr>) -> Option<(u64, u64)> {
     let file = report
         .and_then(|path| call(libc::SYS_open, [path.as_ptr() as u64, flags, 0]))
         .and_then(|file| {
-            // The path is of another process's file, which by now may be any.
+            // The path is that of another process's file, and by now may name any file.
             // SAFETY: zeros are a valid value of this plain struct.
             let mut found: libc::stat = unsafe { core::mem::zeroed() };
             call(libc::SYS_fstat, [file, &raw mut found as u64, 0])?;
@@ -46,9 +46,9 @@ fn open(report: Option<&CStr>) -> Option<(u64, u64)> {
         call(libc::SYS_close, [file, 0, 0]);
         return None;
     }
-    // SAFETY: a page of zeros or of this form, which stays mapped until it is unmapped below.
+    // SAFETY: a page that is zeros or has this layout, and stays mapped until it is unmapped below.
     let head = unsafe { &*(first as usize as *const [AtomicU64; 3]) };
-    // Others may be just beginning here, too.
+    // Other processes may be beginning here, too.
     let is_ours = |(word, magic): (&AtomicU64, u64)| [0, magic].contains(&word.load(Relaxed));
     if !head.iter().zip(MAGIC).all(is_ours) {
         // SAFETY: mapped above, and not used after this.
@@ -68,9 +68,9 @@ fn open(report: Option<&CStr>) -> Option<(u64, u64)> {
     Some((file, PAGE as u64 + slot * size_of::<Slot>() as u64))
 }
 
-/// Says in the file that the library is loaded, and whether it counts from now on. For the constructor.
+/// Records in the file that the library is loaded, and whether it counts from now on. For the constructor.
 pub(crate) fn begin(report: Option<&CStr>, counts: bool) {
-    /// File descriptors from here on are not what programs expect to be free.
+    /// File descriptors from here on: programs do not expect these to be free.
     const HIGH: u64 = 700;
     let Some((file, place)) = open(report) else { return };
     let arguments = [
@@ -81,8 +81,8 @@ pub(crate) fn begin(report: Option<&CStr>, counts: bool) {
         file,
         place,
     ];
-    // SAFETY: replaces this library's own static pages, which nothing was written to, by such of a file
-    // that are zeros; the file is as long.
+    // SAFETY: replaces this library's own static pages, which were never written, by zero pages of a file that
+    // is as long.
     let mapped = unsafe { system_call(libc::SYS_mmap, arguments) };
     if mapped > 0 {
         // SAFETY: a system call without arguments.
@@ -96,7 +96,8 @@ pub(crate) fn begin(report: Option<&CStr>, counts: bool) {
         SLOT.head.magic[0].store(MAGIC[0], Relaxed);
         generation::begin_to_report();
         end_predecessors(file, process, (place - PAGE as u64) / size_of::<Slot>() as u64);
-        // Open for `qspin stat`, where no program looks for it: it may switch counting on.
+        // Stays open for `qspin stat`, under a number that programs do not use: the command may switch counting
+        // on.
         let high = [file, libc::F_DUPFD_CLOEXEC as u64, HIGH];
         // SAFETY: numbers only.
         unsafe { system_call(libc::SYS_fcntl, high) };
@@ -112,12 +113,12 @@ pub(crate) fn begin(report: Option<&CStr>, counts: bool) {
     unsafe { system_call(libc::SYS_close, [file]) };
 }
 
-/// Writes down what lies where in this process's memory, so that addresses can be named when it is gone. Returns
-/// how long that is.
+/// Writes this process's memory map, so that addresses can be named when the process is gone. Returns its
+/// length.
 fn write_map() -> usize {
     let path = c"/proc/self/maps".as_ptr() as u64;
     let mut length = 0;
-    // SAFETY: a path that ends with a zero; a place of the size that is given, which nobody else uses.
+    // SAFETY: a path that ends with a zero; a place of the given size, which nothing else uses.
     unsafe {
         let file = system_call(libc::SYS_open, [path, libc::O_RDONLY as u64, 0]);
         if file < 0 {
@@ -136,9 +137,9 @@ fn write_map() -> usize {
     length
 }
 
-/// The process ends: its map is what holds, and what its locks still keep of their counts.
+/// The process ends: writes its final memory map, and collects the counts that its locks still keep.
 pub(crate) fn end() {
-    // Not that of a child of `vfork`, which has this memory, too.
+    // Not for a child of `vfork`, which shares this memory.
     // SAFETY: a system call without arguments.
     let process = || unsafe { system_call(libc::SYS_getpid, []) } as u64;
     if is_on() && SLOT.head.process.load(Relaxed) == process() {
@@ -151,7 +152,8 @@ pub(crate) fn end() {
     }
 }
 
-/// Brings to the rows what stands in the locks' own memory. That may be gone, so the kernel is asked for it.
+/// Adds to the rows the counts in the locks' own memory. That memory may be gone, so the kernel is asked to
+/// read it.
 fn fetch_the_rest() {
     let path = c"/proc/self/mem".as_ptr() as u64;
     let flags = (libc::O_RDONLY | libc::O_CLOEXEC) as u64;
@@ -168,7 +170,7 @@ fn fetch_the_rest() {
         let mut words = [0_u32; tally::WORDS];
         let size = size_of_val(&words);
         let arguments = [file as u64, words.as_mut_ptr() as u64, size as u64, address];
-        // SAFETY: a place of that size; an address that nothing lies at is an error.
+        // SAFETY: a place of that size; the call fails for an address where nothing is mapped.
         if unsafe { system_call(libc::SYS_pread64, arguments) } == size as i64 {
             tally::add_rest(row, place, &words);
             shared::add_rest(row, place, &words);
@@ -178,8 +180,8 @@ fn fetch_the_rest() {
     unsafe { system_call(libc::SYS_close, [file as u64]) };
 }
 
-/// A program that executed this one has not ended, and this process's map is not its own: the map with which it
-/// began is what holds in its slot.
+/// A program that executed this one has not ended, and its map is not this process's: in its slot the map with
+/// which it began is valid.
 fn end_predecessors(file: u64, process: u64, slots: u64) {
     let at = |slot: u64, field: usize| PAGE as u64 + slot * size_of::<Slot>() as u64 + field as u64;
     let access = |number, place: u64, value: &mut u64| {

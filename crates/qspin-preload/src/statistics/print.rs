@@ -1,7 +1,8 @@
-//! The table of a program that was run by hand, without `qspin run` to show it: a row a lock, on stderr, at the end.
+//! The table of a program that was run by hand, without `qspin run` to show it: one row per lock, on stderr, at
+//! the end.
 //!
-//! Nothing is looked up in files here: where a lock is taken is shown as a file and an offset in it, which `addr2line`
-//! names. And nothing is allocated: the program may be anywhere when it ends.
+//! Nothing is looked up in files here: the place where a lock is acquired is shown as a file and an offset in
+//! it, which `addr2line` can name. And nothing is allocated: the program may be anywhere when it ends.
 
 use core::fmt::{self, Write};
 use core::sync::atomic::AtomicBool;
@@ -11,17 +12,17 @@ use super::{Row, SLOT};
 use crate::served;
 use crate::sleep::system_call;
 
-/// Whether nobody else shows the table.
+/// Whether no command shows the table.
 static BY_HAND: AtomicBool = AtomicBool::new(false);
 
 pub(super) fn at_the_end() {
     BY_HAND.store(true, Relaxed);
 }
 
-/// Rows that are shown.
+/// How many rows are shown.
 const SHOWN: usize = 12;
 
-/// A piece of text, which is written when it is full and when it ends. What stderr does not take is lost.
+/// A piece of text, written out when it is full and when it ends. What stderr does not accept is lost.
 struct Stderr {
     text: [u8; 512],
     length: usize,
@@ -70,7 +71,7 @@ fn since_reset(row: &Row) -> [u64; 3] {
     counts
 }
 
-/// Prints the table, if a lock was taken and nobody else shows it. `map` is the process's map of memory.
+/// Prints the table, if a lock was acquired and no command shows it. `map` is the process's memory map.
 pub(super) fn table(map: &[u8]) {
     if !BY_HAND.load(Relaxed) {
         return;
@@ -97,7 +98,7 @@ pub(super) fn table(map: &[u8]) {
         "{:>18} {:>14} {:>12} {:>12} {:>14}  where",
         "lock", "acquisitions", "contended %", "waited ms", "longest us"
     );
-    // Those that were waited for longest, one after the other: there is no memory to sort them in.
+    // The longest waited-for first, one after the other: there is no memory to sort them in.
     let mut last = (u64::MAX, u64::MAX, 0);
     for _ in 0..SHOWN {
         let mut next: Option<((u64, u64, usize), &Row)> = None;
@@ -158,7 +159,7 @@ fn show(out: &mut Stderr, row: &Row, map: &[u8]) {
     }
 }
 
-/// In which file an address is, and where in it, by a map of memory.
+/// The file that an address is in, and the offset in it, by a memory map.
 fn place(map: &[u8], address: u64) -> Option<(&str, u64)> {
     let hexadecimal = |text: &str| u64::from_str_radix(text, 16).ok();
     map.split(|byte| *byte == b'\n').find_map(|line| {

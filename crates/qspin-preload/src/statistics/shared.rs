@@ -1,20 +1,21 @@
-//! What a reader-writer lock keeps of its own counts: several hold it, so several write them at once.
+//! The counts that a reader-writer lock keeps itself: it has several holders, so they write them at once.
 //!
 //! # Problem
-//! Readers that add to a row, each with a locked instruction, wait for the row's line, and reading is all that some
-//! programs do with a lock.
+//! Readers that add to a row, each with a locked instruction, wait for the row's cache line, and reading is all
+//! that some programs do with a lock.
 //!
-//! So acquisitions are counted where each of them writes anyhow: in eight bits of the lock's own word, by the very
-//! instruction that takes it. Once a period somebody tells the row how many there were since it was told. As of a
-//! mutex (`tally`) a period is a 32nd of the acquisitions so far, but at most about 96, since eight bits go round; and
-//! by chance it is longer or shorter, so that the call sites that are noted then stand for all.
+//! So acquisitions are counted where each of them writes anyhow: in eight bits of the lock's own word, by the
+//! very instruction that acquires it. Once per period one thread tells the row how many there were since the
+//! last time. As for a mutex (`tally`) a period is a 32nd of the acquisitions so far, but at most about 96,
+//! since eight bits wrap around; and it is randomly longer or shorter, so that the call sites that are noted
+//! then stand for all.
 //!
 //! # Invariants
-//! * **SHARED-1** An acquisition has a number, one more than the one before it, modulo 256. The row has heard of all
-//!   up to `told`: the one that moves that from one number to a later one adds what lies between, and nobody else
-//!   does.
-//! * **SHARED-2** Who finds that its number was told already adds nothing. So an acquisition is lost, or counted 256
-//!   times over, only if telling takes longer than `LATE` less a period.
+//! * **SHARED-1** An acquisition has a number, one more than that of the one before it, modulo 256. The row has
+//!   been told of all up to `told`: the thread that moves `told` from one number to a later one adds the
+//!   difference, and no other thread does.
+//! * **SHARED-2** A thread that finds its number already told adds nothing. So an acquisition is lost, or
+//!   counted 256 times over, only if telling takes longer than `LATE` less a period.
 
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
@@ -31,11 +32,11 @@ use crate::rwlock;
 pub(crate) struct SharedTally {
     /// SEATED, the row's number, the period, and the number that was told last.
     seat: AtomicU32,
-    /// Acquisitions after a wait that the row has not heard of, and whether there were many before.
+    /// Acquisitions after a wait that the row was not told of, and whether there were many before.
     waited: AtomicU32,
 }
 
-/// In `seat`: its row was looked for.
+/// In `seat`: its row was looked up.
 const SEATED: u32 = 1 << 31;
 const PLACE: u32 = 16;
 const PERIOD: u32 = 8;
@@ -43,9 +44,9 @@ const PERIOD: u32 = 8;
 /// In `waited`: the first waits are over.
 const MANY: u32 = 1 << 31;
 
-/// Who is behind what was told seems to be so far ahead of it at least.
+/// A thread that is behind what was told appears to be at least this far ahead of it.
 const LATE: u8 = 192;
-/// The longest period, but for what chance adds.
+/// The longest period, not counting the random part.
 const LONGEST: u64 = 96;
 
 const fn told(seat: u32) -> u8 {
@@ -53,7 +54,7 @@ const fn told(seat: u32) -> u8 {
 }
 
 impl SharedTally {
-    /// Whether the acquisition of this number is to be told of.
+    /// Whether the row is to be told at the acquisition of this number.
     #[inline(always)]
     pub(crate) fn is_due(&self, number: u8) -> bool {
         let seat = self.seat.load(Relaxed);
@@ -68,7 +69,7 @@ impl SharedTally {
         (&SLOT.rows[place % ROWS], place)
     }
 
-    /// Tells the row of all acquisitions up to that of this number, by a call from `site`.
+    /// Tells the row of all acquisitions up to the one of this number, by a call from `site`.
     #[cold]
     #[inline(never)]
     pub(crate) fn tell(&self, address: usize, site: usize, number: u8) {
@@ -96,7 +97,7 @@ impl SharedTally {
         }
     }
 
-    /// The row gets the number of waits.
+    /// Adds the number of waits to the row.
     fn note_waits(&self, row: &Row) {
         let new = self.waited.load(Relaxed) & !MANY;
         let many = only_some(row, row.contended.load(Relaxed) + u64::from(new));
@@ -109,24 +110,24 @@ impl SharedTally {
         Wait::begin(what, self.waited.load(Relaxed) & MANY != 0, || self.row(what.address))
     }
 
-    /// It waits no more, and has the lock or not.
+    /// The wait is over, with the lock or without it.
     pub(crate) fn stops_waiting(&self, address: usize, wait: &Wait) {
         wait.leave(|| self.row(address).0);
     }
 
-    /// The lock is about to be released by one of its owners: how long others have waited, as of a mutex.
+    /// One of the owners is about to release the lock: how long other threads have waited, as for a mutex.
     #[inline]
     pub(crate) fn note_release(&self, address: usize) -> Released {
         if !is_on() || self.seat.load(Relaxed) & SEATED == 0 {
             return Released::default();
         }
         let (row, place) = self.row(address);
-        // A look at the clock is for those whom somebody waits for.
+        // Only a release with a waiter reads the clock.
         let waits = place != 0 && row.is_due();
         Released { delayed_ns: if waits { row.charge(now_ns()) } else { 0 }, holds: 0 }
     }
 
-    /// It has waited, and has taken the lock by a call from `site`.
+    /// The thread has waited, and has acquired the lock by a call from `site`.
     pub(crate) fn has_waited(&self, address: usize, site: usize, wait: &Wait) {
         self.waited.fetch_add(1, Relaxed);
         if let Some((waited, weight)) = wait.end() {
@@ -145,7 +146,7 @@ impl SharedTally {
         note_site(row, site, weight);
     }
 
-    /// The lock is destroyed, after the acquisition of this number: the row gets what is left.
+    /// The lock is destroyed, after the acquisition of this number: adds the rest to the row.
     pub(crate) fn end(&self, address: usize, number: u8) {
         let seat = self.seat.load(Relaxed);
         if is_on() && seat & SEATED != 0 {
@@ -159,8 +160,8 @@ impl SharedTally {
     }
 }
 
-/// The row at `place` gets what the words of its lock say that it was not told, if they are those of its lock. They
-/// are not if a mutex lies there: its word at this place is its kind, which names no row.
+/// Adds to the row at `place` what it was not told according to the words of its lock, if they are its lock's.
+/// They are not if a mutex lies there: its word at this place is its kind, which names no row.
 pub(super) fn add_rest(row: &Row, place: usize, words: &[u32]) {
     let ([seat, waited], number) = rwlock::counts_in(words);
     if seat & !0xffff == SEATED | (place as u32) << PLACE {

@@ -1,10 +1,11 @@
-//! Stacks that wait for a lock, or keep others waiting for it: how long, in a table of their own.
+//! Stacks that wait for a lock, or delay its waiters: for how long, in a table of their own.
 //!
-//! A stack is found by what it is: the lock and its frames. So what many waits have in common is kept once. Two sums
-//! stand with it: what its waits took (the waiter's view), and how long others waited until its releases (the owner's).
+//! A stack is found by its content: the lock and its frames. So what many waits have in common is kept once. It
+//! has two sums: the time that its waits took (the waiter's view), and the time that other threads waited until
+//! its releases (the owner's).
 //!
 //! # Invariants
-//! * **STACKS-1** The frames of a stack are written by the thread that has put its key there; `depth` is written after
+//! * **STACKS-1** The thread that has put the key of a stack there writes its frames; `depth` is written after
 //!   them, and is 0 until then.
 
 use core::sync::atomic::AtomicU64;
@@ -14,7 +15,7 @@ use super::SLOT;
 use super::unwind::{FRAMES, capture};
 
 pub(super) const STACKS: usize = 4096;
-/// Places that are looked at for a stack.
+/// How many places are tried for a stack.
 const PROBES: usize = 32;
 
 #[repr(C, align(256))]
@@ -26,19 +27,20 @@ pub(crate) struct Stack {
     waits: AtomicU64,
     delayed_ns: AtomicU64,
     releases: AtomicU64,
-    /// Measured holds that ended here, with what they stand for: so a lock that nobody waits for has a stack, too.
+    /// Measured holds that ended here, and the holds that they stand for: so an uncontended lock has a stack,
+    /// too.
     holds: AtomicU64,
     frames: [AtomicU64; FRAMES],
 }
 
-/// A stack as it was found, which may have no place in the table.
+/// A captured stack, which may have no place in the table.
 pub(crate) struct Captured {
     pub(super) frames: [u64; FRAMES],
     pub(super) depth: usize,
 }
 
 impl Captured {
-    /// This thread's.
+    /// The stack of this thread.
     #[inline(never)]
     pub(crate) fn now() -> Self {
         let mut frames = [0; FRAMES];
@@ -85,7 +87,7 @@ impl Captured {
     }
 }
 
-/// The stack at this place waited so long, which stands for `weight` waits.
+/// The stack at this place waited this long, which stands for `weight` waits.
 pub(super) fn has_waited(place: u32, nanoseconds: u64, weight: u32) {
     if let Some(stack) = place.checked_sub(1).and_then(|place| SLOT.stacks.get(place as usize)) {
         stack.waited_ns.fetch_add(nanoseconds * u64::from(weight), Relaxed);
@@ -93,10 +95,10 @@ pub(super) fn has_waited(place: u32, nanoseconds: u64, weight: u32) {
     }
 }
 
-/// What is noted of a release, when it is over.
+/// What is recorded of a release, once it is over.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Released {
-    /// How long others have waited for it meanwhile, all together.
+    /// How long the other threads together have waited for it meanwhile.
     pub(crate) delayed_ns: u64,
     /// How many holds this one stands for; 0 if it was not measured.
     pub(crate) holds: u64,

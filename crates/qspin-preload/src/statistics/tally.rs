@@ -1,19 +1,20 @@
-//! What a mutex keeps of its own counts, in its own memory, so that an acquisition writes nothing else.
+//! The counts that a mutex keeps in its own memory, so that an acquisition writes nothing else.
 //!
 //! # Problem
-//! A row lies in lines that follow the mutex from CPU to CPU; a look at the clock takes longer than an
-//! acquisition; and what the holder does about it makes every other thread wait longer.
+//! A row lies on cache lines that follow the mutex from CPU to CPU, and reading the clock takes longer than an
+//! acquisition. Whatever the holder spends on it makes every waiter wait longer.
 //!
-//! So an acquisition counts down a word that lies beside the lock, in the line that its holder has at hand. When
-//! that is used up it looks at the clock, measures how long it holds the mutex, and adds the whole period to the row.
-//! A period is a 32nd of the acquisitions so far, up to about 1024: the first 32 are looked at each, and the row is
-//! never more than 3 % behind. Of waits all are counted, and some are measured ([`Wait`]). A measured time counts for
-//! all that it stands for.
+//! So an acquisition counts down a word beside the lock, on the cache line that its holder already owns. When
+//! it reaches its end the holder reads the clock, measures how long it holds the mutex, and adds the whole
+//! period to the row. A period is a 32nd of the acquisitions so far, up to about 1024: the first 32 are each
+//! examined, and the row is never more than 3 % behind. All waits are counted, and some are measured
+//! ([`Wait`]). A measured time counts for all waits that it stands for.
 //!
 //! # Invariants
-//! * **TALLY-1** A tally is written by who holds the lock. The highest bit of the mutex's kind, which means nothing to the
-//!   C library, says that the release is to be looked at: the hold is measured, or somebody's wait is. It is set and
-//!   cleared by instructions that change nothing else, and cleared by who holds the lock. All zeros are a new tally.
+//! * **TALLY-1** The lock's holder writes the tally. The highest bit of the mutex's kind, which means nothing
+//!   to the C library, says that the release is to be examined: the hold is measured, or a thread's wait is.
+//!   Only instructions that change nothing else set and clear it, and only the lock's holder clears it. All
+//!   zeros are a new tally.
 //! * **TALLY-2** With SEATED in `seat`, `period - 1 - left` acquisitions are not in the row yet.
 
 use core::sync::atomic::AtomicU32;
@@ -28,8 +29,8 @@ use crate::deadline::now_ns;
 /// Counts of a mutex that its row does not have yet.
 #[repr(C)]
 pub(crate) struct Tally {
-    /// Acquisitions of this period that are still to come; below 0 it is over. Every acquisition writes it: it is in
-    /// the first 32 bytes, and so in the line of the lock's word also where a line ends within the mutex.
+    /// Acquisitions still to come in this period; below 0 it is over. Every acquisition writes it: it is in the
+    /// first 32 bytes, and so on the line of the lock's word even where a line ends within the mutex.
     left: AtomicU32,
     /// The row, and the period.
     seat: AtomicU32,
@@ -42,22 +43,22 @@ pub(super) const WORDS: usize = 10;
 const FIRST: usize = 7;
 const KIND: usize = 4;
 
-/// In `seat`: its row was looked for.
+/// In `seat`: its row was looked up.
 const SEATED: u32 = 1 << 31;
 const PLACE: u32 = ROWS as u32 - 1;
 const PERIOD: u32 = 16;
 
-/// The longest period, but for what chance adds.
+/// The longest period, not counting the random part.
 const LONGEST: u64 = 1024;
 
 /// In `waited`: the first waits are over.
 const MANY: u32 = 1 << 31;
 
-/// In a mutex's kind: the release is to be looked at (TALLY-1).
+/// In a mutex's kind: the release is to be examined (TALLY-1).
 pub(crate) const MEASURED: u32 = 1 << 31;
 
 impl Tally {
-    /// One acquisition more. Whether it is to be noted.
+    /// Counts one more acquisition. Returns whether it is to be noted.
     #[inline(always)]
     pub(crate) fn count(&self) -> bool {
         let left = self.left.load(Relaxed).wrapping_sub(1);
@@ -65,7 +66,7 @@ impl Tally {
         left.cast_signed() < 0
     }
 
-    /// The row, which is looked for if this is new, and its number.
+    /// The row, which is looked up if this is new, and its number.
     fn row(&self, address: usize) -> (&'static Row, u32) {
         let seat = self.seat.load(Relaxed);
         let place = if seat & SEATED == 0 { place(address) as u32 } else { seat & PLACE };
@@ -76,8 +77,8 @@ impl Tally {
         period_of(self.seat.load(Relaxed))
     }
 
-    /// The period is over with this acquisition, by a call from `site`: the row gets its counts, and this hold is
-    /// measured.
+    /// The period ends with this acquisition, by a call from `site`: adds the counts to the row, and measures
+    /// this hold.
     pub(crate) fn note(&self, kind: &AtomicU32, address: usize, site: usize) {
         if !is_on() {
             // A child (STATISTICS-2), or the end of the process.
@@ -99,7 +100,7 @@ impl Tally {
         row.since.store(now_ns(), Relaxed);
     }
 
-    /// The row gets the number of waits.
+    /// Adds the number of waits to the row.
     fn note_waits(&self, row: &Row) {
         let waited = self.waited.load(Relaxed) & !MANY;
         if waited > 0 {
@@ -123,12 +124,12 @@ impl Tally {
         wait
     }
 
-    /// It waits no more, and has the lock or not.
+    /// The wait is over, with the lock or without it.
     pub(crate) fn stops_waiting(&self, address: usize, wait: &Wait) {
         wait.leave(|| self.row(address).0);
     }
 
-    /// It has waited, and has the lock now.
+    /// The thread has waited, and holds the lock now.
     pub(crate) fn has_waited(&self, kind: &AtomicU32, address: usize, site: usize, wait: &Wait) {
         if !is_on() {
             return;
@@ -153,7 +154,7 @@ impl Tally {
         note_site(row, site, weight);
     }
 
-    /// The lock is about to be released, and that is to be looked at.
+    /// The lock is about to be released, and the release is to be examined.
     #[cold]
     #[inline(never)]
     pub(crate) fn note_release(&self, kind: &AtomicU32, address: usize) -> Released {
@@ -183,19 +184,19 @@ impl Tally {
         released
     }
 
-    /// The next release is to be looked at, too, if somebody's measured wait goes on.
+    /// The next release is to be examined, too, if a measured wait of another thread goes on.
     #[inline]
     fn look_on(&self, row: &Row, kind: &AtomicU32) {
         if row.waiting.load(Relaxed) == 0 {
             kind.fetch_and(!MEASURED, Relaxed);
-            // One that has come meanwhile has set the mark before, or sets it later.
+            // A wait that began meanwhile has set the bit before, or sets it later.
             if row.waiting.load(Relaxed) != 0 {
                 kind.fetch_or(MEASURED, Relaxed);
             }
         }
     }
 
-    /// The mutex is destroyed: the row gets what is left.
+    /// The mutex is destroyed: adds the rest to the row.
     pub(crate) fn end(&self, address: usize) {
         if is_on() && self.seat.load(Relaxed) & SEATED != 0 {
             let (row, _) = self.row(address);
@@ -208,7 +209,7 @@ impl Tally {
     }
 }
 
-/// Of a new one the first acquisition is a period.
+/// For a new one the first acquisition is a period.
 const fn period_of(seat: u32) -> u32 {
     if seat & SEATED == 0 { 1 } else { (seat & !SEATED) >> PERIOD }
 }
@@ -218,14 +219,14 @@ fn rest_of(period: u32, left: u32) -> u64 {
     if left < period { u64::from(period - 1 - left) } else { 0 }
 }
 
-/// The row at `place` gets what the words of its mutex say that it has not, if they are those of its mutex.
+/// Adds to the row at `place` what it lacks according to the words of its mutex, if they are its mutex's.
 pub(super) fn add_rest(row: &Row, place: usize, words: &[u32; WORDS]) {
     let [left, seat, waited] = [words[FIRST], words[FIRST + 1], words[FIRST + 2] & !MANY];
     let is_seated = seat & (SEATED | PLACE) == SEATED | place as u32;
     if is_seated && crate::mutex::is_kind(words[KIND]) && left < period_of(seat) {
         let rest = rest_of(period_of(seat), left);
         add(&row.acquisitions, rest);
-        // What is not of this mutex has more waits than acquisitions.
+        // Words that are not this mutex's have more waits than acquisitions.
         add(&row.contended, u64::from(waited).min(rest));
     }
 }

@@ -1,12 +1,12 @@
-//! What each thread waits for and what it holds: a record a thread, which another process reads.
+//! What each thread waits for and what it holds: one record per thread, which another process reads.
 //!
 //! # Problem
-//! The word of a lock does not say which thread has it: a counter of readers cannot, and that of the default mutex
-//! names a CPU. To find a deadlock, or to show which thread the others wait for, it must be known.
+//! The word of a lock does not say which thread holds it: a counter of readers cannot, and that of the default
+//! mutex names a CPU. Finding a deadlock, or showing which thread the others wait for, needs that.
 //!
-//! So a thread writes down what it holds, in a record of its own, by plain stores, while somebody wants to know (TRACKED
-//! in the process's mode); and what it waits for while that or counting is on. Nobody reads the records but the
-//! command, from outside.
+//! So a thread records what it holds, by plain stores to a record of its own, while another process wants to
+//! know (TRACKED in the process's mode); and what it waits for while that or counting is on. Only the command
+//! reads the records, from outside.
 //!
 //! ```text
 //!   a wait:  turn odd ─► what, since when, stack ─► … the wait … ─► turn even
@@ -14,12 +14,14 @@
 //! ```
 //!
 //! # Invariants
-//! * **THREADS-1** A hold is written down after the lock is taken, and taken out before it is released. So what stands
-//!   there is held; what is held may not stand there yet.
-//! * **THREADS-2** While a thread waits its turn is odd and stays the same, and its holds do not change. So holds that
-//!   were read between two looks at the same odd turn were all held at once. A wait may be over for a moment before
-//!   its turn ends; then what it waited for is held by this thread, and by no other (THREADS-1).
-//! * **THREADS-3** Holds are those of the record's epoch: they do not count once tracking was switched on anew.
+//! * **THREADS-1** A hold is recorded after the lock is acquired, and removed before it is released. So what is
+//!   recorded is held; what is held may not be recorded yet.
+//! * **THREADS-2** While a thread waits its turn is odd and stays the same, and its holds do not change. So
+//!   holds that were read between two reads of the same odd turn were all held at once. A wait may be over for
+//!   a moment before its turn ends; then what it waited for is held by this thread, and by no other
+//!   (THREADS-1).
+//! * **THREADS-3** Holds are those of the record's epoch: they do not count after tracking was switched on
+//!   anew.
 
 use core::arch::asm;
 use core::sync::atomic::Ordering::{Relaxed, Release};
@@ -33,7 +35,7 @@ use crate::sleep::system_call;
 use crate::{generation, thread};
 
 pub(super) const THREADS: usize = 1024;
-/// Holds that a record has room for. Those beyond are counted, and not known.
+/// How many holds fit in a record. Those beyond are counted, but not known.
 const HOLDS: usize = 32;
 
 /// What kind of wait or hold it is.
@@ -48,26 +50,26 @@ pub(crate) enum Kind {
     Join = 6,
 }
 
-/// In a wait's kind: it ends by itself.
+/// In a wait's kind: it has a deadline.
 const TIMED: u64 = 1 << 8;
 /// In a wait's kind: a lock whose waiting writers come before readers.
 const WRITERS_FIRST: u64 = 1 << 9;
-/// Where in a hold's first word the kind is.
+/// Where the kind is in a hold's first word.
 const KIND: u32 = 60;
 const ADDRESS: u64 = (1 << KIND) - 1;
 
 #[repr(C, align(1024))]
 pub(crate) struct Record {
-    /// The thread's number; 0: nobody's yet.
+    /// The thread's number; 0: of no thread yet.
     thread: AtomicU64,
-    /// What `pthread_self` says in it.
+    /// What `pthread_self` returns in it.
     handle: AtomicU64,
     epoch: AtomicU64,
     turn: AtomicU64,
     kind: AtomicU64,
     address: AtomicU64,
     since: AtomicU64,
-    /// Of a wait for a condition: the mutex.
+    /// For a wait on a condition variable: the mutex.
     mutex: AtomicU64,
     depth: AtomicU64,
     frames: [AtomicU64; FRAMES],
@@ -75,7 +77,7 @@ pub(crate) struct Record {
     holds: [[AtomicU64; 2]; HOLDS],
 }
 
-/// In the place of a record's number: there is none for this thread.
+/// In place of a record's number: there is none for this thread.
 const NONE: u32 = u32::MAX;
 
 /// This thread's record.
@@ -90,7 +92,7 @@ fn mine() -> Option<&'static Record> {
     }
 }
 
-/// The first time that a thread asks: a new record, or that of a thread that has ended.
+/// The first call of a thread: a new record, or that of a thread that has ended.
 #[cold]
 #[inline(never)]
 fn claim() -> Option<&'static Record> {
@@ -160,11 +162,11 @@ impl Record {
 pub(crate) struct Begins {
     pub(crate) kind: Kind,
     pub(crate) address: usize,
-    /// Of a condition, the mutex.
+    /// For a condition variable, the mutex.
     pub(crate) mutex: usize,
-    /// Where the program called, if that is known.
+    /// Where the program called, if known.
     pub(crate) site: usize,
-    /// It ends by itself.
+    /// It has a deadline.
     pub(crate) timed: bool,
     pub(crate) writers_first: bool,
 }
@@ -181,7 +183,7 @@ impl Begins {
         self.begin(Some(&Captured::now()))
     }
 
-    /// Writes it down, with the stack if that is known. The record is to be told when it ends.
+    /// Records it, with the stack if known. The returned record must be told when the wait ends.
     pub(crate) fn begin(&self, stack: Option<&Captured>) -> Option<&'static Record> {
         let record = mine()?;
         record.renew();
@@ -208,13 +210,13 @@ impl Begins {
                 record.depth.store(u64::from(self.site != 0), Relaxed);
             }
         }
-        // ORDERING: Release: a reader that sees the turn sees what is waited for.
+        // ORDERING: Release: a reader that sees the turn sees what the thread waits for.
         record.turn.store((record.turn.load(Relaxed) + 1) | 1, Release);
         Some(record)
     }
 }
 
-/// This thread has taken the lock at `address` (THREADS-1).
+/// This thread has acquired the lock at `address` (THREADS-1).
 #[cold]
 #[inline(never)]
 pub(crate) fn hold(kind: Kind, address: usize, site: usize) {
@@ -241,14 +243,14 @@ pub(crate) fn release(address: usize) {
 }
 
 impl Record {
-    /// Takes the latest hold of this address out; whether there is one.
+    /// Removes the latest hold of this address. Returns whether there was one.
     #[inline]
     fn take_out(&self, address: usize) -> bool {
         let held = self.held.load(Relaxed) as usize;
         let known = held.min(HOLDS);
         let is_it = |hold: &[AtomicU64; 2]| hold[0].load(Relaxed) & ADDRESS == address as u64;
         let Some(place) = self.holds[..known].iter().rposition(is_it) else {
-            // One of those that there was no room for.
+            // One of the holds for which there was no room.
             if held > HOLDS {
                 self.held.store(held as u64 - 1, Release);
             }
@@ -258,7 +260,7 @@ impl Record {
             hold[1].store(next[1].load(Relaxed), Relaxed);
             hold[0].store(next[0].load(Relaxed), Relaxed);
         }
-        // Of more than there is room for, one place is free in the middle: that hold is not known.
+        // With more holds than fit, one place in the middle is free: that hold is not known.
         if held > HOLDS {
             self.holds[HOLDS - 1][0].store(0, Relaxed);
         }
@@ -267,7 +269,7 @@ impl Record {
     }
 }
 
-/// A thread releases what it does not hold: another has taken it, or it was taken before tracking was on.
+/// A thread releases what it does not hold: another has acquired it, or it was acquired before tracking was on.
 #[cold]
 #[inline(never)]
 fn forget_elsewhere(address: usize) {

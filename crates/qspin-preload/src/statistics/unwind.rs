@@ -1,17 +1,17 @@
-//! The stack of this thread, as addresses that its calls return to.
+//! The stack of this thread, as the return addresses of its calls.
 //!
 //! # Problem
-//! Most programs keep no frame pointers, so the way from a frame to its caller's stands in the tables for exceptions
-//! (`.eh_frame`), which nearly every object has. To read them takes microseconds and must not allocate, nor take the
-//! dynamic linker's lock: a thread may be stopped anywhere with it.
+//! Most programs keep no frame pointers, so the way from a frame to its caller's is in the tables for
+//! exceptions (`.eh_frame`), which nearly every object has. Reading them takes microseconds; it must not
+//! allocate, nor take the dynamic linker's lock: a thread may be stopped anywhere while it holds that.
 //!
-//! So the C library is asked for an object's table by `_dl_find_object`, which takes no lock (from 2.35 on), and what
-//! the table says of a place in the code is kept, in one word. Where there is no table (code that was made while the
-//! program runs, an older C library) the frame pointer is followed.
+//! So the C library finds an object's table by `_dl_find_object`, which takes no lock (from 2.35 on), and what
+//! the table says of a place in the code is cached, in one word. Where there is no table (code generated at run
+//! time, an older C library) the frame pointer is followed.
 //!
 //! # Invariants
-//! * **UNWIND-1** By a rule of a table, memory is read between the stack pointer and the end of the stack only, which
-//!   is mapped throughout. By a frame pointer, which may be any number, the kernel is asked to read.
+//! * **UNWIND-1** By a rule of a table, memory is read only between the stack pointer and the end of the stack,
+//!   all of which is mapped. A frame pointer may be any number, so the kernel is asked to read there.
 
 use core::arch::asm;
 use core::ffi::{c_int, c_void};
@@ -25,12 +25,12 @@ use gimli::{
 
 use crate::sleep::system_call;
 
-/// Frames that are kept of a stack.
+/// How many frames of a stack are kept.
 pub(crate) const FRAMES: usize = 24;
-/// Frames that are walked through, with this library's own.
+/// How many frames are walked through, including this library's own.
 const STEPS: usize = 40;
 
-/// What is kept of the tables: a place in the code and its rule, by the place.
+/// The cache of the tables: a place in the code and its rule, found by the place.
 const KEPT: usize = 4096;
 static RULES: [[AtomicU64; 2]; KEPT] = [const { [const { AtomicU64::new(0) }; 2] }; KEPT];
 
@@ -84,15 +84,15 @@ fn object_at(place: u64) -> Option<Found> {
     }
 }
 
-/// How to come from a frame to its caller's.
+/// How to get from a frame to its caller's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Rule {
-    /// Nothing is known: by the frame pointer.
+    /// Nothing is known: follow the frame pointer.
     Unknown,
     /// There is no caller.
     End,
-    /// The caller's stack pointer is one of two registers and so many words; the frame pointer lies so many words
-    /// below it, or is what it was (0).
+    /// The caller's stack pointer is one of two registers plus this many words; the saved frame pointer lies
+    /// this many words below it, or is unchanged (0).
     Step { by_frame_pointer: bool, words: u32, saved: u32 },
 }
 
@@ -119,12 +119,12 @@ impl Rule {
         }
     }
 
-    /// The rule of this place in the code.
+    /// The rule for this place in the code.
     fn at(place: u64) -> Self {
         let hash = place.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52;
         let [name, rule] = &RULES[hash as usize % KEPT];
         let kept = rule.load(Relaxed);
-        // Both words of one place: two threads may write here at once.
+        // Both words must be of one place: two threads may write here at once.
         if kept != 0 && name.load(Relaxed) ^ kept == place {
             return Self::unpacked(kept);
         }
@@ -135,7 +135,7 @@ impl Rule {
     }
 }
 
-/// Room for what a table says, on the stack.
+/// Room for the result of a table, on the stack.
 struct OnStack;
 
 impl UnwindContextStorage<usize> for OnStack {
@@ -143,7 +143,7 @@ impl UnwindContextStorage<usize> for OnStack {
     type Stack = [UnwindTableRow<usize, Self>; 3];
 }
 
-/// What the table of the object says that this place lies in.
+/// The table of the object that this place lies in.
 #[cold]
 #[inline(never)]
 fn look_up(place: u64) -> Option<Rule> {
@@ -153,7 +153,7 @@ fn look_up(place: u64) -> Option<Rule> {
     }
     let rest_of = |start: *const u8| {
         let length = found.end.addr().checked_sub(start.addr())?;
-        // SAFETY: an object that code of a frame below lies in, so it stays; its tables are not written to.
+        // SAFETY: code of a frame below lies in this object, so it stays; its tables are not written to.
         Some(unsafe { core::slice::from_raw_parts(start, length) })
     };
     let bases = BaseAddresses::default().set_eh_frame_hdr(found.eh_frame.addr() as u64);
@@ -184,7 +184,7 @@ fn look_up(place: u64) -> Option<Rule> {
         _ => 0,
     };
     let words = u32::try_from(offset / 8).ok()?;
-    // What does not fit in the word, or makes no sense, is not known.
+    // A rule that does not fit in the word, or makes no sense, counts as unknown.
     (offset % 8 == 0 && words > 0 && saved < 1 << 24).then_some(Rule::Step {
         by_frame_pointer,
         words,
@@ -192,8 +192,8 @@ fn look_up(place: u64) -> Option<Rule> {
     })
 }
 
-/// The end of the stack that `pointer` is on: a thread's block lies there; that of the first one the dynamic linker
-/// knows. Of another stack the page is there at least.
+/// The end of the stack that `pointer` is on: a thread's block lies there; the dynamic linker knows that of the
+/// first thread. Of any other stack at least the page exists.
 fn end_of_stack(pointer: u64) -> u64 {
     const LARGEST: u64 = 1 << 30;
     let thread: u64;
@@ -209,7 +209,7 @@ fn end_of_stack(pointer: u64) -> u64 {
     (pointer | 0xfff) + 1
 }
 
-/// Two words at `place`, if there is memory.
+/// Two words at `place`, if it is mapped.
 fn read_two(place: u64) -> Option<[u64; 2]> {
     let mut words = [0_u64; 2];
     let to = libc::iovec { iov_base: words.as_mut_ptr().cast(), iov_len: 16 };
@@ -223,8 +223,8 @@ fn read_two(place: u64) -> Option<[u64; 2]> {
     (read == 16).then_some(words)
 }
 
-/// Fills in the addresses that the calls of this thread return to, the latest first, without those of this library;
-/// how many there are.
+/// Fills in the return addresses of this thread's calls, the latest first, without those of this library.
+/// Returns their number.
 #[inline(never)]
 pub(crate) fn capture(frames: &mut [u64; FRAMES]) -> usize {
     let (mut place, mut pointer, mut frame): (u64, u64, u64);
