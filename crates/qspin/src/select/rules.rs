@@ -9,7 +9,6 @@
 //! program itself, nor before a quota: those stop threads whatever the hypervisor promises. The same holds on
 //! one CPU, whatever the number of threads: unless it was said that there is only one thread, a waiter must
 //! expect to wait for a thread that is not running.
-//! not run.
 
 use super::choice::Choice;
 use super::inputs::{Dedicated, Inputs, Threads};
