@@ -20,7 +20,7 @@
 //!   under the mutex, and notifies, finds every waiter that has seen the condition as it was before.
 //! * **CONDVAR-2** `notify_all` (1) takes the first waiter out of the queue, (2) moves the others to the mutex,
 //!   and then (3) wakes the first. That one acquires the mutex and releases it, both after (2): its release finds
-//!   the waiters that were moved, or another thread that is awake for the mutex and whose release will (MUTEX-3
+//!   the waiters that were moved, or another thread that is awake for the mutex and whose release will find them (MUTEX-3
 //!   of [`crate::locks::mutex`]).
 //! * **CONDVAR-3** A waiter may have been woken by a release of the mutex, which has then counted it as awake
 //!   (MUTEX-2): it acquires by [`DefaultLock::acquire_woken`], which takes the count back.

@@ -152,7 +152,7 @@ impl<P: SleepPlatform> Running<'_, P> {
 impl<P: SleepPlatform> Drop for Running<'_, P> {
     fn drop(&mut self) {
         let on = self.p.address(&self.once.word);
-        // ONCE-2. ORDERING: Release pairs with the Acquire of `is_done` and of `begin`.
+        // ONCE-2. ORDERING: Release pairs with the Acquire of `is_done` and of `try_begin`.
         let before = self.once.word.swap(self.ends_as, self.p.ordering(Site::OnceEnd, Release));
         if before & WAITED != 0 {
             // Only static memory is touched: what the word belongs to may be gone by now.

@@ -2,9 +2,9 @@
 //!
 //! # Problem
 //! Culling keeps most waiters asleep, so a running CPU may acquire a lock over and over past them. To bound that,
-//! each CPU counts its turns, the acquisitions past waiters since it last waited itself. When they exceed the
-//! quantum it lets a waiter in: [`crate::admission::Culled`] says how where waiters queue,
-//! [`crate::locks::mutex`] where they sleep beside the lock.
+//! each CPU counts its turns past waiters since it last waited itself. When they use up the quantum it lets
+//! a waiter in: [`crate::admission::Culled`] says how where waiters queue, [`crate::locks::mutex`] where they
+//! sleep beside the lock.
 //!
 //! # Source
 //! Dave Dice, "Malthusian Locks", EuroSys 2017.

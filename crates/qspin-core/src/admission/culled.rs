@@ -11,7 +11,7 @@
 //! # Invariants
 //! * **CULLED-1** While SLEEPER is set and the lock is free, *pending* is set: its owner is awake and will
 //!   acquire the lock, and release it. It gives up only while the lock is held.
-//! * **CULLED-2** No waiter starves for ever. A CPU that has used up its barging quantum ([`Turns`]) wakes the
+//! * **CULLED-2** No waiter is passed over for ever. A CPU that has used up its barging quantum ([`Turns`]) wakes the
 //!   head at its next release, yields from time to time, and queues itself when it is replaced: when it finds one
 //!   of the bits [`RELIEVED`] at an acquisition, or has to wake a head once more, because the previous one has
 //!   acquired the lock, or has fallen asleep again. And a starving awake waiter, pending or head, sets NO_STEAL:

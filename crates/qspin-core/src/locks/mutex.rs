@@ -50,9 +50,9 @@
 //! * **MUTEX-5** State bits count only in the process that set them, whose generation stands beside them: a child
 //!   of `fork` has none of its parent's waiters.
 //! * **MUTEX-6** No waiter is passed over for ever. A thread that has used up its barging quantum wakes a
-//!   sleeper, unless as many waiters are awake as can be counted, and yields now and then until it is replaced. A
-//!   waiter that was woken in vain rejoins the queue at its front. A waiter that has waited for too long, asleep
-//!   or yielding, becomes the heir.
+//!   sleeper, unless its turns are long and as many waiters are awake as can be counted, and yields now and then
+//!   until it is replaced. A waiter that was woken in vain rejoins the queue at its front. A waiter that has
+//!   waited for too long, asleep or yielding, becomes the heir.
 //!
 //! # Limits
 //! Not first come, first served. No poisoning. If a signal handler waits for a lock while the code that it
@@ -88,8 +88,8 @@ pub struct DefaultLock<W> {
 }
 
 impl<W: AtomicWord> DefaultLock<W> {
-    /// Acquires the lock from `seen`, in which it is free; and takes back the state bits, if the waiter is
-    /// `marked`.
+    /// Acquires the lock from `seen`, in which it is free. A waiter that is `marked` takes its count back, or,
+    /// after short turns, clears all state bits.
     #[inline]
     fn take<P: SleepPlatform<Word = W>>(&self, p: &P, seen: u32, marked: bool) -> bool {
         // MUTEX-1. ORDERING: Acquire pairs with the Release of `release`, `release_slow`, `release_to_sleeper`

@@ -7,7 +7,7 @@
 //! # Source
 //! The shape is that of Linux' `qrwlock`: a word with a count of readers, and a gate through which the threads
 //! that are not admitted at once go one at a time. The gate is the default mutex ([`crate::locks::mutex`]), which
-//! knows how to wait; so of all waiters only one waits for the word, and it needs no queue.
+//! knows how to wait; so of the threads at the gate only one waits for the word, and it needs no queue.
 //!
 //! # States of the word
 //! ```text
@@ -41,9 +41,9 @@
 //!   the wait for the gate. A waiter that wants to read upgradably is the next to be woken once it was woken in
 //!   vain, but newcomers that read upgradably may pass it each time: for that there is no bound.
 //! * **RWLOCK-6** UPGRADABLE is set with the reader that it stands for, from a word without it, and cleared by
-//!   that reader. Readers come and go beside it. A waiter that wants to read upgradably does not hold the gate
-//!   while it sleeps. The upgradable reader, when it upgrades, waits only for the readers inside, which UPGRADING
-//!   allows only to leave.
+//!   that reader. Readers come and go beside it. A waiter does not hold the gate while it waits for the
+//!   upgradable reader. When that reader upgrades, it waits only for the readers inside, which UPGRADING allows
+//!   only to leave.
 //! * **RWLOCK-7** The count is at most [`MOST`]: a reader that would exceed it waits.
 //! * **RWLOCK-8** A waiter that wants to read upgradably sleeps only after it has joined the sleepers and has set
 //!   ASKED in a word with UPGRADABLE. The step that clears UPGRADABLE clears ASKED, and wakes one such waiter.
@@ -220,7 +220,8 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
     /// Acquires the lock from `seen`, which admits it, in one step.
     #[inline]
     fn come<P: SleepPlatform<Word = W>>(&self, p: &P, want: Want, seen: u32) -> Result<u32, u32> {
-        // RWLOCK-1, RWLOCK-6. ORDERING: Acquire pairs with the Release of `leave` and of `end_upgradable`.
+        // RWLOCK-1, RWLOCK-6. ORDERING: Acquire pairs with the Release of `leave`, `leave_fairly` and
+        // `end_upgradable`.
         let order = p.ordering(want.site(), Acquire);
         self.word.compare_exchange(seen, want.inside(seen), order)
     }

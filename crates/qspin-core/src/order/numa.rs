@@ -22,8 +22,8 @@
 //!
 //! # Distance
 //! A waiter is near if no other can be nearer to the head (`Platform::distance` 0). Where none is near, because
-//! the main queue has run empty, the nearest of the first of the secondary queue come first, and only those
-//! before them stay. With one level of distance that is CNA exactly.
+//! the main queue has run empty, the nearest among the first of the secondary queue come first, and only
+//! waiters before them stay. With one level of distance that is CNA exactly.
 //!
 //! # Invariants
 //! * **NUMA-1** Only a node behind which another is linked is moved: the tail stays the tail, and the newcomer

@@ -33,8 +33,8 @@
 //!
 //! # Source
 //! Few awake waiters: Dice, "Malthusian Locks". Not to spin for an owner that does not run: `mutex_spin_on_owner`
-//! of Linux, and document 001; what a thread can know of that without
-//! privileges is said at [`Platform::runs_on`](crate::platform::Platform::runs_on).
+//! of Linux, and document 001; what a thread can know of that without privileges is said at
+//! [`Platform::runs_on`](crate::platform::Platform::runs_on).
 //!
 //! # Limits
 //! Of an owner on another CPU nothing is known: it may have been preempted there. An owner that has moved to

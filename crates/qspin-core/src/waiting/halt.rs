@@ -157,7 +157,8 @@ impl Waiting for Halt {
         if deferred {
             let inserted = hash::insert(p, word, next).is_some();
             if inserted {
-                // HALT-2. Relaxed: this CPU will release the lock, and finds the entry then.
+                // HALT-2. Relaxed: this CPU owns the lock. Its release finds the entry, or publishes it to the
+                // next owner.
                 word.fetch_or(SLEEPER, Relaxed);
             }
             // HALT-6. ORDERING: Release pairs with the Acquire of `HaltClaimed`.

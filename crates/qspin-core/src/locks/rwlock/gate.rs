@@ -1,4 +1,4 @@
-//! The owner of the gate: it alone of all waiters polls the word, or sleeps beside it.
+//! The owner of the gate: of all threads that queue at the gate, it alone polls the word, or sleeps beside it.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
