@@ -11,8 +11,8 @@
 //!
 //! # Invariants
 //!
-//! * **NODE-1** Level `l` of a CPU is used only by the context that raised the CPU's `nesting` from `l` to `l +
-//!   1`, until it lowers it again. Contexts of one CPU nest (contract PLATFORM-2), so plain loads and stores of
+//! * **NODE-1** Level `l` of a CPU is used only by the context that raised the CPU's `nesting` from `l` to
+//!   `l + 1`, until it lowers it again. Contexts of one CPU nest (contract PLATFORM-2), so plain loads and stores of
 //!   `nesting` suffice.
 //! * **NODE-2** Between two lives of a node only its owner accesses the fields that belong to a life: a life
 //!   begins with [`Node::begin`] and ends when the owner has left the queue, after which no other waiter refers

@@ -6,8 +6,8 @@
 //! that they wait for.
 //!
 //! # Source
-//! The lock is document 004's. Its queue is the paravirt spinlock of document 000 with lock stealing (`Halt ×
-//! Fifo × Stealing`), and what that spinlock's head does, the head of this queue does with the readers' and
+//! The lock is document 004's. Its queue is the paravirt spinlock of document 000 with lock stealing
+//! (`Halt × Fifo × Stealing`), and what that spinlock's head does, the head of this queue does with the readers' and
 //! writers' word: it polls for a while, then it halts, and newcomers may barge past it into a free lock until it
 //! runs again. We found no such lock elsewhere: Linux has `qrwlock` without paravirtual waiting. The table entry
 //! is that of [`crate::locks::paravirt_ticket`].
@@ -28,8 +28,8 @@
 //!   entry. A release that finds an entry of a former lock at the same address kicks one waiter too many
 //!   (PLATFORM-4).
 //! * **PVRW-3** A sleeping head keeps no newcomer out of a free lock (OPEN). A sleeping writer keeps further
-//!   readers out of a lock with readers, which would otherwise never all leave. Once it has slept for
-//!   `mutex_heir_us`, the head is the heir, the starving waiter that holds a reservation: it sleeps without OPEN,
+//!   readers out of a lock with readers, which would otherwise never all leave. Once the head has slept
+//!   for `mutex_heir_us`, it is the heir, the starving waiter that holds a reservation: it sleeps without OPEN,
 //!   as a writer that waits, or as a reader that has counted itself, and no newcomer is admitted before it. An
 //!   awake head keeps all newcomers out. So a head waits for so long, and for one owner more.
 //!

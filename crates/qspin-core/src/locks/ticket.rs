@@ -22,8 +22,8 @@
 //!   read-modify-writes of the whole word.
 //! * **TICKET-3** A context without a node draws no ticket: it acquires the lock only where it finds it free. And
 //!   a CPU waits with one ticket of a lock at most: an interrupt that waited for the lock that the interrupted
-//!   level waits for would wait for ever. Nor does a CPU draw one whose number is not below 32 766. So at most 32
-//!   766 tickets wait, and 32 767 are out, of 32 768.
+//!   level waits for would wait for ever. Nor does a CPU draw one whose number is not below 32 766. So at most
+//!   32 766 tickets wait, and 32 767 are out, of 32 768.
 //! * **TICKET-4** *asleep* is set only by a waiter whose ticket is out, and cleared only by the context that
 //!   acquires the lock when no ticket is out. A waiter that only spins does not set it.
 //! * **TICKET-5** The step that serves the next ticket is the last access to the lock by the context that
