@@ -26,6 +26,11 @@ pub(super) fn run(mut arguments: Arguments) -> Result<bool, String> {
             let bound = in_words(checks::bound(&check, preemptions));
             report.must_pass(subject.name, &check.name(), &bound, &outcome);
         }
+        // A waiter is requeued where another holds the mutex between the release of the thread that opens the latch and its
+        // notification: that takes two preemptions.
+        if subject.traits().latch && preemptions.is_some_and(|most| most < 2) {
+            continue;
+        }
         for missed in subject.missed(Checker::Loom, &coverage) {
             report.complain(format!("{}: {missed} in any execution", subject.name));
         }
