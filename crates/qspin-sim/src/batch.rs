@@ -1,8 +1,8 @@
 //! Many simulations, on as many threads as this computer has processors.
 //!
-//! Which thread runs which does not matter to any of them: they share nothing, and the results come
-//! back in the order in which they were asked for. What is asked for twice is simulated once: a table often
-//! has several figures of one run.
+//! It does not matter which thread runs which simulation: they share nothing, and the results come back in the
+//! order in which they were asked for. A simulation that is asked for twice runs once: a table often has
+//! several figures of one run.
 
 use std::collections::HashMap;
 use std::num::NonZero;
@@ -20,20 +20,20 @@ use crate::simulate::simulate;
 /// A scenario and its seed.
 pub type Job = (Scenario, u64);
 
-/// How one ended; none if it was not run to its end.
+/// The result of a job; none if it was not run to its end.
 pub type Ended = Option<Result<Outcome, Failure>>;
 
-/// How often it is looked whether somebody wants to stop.
+/// How often it is checked whether to stop.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Runs every job, and calls `done` after each with its number and how it ended; `done` says whether
-/// to go on. What was not run is `None`.
+/// Runs every job, and calls `done` after each with its number and its result; `done` returns whether to go on.
+/// A job that was not run is `None`.
 pub fn run(jobs: &[Job], done: impl FnMut(usize, &Result<Outcome, Failure>) -> bool) -> Vec<Ended> {
     run_until(jobs, || false, done)
 }
 
-/// The same; but as soon as `stopped`, it returns with what has ended by then. What is under way, which may
-/// take as long as it likes, is left to itself: its thread ends with the program.
+/// The same, but as soon as `stopped` is true it returns with the jobs that have ended by then. Jobs in
+/// progress, which may take as long as they like, are abandoned: their threads end with the program.
 pub fn run_until(
     jobs: &[Job],
     stopped: impl Fn() -> bool,
@@ -82,9 +82,9 @@ pub fn run_until(
     results
 }
 
-/// For each job the first that is the same.
+/// For each job the first one that is the same.
 fn firsts(jobs: &[Job]) -> Vec<usize> {
-    // Whole scenarios are compared only where what is quickly compared is the same.
+    // Whole scenarios are compared only if the quick comparisons are equal.
     let mut alike: HashMap<(u64, u32, &str), Vec<usize>> = HashMap::new();
     let of = |(number, job): (usize, &Job)| {
         let (scenario, seed) = job;

@@ -24,7 +24,7 @@ const HYPERVISORS: [(&str, &str); 5] = embedded! { "hypervisors":
     "linux-bare-metal" "kvm-2010" "kvm-2015" "kvm-dedicated" "power-bare-metal"
 };
 
-/// Something that a scenario describes, or calls by the name that it has here.
+/// Something that a scenario describes, or refers to by its name here.
 pub trait Named: DeserializeOwned {
     /// What it is, for messages.
     const KIND: &'static str;
@@ -32,10 +32,10 @@ pub trait Named: DeserializeOwned {
     /// Names and descriptions.
     fn texts() -> &'static [(&'static str, &'static str)];
 
-    /// The one of that name.
+    /// The description of that name.
     ///
     /// # Errors
-    /// That there is none, and which there are.
+    /// The name does not exist; the message lists the names that do.
     fn named(name: &str) -> Result<Self, String> {
         let texts = Self::texts();
         let Some((_, text)) = texts.iter().find(|(known, _)| *known == name) else {

@@ -20,13 +20,13 @@ use crate::hypervisor::{Hypervisor, Pinning};
 use crate::lock::Lock;
 use crate::scenario::{Placement, Scenario};
 
-/// What is other than in the plan; whatever is not named stays as it is.
+/// What differs from the plan; whatever is not named stays as it is.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Change {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// The locks that have it; all of the plan's if it is not given.
+    /// The locks that it applies to; all of the plan's if not given.
     pub locks: Option<Vec<Lock>>,
     /// Tunables, by name.
     #[serde(default)]
@@ -39,7 +39,7 @@ pub struct Change {
     pub pinning: Option<Pinning>,
     /// Where they begin.
     pub placement: Option<Placement>,
-    /// What is other about the hypervisor.
+    /// What differs in the hypervisor.
     pub hypervisor: Option<HypervisorChange>,
 }
 
@@ -86,7 +86,7 @@ impl Change {
         self.locks.as_ref().is_none_or(|locks| locks.contains(&lock))
     }
 
-    /// Changes `scenario`.
+    /// Applies the change to `scenario`.
     pub fn apply(&self, scenario: &mut Scenario) {
         scenario.tuning.extend(self.tuning.iter().map(|(name, &value)| (name.clone(), value)));
         if let Some(hogs) = self.hogs {

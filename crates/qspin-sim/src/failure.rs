@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-/// What one simulated CPU was doing when nothing moved any more.
+/// What one simulated CPU was doing when there was no more progress.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Standing {
-    /// Which.
+    /// Its number.
     pub cpu: u32,
     /// What it does, in words.
     pub does: String,
-    /// The lock that it wants, who holds that, and for how many nanoseconds it has waited.
+    /// The lock that it wants, the holder of that lock, and for how many nanoseconds it has waited.
     pub wants: Option<(u32, Option<u32>, f64)>,
     /// The locks that it holds.
     pub holds: Vec<u32>,
@@ -26,25 +26,25 @@ pub enum Failure {
     Exclusion {
         /// The lock.
         lock: u32,
-        /// Who was inside.
+        /// The CPU that was inside.
         first: u32,
-        /// Who came in as well.
+        /// The CPU that came in as well.
         second: u32,
         /// When.
         at_ns: f64,
     },
-    /// What was counted under locks is wrong.
+    /// The count kept under the locks is wrong.
     Count {
         /// Sections that were run under it.
         sections: u64,
         /// What was counted in them.
         counted: u64,
     },
-    /// A deadlock or livelock: nobody gets anywhere.
+    /// A deadlock or livelock: there is no progress.
     Standstill {
         /// When.
         at_ns: f64,
-        /// Who waits for whom: everybody who has not finished.
+        /// The waits of all CPUs that have not finished.
         standings: Vec<Standing>,
     },
 }

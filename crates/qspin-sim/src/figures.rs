@@ -6,8 +6,8 @@ use toml::Value;
 /// The least and the most that a figure may be.
 pub(crate) type Range = (f64, f64);
 
-/// Checks every figure of a description: those that are named have a range of their own, other fractions the
-/// `usual` one, other whole numbers none.
+/// Checks every figure of a description. A figure that is named has a range of its own; other fractions have
+/// the `usual` range, other whole numbers none.
 ///
 /// # Errors
 /// One line that says what is wrong and what would be right.

@@ -1,21 +1,21 @@
-//! A deterministic simulator: the same lock code on machines nobody here owns.
+//! A deterministic simulator: the same lock code on machines that are not at hand.
 //!
-//! Every simulated CPU runs the real code of `qspin-core`, unchanged, in a coroutine. Each operation
-//! on a word costs what the caches of a described machine make it cost; above the machine is a
-//! hypervisor that takes processors away and gives them back. There is no lock in here.
+//! Every simulated CPU runs the real code of `qspin-core`, unchanged, in a coroutine. Each operation on a word
+//! costs what the caches of a described machine make it cost. Above the machine is a hypervisor that takes
+//! processors away and gives them back. The simulator contains no lock code of its own.
 //!
-//! [`simulate`] takes a [`Scenario`], which a TOML file describes, and a seed, and returns an
-//! [`Outcome`], or how the lock failed ([`Failure`]): two CPUs inside at once, a lost update, or a
-//! standstill with who waits for whom.
+//! [`simulate`] takes a [`Scenario`], which a TOML file describes, and a seed. It returns an [`Outcome`], or
+//! how the lock failed ([`Failure`]): two CPUs inside at once, a lost update, or a standstill with the list of
+//! waits.
 //!
 //! * [`engine`]: simulated time, coroutines, randomness;
 //! * [`machine`]: caches and distances;
-//! * [`platform`]: what a lock finds on a simulated CPU;
-//! * [`hypervisor`]: who runs where;
+//! * [`platform`]: the platform that a lock finds on a simulated CPU;
+//! * [`hypervisor`]: which task runs where;
 //! * [`workload`]: what the CPUs do.
 //! * [`plan`]: what a scenario file asks for, [`change`]: what it varies; [`catalog`]: machines by name;
-//! * [`batch`]: many at once; [`random`]: machines and loads that nobody chose;
-//! * [`timeline`]: what everybody did when.
+//! * [`batch`]: many simulations at once; [`random`]: machines and loads drawn at random;
+//! * [`timeline`]: what every CPU did when.
 
 pub mod batch;
 pub mod catalog;

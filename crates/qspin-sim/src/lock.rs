@@ -1,4 +1,5 @@
-//! The locks that are simulated: those of the register that ask no more of a platform than a simulated CPU has.
+//! The locks that are simulated: those of the register that need no more of a platform than a simulated CPU
+//! has.
 
 use qspin_core::for_each_lock;
 use qspin_core::locks::{Id, Waits};
@@ -47,7 +48,7 @@ impl Lock {
     /// The lock of that name.
     ///
     /// # Errors
-    /// That there is none, and which there are; or that it is not simulated, and why.
+    /// There is no lock of that name (the message lists the names); or it is not simulated, and why.
     pub fn named(name: &str) -> Result<Self, String> {
         let known = || Self::ALL.iter().map(|lock| lock.name()).collect::<Vec<_>>().join(", ");
         let Some(id) = Id::named(name) else {

@@ -1,4 +1,4 @@
-//! What came of a simulation.
+//! The outcome of a simulation.
 
 use std::collections::BTreeMap;
 
@@ -19,23 +19,23 @@ pub struct Outcome {
     pub hash: u64,
     /// When the last CPU was done, in simulated nanoseconds.
     pub elapsed_ns: f64,
-    /// Operations a microsecond, as the workload defines them.
+    /// Operations per microsecond, as the workload defines them.
     pub throughput: f64,
-    /// Critical sections of each CPU; its operations, where the workload counts those.
+    /// Critical sections of each CPU; its operations, if the workload counts those.
     pub sections: Vec<u64>,
     /// When each CPU was done.
     pub finished_ns: Vec<f64>,
     /// Dice's fairness factor: the share of the busier half of the CPUs; 0.5 is fair.
     pub fairness_factor: f64,
-    /// Sections of the busiest CPU over those of the least busy; none where that had none.
+    /// Sections of the busiest CPU over those of the least busy; none if the latter did none.
     pub max_min: Option<f64>,
-    /// Times that a lock went from one CPU to another.
+    /// How often a lock went from one CPU to another.
     pub hand_overs: u64,
-    /// Those between sockets.
+    /// How often between sockets.
     pub remote_hand_overs: u64,
-    /// Processor time of waiters that watched or paused, all CPUs together.
+    /// Processor time that waiters spent watching or pausing, all CPUs together.
     pub spun_ns: f64,
-    /// From wanting a lock to having it, on average.
+    /// From wanting a lock to having acquired it, on average.
     pub mean_wait_ns: f64,
     /// The longest of these waits.
     pub longest_wait_ns: f64,
@@ -49,9 +49,9 @@ pub struct Outcome {
     pub yields: u64,
     /// Pause-loop exits.
     pub pause_loop_exits: u64,
-    /// Times that somebody was taken off a processor.
+    /// How often a task was taken off a processor.
     pub preemptions: u64,
-    /// Time that CPUs were ready and did not run.
+    /// Time that CPUs were ready and not running.
     pub stolen_ns: f64,
     /// The locks' own counts, where they are not zero.
     pub events: BTreeMap<&'static str, u64>,
@@ -108,8 +108,8 @@ impl Outcome {
     }
 }
 
-/// How a lock was shared, in sections. Where each CPU does the same number of them, that says nothing: then it is what
-/// each would have done until the last was done, at its own pace.
+/// How a lock was shared, in sections. Where each CPU does the same number of sections, that says nothing: then
+/// it is what each would have done until the last was done, at its own pace.
 fn shares(sections: &[u64], finished_ns: &[f64]) -> Vec<u64> {
     if sections.windows(2).any(|pair| pair[0] != pair[1]) {
         return sections.to_vec();
@@ -123,15 +123,15 @@ fn shares(sections: &[u64], finished_ns: &[f64]) -> Vec<u64> {
 }
 
 impl Outcome {
-    /// How the lock was shared, in sections; by the CPUs' pace, where each did the same number.
+    /// How the lock was shared, in sections; by the CPUs' pace, if each did the same number.
     #[must_use]
     pub fn shares(&self) -> Vec<u64> {
         shares(&self.sections, &self.finished_ns)
     }
 }
 
-/// Dice's fairness factor: the share of the busier half, the middle one of an odd number counting
-/// half to each side; 1 where nobody did anything.
+/// Dice's fairness factor: the share of the busier half, where the middle one of an odd number counts half to
+/// each side; 1 where no CPU did anything.
 #[must_use]
 pub fn fairness_factor(sections: &[u64]) -> f64 {
     let all: u64 = sections.iter().sum();

@@ -1,9 +1,9 @@
-//! What a scenario file asks for: locks × CPUs on a machine, and what else is to be varied.
+//! What a scenario file asks for: locks × CPUs on a machine, and what else is varied.
 //!
-//! The fields of a file are those of a [`Scenario`], but that it lists several locks and numbers of
-//! CPUs, and may call machine and hypervisor by the names that they have in the
-//! [catalog](crate::catalog). An experiment compares more than locks: `variants` and `loads` are two
-//! lists of named changes, and every variant is simulated under every load.
+//! The fields of a file are those of a [`Scenario`], except that it lists several locks and numbers of CPUs,
+//! and may name machine and hypervisor from the [catalog](crate::catalog). An experiment compares more than
+//! locks: `variants` and `loads` are two lists of named changes, and every variant is simulated under every
+//! load.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use crate::workload::Workload;
 /// Locks × CPUs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// What the file says about itself.
+    /// The file's own description of it.
     pub about: String,
     /// Locks, each once.
     pub locks: Vec<Lock>,
@@ -28,7 +28,7 @@ pub struct Plan {
     pub cpus: Vec<u32>,
     /// What is compared beside the locks.
     pub variants: Vec<Change>,
-    /// Under what it is compared.
+    /// The loads under which it is compared.
     pub loads: Vec<Change>,
     /// Everything else.
     pub base: Scenario,
@@ -37,11 +37,11 @@ pub struct Plan {
 /// One scenario of a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cell {
-    /// The name of the variant, where the plan has any.
+    /// The name of the variant, if the plan has any.
     pub variant: Option<String>,
-    /// The name of the load, where it has any.
+    /// The name of the load, if the plan has any.
     pub load: Option<String>,
-    /// What is simulated.
+    /// The scenario to simulate.
     pub scenario: Scenario,
 }
 
@@ -149,7 +149,7 @@ impl Plan {
         cells.iter().try_for_each(Cell::check)
     }
 
-    /// Every scenario of it: all loads; in each all numbers of CPUs; with each all variants; of each all
+    /// Every scenario of the plan: all loads; in each all numbers of CPUs; with each all variants; of each all
     /// locks.
     #[must_use]
     pub fn cells(&self) -> Vec<Cell> {
@@ -176,7 +176,7 @@ impl Plan {
     }
 }
 
-/// Every change; or once none.
+/// Every change, or no change once.
 fn or_none(changes: &[Change]) -> Vec<Option<&Change>> {
     match changes {
         [] => vec![None],
@@ -185,7 +185,7 @@ fn or_none(changes: &[Change]) -> Vec<Option<&Change>> {
 }
 
 impl Cell {
-    /// What is impossible about it, and which it is.
+    /// What is impossible about it, and in which scenario.
     fn check(&self) -> Result<(), String> {
         let names = self.variant.iter().chain(&self.load);
         let names: String = names.map(|name| format!("`{name}`: ")).collect();

@@ -1,14 +1,14 @@
 //! The platform: what a lock of `qspin-core` finds on a simulated CPU.
 //!
 //! # Model
-//! A [`SimWord`] is as big as an atomic of 32 bits and holds the value with which it was made; each
-//! of its operations is one of the machine's. The platform itself is the simulated CPU. The
-//! simulator contains no lock: what runs here is the code that runs everywhere.
+//! A [`SimWord`] is as big as an atomic of 32 bits and holds its initial value; each of its operations is one
+//! of the machine's. The platform itself is the simulated CPU. The simulator contains no lock: the code that
+//! runs here is the code that runs everywhere.
 //!
-//! The contract of the platform is kept so: words are coherent, seen in total store order (PLATFORM-1); a
-//! strand is a CPU's one context, there are no interrupts (PLATFORM-2); watching a word puts the strand to
-//! sleep until it changes (PLATFORM-3); a kick is remembered by node until a halt takes it, and both empty
-//! the store buffer, as a hypercall does (PLATFORM-4).
+//! It keeps the contract of the platform: words are coherent, seen in total store order (PLATFORM-1); a strand
+//! is a CPU's one context, without interrupts (PLATFORM-2); watching a word puts the strand to sleep until the
+//! word changes (PLATFORM-3); a kick is remembered per node until a halt consumes it, and both empty the store
+//! buffer, as a hypercall does (PLATFORM-4).
 //!
 //! # Limits
 //! Simulated CPUs have one nesting level. Orderings weaker than total store order do not exist.
@@ -84,7 +84,7 @@ impl AtomicWord for SimWord {
     }
 }
 
-/// The address of a lock, in simulated memory: the place of its word, as big as a real address.
+/// The address of a lock in simulated memory: the place of its word, as big as a real address.
 #[derive(Debug)]
 #[repr(C, align(8))]
 pub struct SimAddress {
@@ -108,8 +108,8 @@ impl AtomicAddress for SimAddress {
     }
 }
 
-/// Counts events of all simulated CPUs together, at no simulated cost: a run that counts and one that does not have
-/// the same digest.
+/// Counts events of all simulated CPUs together, at no simulated cost: a run has the same digest with and
+/// without counting.
 #[derive(Debug)]
 pub struct SimEvents([Cell<u64>; Event::ALL.len()]);
 
@@ -128,8 +128,8 @@ impl SimEvents {
 }
 
 impl Events for SimEvents {
-    // Off spares a lock the clock and the stores that statistics need, which would cost simulated
-    // time. The simulator measures latencies itself.
+    // Off spares a lock the clock readings and stores that statistics need, which would cost simulated time.
+    // The simulator measures latencies itself.
     const ENABLED: bool = false;
     const COUNTS: bool = true;
     fn add(&self, event: Event, amount: u64) {
@@ -145,8 +145,8 @@ pub struct SimPlatform {
     cpu: CpuId,
 }
 
-/// The node that a number names. A lock asks only for nodes that there are; and who is never interrupted waits
-/// for one lock at a time, in the first of its CPU's nodes.
+/// The node of a number. A lock asks only for nodes that exist; and a CPU that is never interrupted waits for
+/// one lock at a time, in the first of its nodes.
 fn place_of(node: NodeId) -> usize {
     assert!(node.level() == 0, "a simulated CPU waits for two locks at once");
     node.cpu().number() as usize
@@ -174,36 +174,36 @@ impl SimPlatform {
         to_ns(self.world.clock())
     }
 
-    /// Loads words of different lines, none of whose addresses depends on another: they are under way
-    /// at one time.
+    /// Loads words of different lines whose addresses do not depend on each other: they are in flight at the
+    /// same time.
     pub fn load_together<'a>(&self, words: impl IntoIterator<Item = &'a SimWord>) {
         let memory = &self.world.memory;
         self.world
             .load_together(words.into_iter().map(|word| (memory.place(word.address()), word.0)));
     }
 
-    /// This CPU has done one more operation, of a workload that counts them itself.
+    /// Counts one more operation of this CPU, for a workload that counts them itself.
     pub(crate) fn did_one(&self) {
         let mut state = self.world.state.borrow_mut();
         let me = state.current;
         state.strands[me].figures.done += 1;
     }
 
-    /// Whether the workload is to come to an end.
+    /// Whether the workload is to end.
     #[must_use]
     pub fn is_over(&self) -> bool {
         let state = self.world.state.borrow();
         state.strands[state.current].clock >= state.stop_at
     }
 
-    /// Numbers of this CPU's own generator.
+    /// Numbers from this CPU's own generator.
     pub fn random<R>(&self, draw: impl FnOnce(&mut Random) -> R) -> R {
         let mut state = self.world.state.borrow_mut();
         let me = state.current;
         draw(&mut state.strands[me].random)
     }
 
-    /// Sleeps for that many nanoseconds: somebody else may have the processor.
+    /// Sleeps for that many nanoseconds: another task may have the processor.
     pub fn sleep(&self, ns: f64) {
         self.world.sleep(from_ns(ns));
     }
@@ -213,12 +213,12 @@ impl SimPlatform {
         self.world.state.borrow_mut().wants(lock);
     }
 
-    /// It has it.
+    /// It has acquired the lock.
     pub(crate) fn entered(&self, lock: u32) {
         self.world.state.borrow_mut().entered(lock);
     }
 
-    /// It is about to leave it.
+    /// It is about to release the lock.
     pub(crate) fn leaves(&self, lock: u32) {
         self.world.state.borrow_mut().leaves(lock);
     }
@@ -296,7 +296,7 @@ impl Platform for SimPlatform {
     }
 
     fn address(&self, word: &SimWord) -> usize {
-        // 0 means nobody.
+        // 0 means none.
         self.world.memory.place(word.address()) + 1
     }
 
@@ -322,7 +322,7 @@ impl Platform for SimPlatform {
 
     fn distance(&self, from: u32, to: u32) -> u32 {
         let shape = &self.world.shape;
-        // A socket that is one cache is no level of its own.
+        // A socket that is a single cache is not a level of its own.
         let within = u32::from(shape.llc() != shape.cores_per_socket);
         match shape.distance(from, to) {
             Distance::SameCore | Distance::SameCache => 0,

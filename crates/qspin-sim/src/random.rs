@@ -1,4 +1,4 @@
-//! Loads and machines that nobody chose: what locks lose where they were not tuned.
+//! Loads and machines drawn at random: what locks lose where they were not tuned.
 //!
 //! | what | drawn |
 //! |---|---|
@@ -12,7 +12,7 @@
 //! | locks | 1 in half of the cells, 4 or 64 |
 //! | lines | 1 to 4 |
 //!
-//! In every fifth cell as many tasks that only compute as there are processors, at most, run beside.
+//! In every fifth cell, tasks that only compute run beside, at most as many as there are processors.
 //!
 //! # Invariants
 //! * **RANDOM-1** A cell is a function of the seed and its number alone.
@@ -25,16 +25,16 @@ use crate::machine::{Costs, Machine, Shape};
 use crate::scenario::{Placement, Scenario, patience};
 use crate::workload::{Lengths, Spread, Workload};
 
-/// Every so many cells, tasks that compute run beside.
+/// In one cell of this many, tasks that compute run beside.
 const DISTURBED: u32 = 5;
-/// A simulated run lasts at least so long: learning takes its time.
+/// The least duration of a simulated run: learning takes its time.
 const LEAST_NS: f64 = 3e6;
 /// The same where threads outnumber processors: some time slices.
 const LEAST_CROWDED_NS: f64 = 30e6;
-/// Sections of one run, at most, about: each costs a microsecond or more of this machine's time.
+/// The approximate limit of sections in one run: each costs a microsecond or more of the host's time.
 const MOST_SECTIONS: f64 = 300_000.0;
 
-/// Draws cell `number` of `seed`. The lock is any: it is the caller's to choose.
+/// Draws cell `number` of `seed`. Its lock is arbitrary: the caller is to choose it.
 ///
 /// # Panics
 /// Never: the hypervisor comes with the program.
@@ -125,7 +125,7 @@ pub fn is_disturbed(number: u32) -> bool {
     number.is_multiple_of(DISTURBED)
 }
 
-/// The shortest length that is any.
+/// The shortest length that is not zero.
 const SHORTEST_NS: f64 = 20.0;
 
 struct Dice(Random);
@@ -135,7 +135,7 @@ impl Dice {
         least * (most / least).powf(self.0.unit())
     }
 
-    /// What is not used is drawn all the same: it moves nothing that comes after it.
+    /// What is not used is drawn all the same, so that it does not shift the draws after it.
     fn unless_one_in(&mut self, count: u32, draw: impl FnOnce(&mut Self) -> f64) -> f64 {
         let (none, ns) = (self.0.below(count) == 0, draw(self));
         if none { 0.0 } else { ns.round() }

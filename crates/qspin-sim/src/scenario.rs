@@ -11,7 +11,7 @@ use crate::lock::Lock;
 use crate::machine::Machine;
 use crate::workload::Workload;
 
-/// Processors of a simulated guest at most: what a tail can name.
+/// The most processors of a simulated guest: what a tail can name.
 pub const MOST_CPUS: u32 = 1 << 13;
 
 /// Which processors the simulated CPUs get.
@@ -22,35 +22,35 @@ pub enum Placement {
     /// threads.
     #[default]
     InOrder,
-    /// One a socket in turn; second threads last. So a scheduler spreads threads.
+    /// One per socket in turn; second threads last. A scheduler spreads threads like this.
     Spread,
-    /// The threads of a core, then of the next.
+    /// The threads of a core, then those of the next.
     ThreadsFirst,
-    /// On cores drawn at random; second threads last. So threads lie that are free and are moved about. Each number is
-    /// another draw, the same whatever the seed.
+    /// On cores drawn at random; second threads last. Threads that are free to move lie like this. Each number
+    /// is another draw, the same whatever the seed.
     Scattered(u32),
     /// On these.
     On(Vec<u32>),
 }
 
-/// One simulation, but for its seed.
+/// One simulation, apart from its seed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
     /// The lock.
     pub lock: Lock,
-    /// CPUs that use it.
+    /// How many CPUs use it.
     pub cpus: u32,
-    /// How long they do, for a workload without an end of its own, in nanoseconds.
+    /// For how long, in nanoseconds, for a workload without an end of its own.
     pub duration_ns: f64,
     /// Simulated nanoseconds without progress after which the run ends as a standstill.
     #[serde(default = "patience")]
     pub watchdog_ns: f64,
-    /// CPUs begin at random moments of this time: at one and the same, the order in which they
-    /// first meet would last.
+    /// CPUs begin at random moments of this time: if all began at once, the order in which they first meet
+    /// would last.
     #[serde(default)]
     pub start_ns: f64,
-    /// Where the CPUs are.
+    /// On which processors the CPUs are.
     #[serde(default)]
     pub placement: Placement,
     /// Where they may run.
@@ -62,8 +62,8 @@ pub struct Scenario {
     /// Where those may run.
     #[serde(default = "anywhere")]
     pub hog_pinning: Pinning,
-    /// Whether hogs are dealt out evenly to all processors, however many CPUs are there already; else
-    /// each begins where the fewest tasks are.
+    /// Whether hogs are dealt out evenly to all processors, however many CPUs are there already; else each
+    /// begins where the fewest tasks are.
     #[serde(default)]
     pub hogs_even: bool,
     /// Tunables, by name, that are not at their default.
@@ -281,7 +281,7 @@ mod tests {
         assert_eq!(orders[0][..4], [0, 1, 2, 3]);
         assert_eq!(orders[1][..5], [0, 2, 1, 3, 4]);
         assert_eq!(orders[2][..4], [0, 4, 1, 5]);
-        // First threads first, and each number another draw.
+        // First threads first, and each number is another draw.
         assert!(orders[3][..4].iter().chain(&orders[4][..4]).all(|&it| it < 4));
         assert_ne!(orders[3], orders[4]);
     }

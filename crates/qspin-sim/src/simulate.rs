@@ -19,12 +19,12 @@ use crate::workload::{Sections, Station, Work, Workload};
 /// Simulates `scenario`. The same scenario and seed give the same outcome, always.
 ///
 /// # Errors
-/// What is wrong with the scenario; or how the lock failed.
+/// The scenario is impossible, or the lock failed.
 pub fn simulate(scenario: &Scenario, seed: u64) -> Result<Outcome, Failure> {
     chosen(scenario.lock)(scenario, seed, Watching::Nothing).0
 }
 
-/// The same, with what everybody did when; also where the lock failed.
+/// The same, with a record of what every CPU did when, also if the lock failed.
 ///
 /// # Errors
 /// As [`simulate`].
@@ -32,11 +32,11 @@ pub fn simulate_traced(scenario: &Scenario, seed: u64) -> (Result<Outcome, Failu
     chosen(scenario.lock)(scenario, seed, Watching::Steps)
 }
 
-/// What a run does beside running.
+/// What a run does besides running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Watching {
     Nothing,
-    /// It writes down who did what when.
+    /// It records which CPU did what when.
     Steps,
     /// It checks its own invariants after every event.
     Invariants,
@@ -77,14 +77,14 @@ where
     run::<L>(scenario, seed, Watching::Nothing).0
 }
 
-/// The same, and checks after every event that the simulator's own invariants hold: that every
-/// watcher has a copy of its line or a read pending, and that an owner is alone. Slow.
+/// The same, and checks after every event that the simulator's own invariants hold: that every watcher has a
+/// copy of its line or a read pending, and that an owner has the only copy. Slow.
 ///
 /// # Errors
 /// As [`simulate`].
 ///
 /// # Panics
-/// Where an invariant is violated.
+/// If an invariant is violated.
 pub fn simulate_audited<L>(scenario: &Scenario, seed: u64) -> Result<Outcome, Failure>
 where
     L: RawLock<SimPlatform> + 'static,
@@ -139,7 +139,7 @@ where
     (outcome, timeline)
 }
 
-/// What was counted under the locks is what was run under them.
+/// The count kept under the locks must be the number of sections run under them.
 fn counts<L>(
     world: &World,
     station: &Station<L>,

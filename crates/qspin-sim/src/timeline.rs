@@ -1,15 +1,15 @@
 //! What every CPU did when: for Perfetto (ui.perfetto.dev) and Chrome's `about:tracing`.
 //!
 //! # Format
-//! The "Trace Event Format" of Chromium: JSON, an event an object, times in microseconds. Three groups
-//! of lanes: what each CPU does with locks (waits, holds), what becomes of it (preempted, halted), and
-//! whom each processor runs.
+//! The "Trace Event Format" of Chromium: JSON, one object per event, times in microseconds. There are three
+//! groups of lanes: what each CPU does with locks (waits, holds), its state (preempted, halted), and which task
+//! each processor runs.
 
 use std::fmt::Write;
 
 use crate::engine::{Time, to_ns};
 
-/// Steps that are kept; what comes later is cut off, and the timeline says so.
+/// How many steps are kept; later ones are cut off, and the timeline says so.
 const MOST: usize = 1 << 20;
 
 /// A step of a simulated CPU.
@@ -18,11 +18,11 @@ pub(crate) enum Step {
     Wants(u32),
     Enters(u32),
     Leaves(u32),
-    /// It is on a processor.
+    /// It is put on a processor.
     Runs(u16),
-    /// It leaves that.
+    /// It leaves its processor.
     Stops,
-    /// It leaves it because it halts, or sleeps.
+    /// It leaves its processor because it halts, or sleeps.
     Halts,
     /// It is ready again.
     Wakes,
@@ -176,7 +176,7 @@ fn event(text: &mut String, lane: u32, row: u32, name: &str, since: Time, until:
     );
 }
 
-/// A text as JSON has it.
+/// A text in JSON's form.
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for letter in text.chars() {

@@ -1,10 +1,10 @@
-//! Operations on simulated words, as a running strand performs them.
+//! Operations on simulated words, as performed by a running strand.
 //!
 //! # Model
-//! An operation takes place at the strand's clock, or, if it has to wait for its line, when that
-//! has come. A store goes into the store buffer if the core does not own the line: it takes place
-//! later, in order; the strand's own loads see it at once, read-modify-writes and full fences wait
-//! until the buffer is empty. That is total store order, which x86 has.
+//! An operation takes place at the strand's clock or, if it has to wait for its line, when the line has come. A
+//! store goes into the store buffer if the core does not own the line: it takes place later, in order. The
+//! strand's own loads see it at once; read-modify-writes and full fences wait until the buffer is empty. That
+//! is total store order, as on x86.
 
 use std::cell::RefMut;
 
@@ -13,7 +13,7 @@ use super::{Client, Happened, State, Wait, What, World};
 use crate::machine::{Request, WORDS};
 
 impl World {
-    /// Lets everything happen that precedes the current strand's clock. Then it is now.
+    /// Lets everything happen that precedes the current strand's clock, so that the clock is now.
     #[inline]
     pub(crate) fn synchronise(&self) -> RefMut<'_, State> {
         let mut state = self.state.borrow_mut();
@@ -34,7 +34,7 @@ impl World {
         self.suspend(state)
     }
 
-    /// Whether a current strand waits for `wait`: until it has it.
+    /// If the current strand has to wait for `wait`, waits for it.
     #[inline]
     fn wait_for<'a>(&'a self, mut state: RefMut<'a, State>, wait: Wait) -> RefMut<'a, State> {
         let me = state.current;
@@ -42,7 +42,7 @@ impl World {
         self.suspend(state)
     }
 
-    /// Waits until others see every store of the current strand.
+    /// Waits until other cores see every store of the current strand.
     #[inline]
     pub(crate) fn drained<'a>(&'a self, state: RefMut<'a, State>) -> RefMut<'a, State> {
         if state.strands[state.current].stores.is_empty() {
@@ -51,7 +51,7 @@ impl World {
         self.wait_for(state, Wait::Drain)
     }
 
-    /// A load of the word at `word`, which was made with the value `first`.
+    /// A load of the word at `word`, whose initial value is `first`.
     pub(crate) fn load(&self, word: usize, first: u32) -> u32 {
         let mut state = self.synchronise();
         let me = state.current;
@@ -78,8 +78,8 @@ impl World {
         value
     }
 
-    /// Loads of which none depends on another: a processor has them all under way at one time, and goes
-    /// on when the last has come. The words lie in different lines.
+    /// Loads that do not depend on each other: a processor has them all in flight at once, and goes on when the
+    /// last has come. The words lie in different lines.
     pub(crate) fn load_together(&self, words: impl Iterator<Item = (usize, u32)>) {
         let mut state = self.synchronise();
         let me = state.current;
@@ -135,7 +135,7 @@ impl World {
         }
     }
 
-    /// A read-modify-write: `change` says what the word becomes, if anything. Returns what it was.
+    /// A read-modify-write: `change` returns the new value of the word, if any. Returns the old one.
     pub(crate) fn modify(
         &self,
         word: usize,
@@ -153,7 +153,7 @@ impl World {
             state.ask(me, line, true);
             state = self.wait_for(state, Wait::Transfer);
         }
-        // The core may have changed by now: the operation was done by the one that asked.
+        // The core may have changed by now: the core that asked has done the operation.
         let it = &mut state.strands[me];
         it.clock += hit;
         it.figures.operations += 1;
@@ -182,8 +182,8 @@ impl State {
         self.request(line, Request { core: it.core, owns, client });
     }
 
-    /// A line has come for the store buffer of `strand`. Returns the strand, if it has waited for
-    /// its buffer to be empty.
+    /// A line has come for the store buffer of `strand`. Returns the strand if it has waited for its buffer to
+    /// be empty.
     pub(crate) fn stored(&mut self, strand: usize, line: usize) -> Option<usize> {
         for store in &mut self.strands[strand].stores {
             if store.line() == line {

@@ -1,17 +1,17 @@
-//! The simulator looks at itself: whether its invariants hold, which a run may ask for after every event.
+//! The simulator audits itself: a run may check the invariants after every event.
 //!
-//! Conservation is what it is about: somebody who watches a word and has neither a copy of it nor a look or
-//! a read under way would never hear of a change. The tests plant such bugs in the engine: an audit that
-//! finds none of them would say nothing.
+//! The audit is about conservation: a watcher of a word that has neither a copy of it nor a poll or read in
+//! progress would never hear of a change. The tests plant such bugs in the engine: an audit that found none of
+//! them would prove nothing.
 
 use super::{Pending, State, Wait};
 use crate::machine::WORDS;
 
 impl State {
-    /// Checks, of every line and every strand, WATCH-1 of watching and LINE-1 and LINE-2 of lines.
+    /// Checks WATCH-1 of watching, and LINE-1 and LINE-2 of lines, for every line and every strand.
     ///
     /// # Panics
-    /// Where one does not hold.
+    /// If an invariant does not hold.
     pub(crate) fn audit(&self) {
         for (line, it) in self.lines.iter().enumerate() {
             for &watcher in &it.watchers {
@@ -45,17 +45,18 @@ impl State {
     }
 }
 
-/// What the tests break.
+/// The bugs that the tests plant.
 #[cfg(test)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bug {
-    /// A line goes to another core, and who watches it is not told.
+    /// A line goes to another core, and its watchers are not told.
     NobodyIsTold,
-    /// A line has gone again by the time that a watcher's read arrives, and it does not look once more.
+    /// A line has gone again by the time that a watcher's read arrives, and the watcher does not poll once
+    /// more.
     AReadIsTheLastLook,
-    /// Who has seen what it waited for is still among the watchers.
+    /// A watcher that has seen what it waited for is still among the watchers.
     WatchersStay,
-    /// A line has a new owner, and the others keep their copies.
+    /// A line has a new owner, and the other cores keep their copies.
     CopiesStay,
 }
 
@@ -80,11 +81,11 @@ mod tests {
     use crate::platform::SimWord;
     use crate::{Scenario, simulate_audited};
 
-    /// What the audit says of a run whose engine has `bug`.
+    /// The audit's result for a run whose engine has `bug`.
     fn audited(bug: Option<Bug>) -> Option<String> {
         let text = include_str!("../../tests/simulator/scenarios/small.toml");
         let mut scenario = Scenario::from_toml(text).unwrap();
-        // Whoever hears of nothing is to be found by the audit, not by the watchdog.
+        // The audit, not the watchdog, is to find a watcher that hears of nothing.
         scenario.watchdog_ns = 1e9;
         PLANTED.set(bug);
         let run =

@@ -1,11 +1,11 @@
 //! Simulated time: events in order, coroutines that run between them, and what watches over both.
 //!
 //! # Model
-//! A simulated CPU is a *strand*: a coroutine that runs real lock code, and a clock of its own. A
-//! delay only moves that clock. An operation on a word takes place when no event precedes the
-//! strand's clock: at once, in the running coroutine, if that is so already (*inline*); else the
-//! strand makes an event of itself and goes to sleep. So operations take place in the order of
-//! simulated time, while most of them cost neither an event nor a switch of coroutines.
+//! A simulated CPU is a *strand*: a coroutine that runs real lock code, with a clock of its own. A delay only
+//! moves that clock. An operation on a word takes place when no event precedes the strand's clock: at once, in
+//! the running coroutine, if that is already so (*inline*); otherwise the strand queues an event for itself and
+//! sleeps. So operations take place in the order of simulated time, while most of them cost neither an event
+//! nor a switch of coroutines.
 //!
 //! # Invariants
 //! * **ENGINE-1** A `World` is this thread's current one while, and only while, its strands run.
@@ -15,7 +15,7 @@
 //! * **ENGINE-4** Time never goes back: an event is never made for a time before *now*.
 //!
 //! # Limits
-//! One simulation runs on one thread. Several run side by side on several, and know nothing of each
+//! One simulation runs on one thread. Several run side by side on several threads, and know nothing of each
 //! other.
 
 mod access;
@@ -45,18 +45,18 @@ pub type Time = u64;
 /// Picoseconds in a nanosecond.
 pub const NANOSECOND: Time = 1000;
 
-/// Nanoseconds as a [`Time`]; negative ones are none.
+/// Nanoseconds as a [`Time`]; negative ones count as none.
 #[must_use]
 pub fn from_ns(ns: f64) -> Time {
     (ns * NANOSECOND as f64).round() as Time
 }
 
-/// The figures of a description as the engine counts them: these times, and what else is said.
+/// A description's figures as the engine counts them: these times, and its other fields.
 macro_rules! in_time {
     ($engine:ident of $given:ident as $it:ident {
         $($time:ident)*; $($other:ident: $type:ty = $value:expr,)*
     }) => {
-        /// What the description says, in [`Time`].
+        /// The description's times, as [`Time`].
         #[derive(Debug, Clone, Copy, Default)]
         pub(crate) struct $engine {
             $(pub(crate) $time: Time,)*

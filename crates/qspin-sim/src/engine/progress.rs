@@ -1,16 +1,16 @@
-//! Who holds which lock, who waits for whom, and whether anything still moves.
+//! Which strand holds which lock, which strand waits for which, and whether anything still moves.
 //!
 //! # Model
-//! The workload says when it wants a lock, has it, and is about to leave it. From that come the
-//! figures of hand-overs and waits, the check that nobody enters a lock that somebody holds, and
-//! the watchdog: simulated time in which nobody enters a lock, or finishes work, ends the run.
+//! The workload reports when it wants a lock, has acquired it, and is about to release it. From that come the
+//! figures of hand-offs and waits, the check that no strand enters a lock that another one holds, and the
+//! watchdog: if for a certain simulated time no strand enters a lock or finishes work, the run ends.
 
 use super::strand::Strand;
 use super::{State, Time, Wait, to_ns};
 use crate::failure::{Failure, Standing};
 use crate::timeline::Step;
 
-/// Nobody, in the place of a strand.
+/// No strand, in place of a strand's number.
 const NOBODY: u32 = u32::MAX;
 
 #[derive(Debug, Clone, Copy)]
@@ -21,14 +21,14 @@ struct Held {
     last: u32,
 }
 
-/// How far the workload has come.
+/// How far the workload has progressed.
 #[derive(Debug)]
 pub(crate) struct Progress {
     locks: Vec<Held>,
-    /// Hand-overs from one CPU to another, and those of them between sockets.
+    /// Hand-offs from one CPU to another, and those of them between sockets.
     pub(crate) hand_overs: u64,
     pub(crate) remote_hand_overs: u64,
-    /// The last time at which something moved.
+    /// The time of the last progress.
     moved: Time,
     watchdog: Time,
     /// Strands that have yet to finish.
@@ -47,18 +47,18 @@ impl Progress {
         }
     }
 
-    /// Something has moved, or will by then.
+    /// There was progress, or there will be by then.
     #[inline]
     pub(crate) fn moved(&mut self, time: Time) {
         self.moved = self.moved.max(time);
     }
 
-    /// For that long, nobody was allowed to move.
+    /// For that long no strand was allowed to move.
     pub(crate) fn stood(&mut self, time: Time) {
         self.moved = self.moved.saturating_add(time);
     }
 
-    /// When the watchdog's patience is at its end.
+    /// When the watchdog's time runs out.
     pub(crate) fn patience(&self) -> Time {
         self.moved.saturating_add(self.watchdog)
     }
@@ -73,7 +73,7 @@ impl State {
         self.note(clock, self.current as u32, Step::Wants(lock));
     }
 
-    /// The current strand has it.
+    /// The current strand has acquired it.
     pub(crate) fn entered(&mut self, lock: u32) {
         let me = self.current as u32;
         let it = &mut self.strands[self.current];
@@ -99,14 +99,14 @@ impl State {
         self.note(clock, me, Step::Enters(lock));
     }
 
-    /// The current strand is about to leave it.
+    /// The current strand is about to release it.
     pub(crate) fn leaves(&mut self, lock: u32) {
         self.progress.locks[lock as usize].by = NOBODY;
         let clock = self.strands[self.current].clock;
         self.note(clock, self.current as u32, Step::Leaves(lock));
     }
 
-    /// Nothing moves any more: who waits for whom.
+    /// There is no more progress: which strand waits for which.
     pub(crate) fn standstill(&self) -> Failure {
         let standings = self.strands.iter().enumerate().map(|(cpu, strand)| {
             let wants = strand.wants.map(|(lock, since)| {

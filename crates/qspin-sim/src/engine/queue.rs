@@ -1,20 +1,20 @@
-//! What will happen, in the order in which it will.
+//! The events to come, in their order.
 //!
 //! # Model
-//! A heap ordered by time and, at one time, by the order in which the events were made. So the
-//! order is total, and nothing of it depends on addresses or on the host's threads.
+//! A heap ordered by time and, at equal times, by the order in which the events were made. So the order is
+//! total, and does not depend on addresses or on the host's threads.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use super::Time;
 
-/// What happens. A `turn` that is no longer the strand's says that the event has been overtaken.
+/// An event. If `turn` is no longer the strand's, the event has been overtaken and is void.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum What {
     /// A strand goes on.
     Resume { strand: u32, turn: u32 },
-    /// A watcher looks at its word.
+    /// A watcher polls its word.
     Look { strand: u32, turn: u32 },
     /// A watcher's budget is spent.
     Expire { strand: u32, turn: u32 },
@@ -28,7 +28,7 @@ pub(crate) enum What {
     Delivered { line: u32, strand: u32, turn: u32, core: u16 },
     /// A kick has reached a halted strand.
     Wake { strand: u32, turn: u32 },
-    /// The time slice of a processor's task is over, or somebody else is to run at once.
+    /// The time slice of a processor's task is over, or another task is to run at once.
     Slice { processor: u16, turn: u32 },
     /// Tasks are moved from long queues to short ones.
     Balance,
@@ -36,7 +36,7 @@ pub(crate) enum What {
     QuotaSpent { turn: u32 },
     /// A new period of the quota begins.
     QuotaPeriod,
-    /// Somebody must have made progress since the last time.
+    /// The watchdog: there must have been progress since the last time.
     Watchdog,
 }
 
@@ -61,7 +61,7 @@ impl PartialOrd for Event {
 impl Ord for Event {
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
-        // The heap's greatest is the earliest.
+        // The heap's greatest element is the earliest event.
         (other.time, other.number).cmp(&(self.time, self.number))
     }
 }
@@ -69,8 +69,8 @@ impl Ord for Event {
 /// The events to come.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    /// The earliest of those made of late, if it is earlier than the heap's: most events are made
-    /// to be the next, and need not go through the heap.
+    /// The earliest of the recent events, if it is earlier than the heap's: most events are made to be the
+    /// next, and need not go through the heap.
     front: Option<Event>,
     heap: BinaryHeap<Event>,
     made: u64,
@@ -82,7 +82,7 @@ impl Queue {
         let event = Event { time, number: self.made, what };
         self.made += 1;
         match &mut self.front {
-            // An event made later comes later at one time.
+            // At equal times an event made later comes later.
             Some(front) if front.time <= time => self.heap.push(event),
             Some(front) => {
                 let later = std::mem::replace(front, event);

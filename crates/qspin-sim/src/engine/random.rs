@@ -1,12 +1,12 @@
 //! Random numbers that are the same everywhere and for ever.
 //!
 //! # Model
-//! SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014):
-//! one addition and a mix a number. A crate may change its generator between two versions, and with
-//! it every figure that was published with a seed; twenty lines of our own do not.
+//! SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014): one addition
+//! and a mix per number. A crate may change its generator between two versions, and with it every figure that
+//! was published with a seed; twenty lines of our own do not change.
 //!
 //! # Limits
-//! Not for secrets. A bounded number is by multiplication: its bias is below the bound over 2^32.
+//! Not for secrets. A bounded number is computed by multiplication: its bias is below the bound over 2^32.
 
 /// A generator.
 #[derive(Debug, Clone)]
@@ -21,7 +21,7 @@ impl Random {
         Self { state: seed }
     }
 
-    /// A generator of its own for part `index` of whatever `seed` stands for.
+    /// A separate generator for part `index` of what `seed` stands for.
     #[must_use]
     pub fn part(seed: u64, index: u64) -> Self {
         let mut whole = Self::new(seed ^ index.wrapping_mul(0xd6e8_feb8_6659_fd93));
@@ -48,8 +48,7 @@ impl Random {
     }
 }
 
-/// The finaliser of SplitMix64: a bijection in which every bit of the input moves half of the
-/// output's.
+/// The finaliser of SplitMix64: a bijection in which every bit of the input flips half of the output's bits.
 #[inline]
 pub(crate) fn mix(value: u64) -> u64 {
     let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -11,7 +11,7 @@ use crate::machine::{Distances, Line, Memory, Prices, Shape, WORDS};
 use crate::scenario::Scenario;
 use crate::timeline::{Step, Timeline};
 
-/// All of it.
+/// The whole state.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) now: Time,
@@ -24,24 +24,24 @@ pub(crate) struct State {
     pub(crate) prices: Prices,
     /// By number, up to the last that was used.
     pub(crate) lines: Vec<Line>,
-    /// What each word holds, by place.
+    /// The value of each word, by place.
     pub(crate) values: Vec<u32>,
     pub(crate) strands: Vec<Strand>,
-    /// Who runs.
+    /// The strand that runs.
     pub(crate) current: usize,
-    /// Who goes on next, as the last one to run has found out.
+    /// The strand that goes on next, as found by the last one to run.
     pub(crate) next: Option<Result<Option<usize>, Failure>>,
     pub(crate) schedule: Schedule,
     pub(crate) progress: Progress,
     /// When the workload is told to stop.
     pub(crate) stop_at: Time,
-    /// What went wrong, found while a strand ran.
+    /// A failure found while a strand ran.
     pub(crate) failure: Option<Failure>,
     /// Whether to check the invariants after every event.
     pub(crate) audits: bool,
-    /// Who did what when, if that is to be written down.
+    /// Which task did what when, if that is recorded.
     pub(crate) timeline: Option<Timeline>,
-    /// Resumptions of a coroutine.
+    /// How often a coroutine was resumed.
     pub(crate) switches: u64,
 }
 
@@ -73,19 +73,19 @@ impl State {
         };
         let spread = from_ns(scenario.start_ns);
         for strand in &mut state.strands {
-            // Work, as it were, that is done when the strand is first on a processor.
+            // Counts as work that is done when the strand is first on a processor.
             strand.backlog = (spread as f64 * strand.random.unit()) as Time;
         }
         state
     }
 
-    /// Everybody is given a processor.
+    /// Gives every strand a processor.
     pub(crate) fn begin(&mut self) {
         self.begin_schedule();
         self.queue.push(self.progress.patience(), What::Watchdog);
     }
 
-    /// Lets events happen until one of them is that a strand goes on. `None` when all are done.
+    /// Processes events until one of them resumes a strand. `None` when all strands are done.
     pub(crate) fn advance(&mut self) -> Result<Option<usize>, Failure> {
         loop {
             if self.progress.unfinished == 0 {
@@ -168,7 +168,7 @@ impl State {
         })
     }
 
-    /// Writes down that `task` did this.
+    /// Records that `task` did this.
     #[inline]
     pub(crate) fn note(&mut self, time: Time, task: u32, step: Step) {
         if let Some(timeline) = &mut self.timeline {
@@ -176,7 +176,7 @@ impl State {
         }
     }
 
-    /// A word, for people.
+    /// A word, for messages.
     pub(crate) fn name_of(&self, word: usize) -> String {
         let (region, number, byte) = self.memory.locate(word);
         match region {
@@ -196,7 +196,7 @@ impl State {
         (self.strands[strand].turn == turn).then_some(strand)
     }
 
-    /// The value at a place. `first` is what a word there was made with.
+    /// The value at a place. `first` is the initial value of a word there.
     #[inline]
     pub(crate) fn value(&mut self, word: usize, first: u32) -> u32 {
         let line = word / WORDS;
@@ -226,7 +226,7 @@ impl State {
         let request = self.lines[line].serving.take()?;
         self.lines[line].give_to(request.core);
         self.tell_watchers(line, request.core);
-        // Whoever has waited for the line does what it wanted with it; then it goes on.
+        // The strand that has waited for the line does its operation on it, then goes on.
         match request.client {
             Client::Strand { strand, turn } => {
                 self.free_if_wanted(line);
@@ -253,7 +253,7 @@ impl State {
         }
     }
 
-    /// `strand` has what it waited for, and goes on now.
+    /// `strand` has what it waited for, and resumes now.
     pub(crate) fn transferred(&mut self, strand: usize) -> usize {
         let now = self.now;
         let it = &mut self.strands[strand];
@@ -262,13 +262,13 @@ impl State {
         if it.leaves {
             it.leaves = false;
             let processor = it.processor;
-            // After the operation, and before the next.
+            // After this operation, and before the next.
             self.queue.push(now, What::Slice { processor, turn: Schedule::AT_ONCE });
         }
         strand
     }
 
-    /// A coroutine has come to its end.
+    /// A coroutine has ended.
     pub(crate) fn finished(&mut self, strand: usize) {
         let it = &mut self.strands[strand];
         let clock = it.clock;

@@ -1,4 +1,4 @@
-//! A strand: what the engine knows of one simulated CPU.
+//! A strand: the engine's state of one simulated CPU.
 
 use std::collections::VecDeque;
 
@@ -8,19 +8,19 @@ use qspin_core::platform::Until;
 use super::{Random, Time};
 use crate::machine::WORDS;
 
-/// On whose behalf a line is asked for.
+/// The party for which a line is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Client {
-    /// A strand that waits for it, or watches.
+    /// A strand that waits for it, or watches it.
     Strand {
-        /// Which.
+        /// The strand.
         strand: u32,
         /// In which of its waits.
         turn: u32,
     },
     /// A strand's store buffer.
     Store {
-        /// Whose.
+        /// The strand.
         strand: u32,
     },
 }
@@ -28,7 +28,7 @@ pub(crate) enum Client {
 /// What a strand waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wait {
-    /// Its clock, or nothing: it runs.
+    /// For its clock, or for nothing: it runs.
     Clock,
     /// A line.
     Transfer,
@@ -38,22 +38,22 @@ pub(crate) enum Wait {
     Watch,
     /// A kick.
     Halt,
-    /// Nothing any more.
+    /// For nothing any more.
     Finished,
 }
 
-/// What a watcher has under way.
+/// What a watcher has in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pending {
     /// Nothing: its core has a copy.
     Nothing,
-    /// A look: its loop comes round again soon.
+    /// A poll: its loop comes round again soon.
     Look,
     /// A read: the line is on its way.
     Read,
 }
 
-/// A store that others do not see yet.
+/// A store that other cores do not see yet.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Store {
     /// Half as wide as other places: every simulated CPU has room for some stores.
@@ -76,31 +76,31 @@ impl Store {
 pub(crate) struct Watch {
     pub(crate) word: usize,
     pub(crate) until: Until,
-    /// The first look; the others are whole periods later.
+    /// The time of the first poll; the others are whole periods later.
     pub(crate) base: Time,
     /// When it gives up.
     pub(crate) deadline: Option<Time>,
     pub(crate) pending: Pending,
-    /// It has given up, and returns with the read that is under way.
+    /// It has given up, and returns when the read in progress arrives.
     pub(crate) expired: bool,
 }
 
-/// What is measured of a strand.
+/// The measurements of a strand.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Figures {
-    /// Operations on words: loads, stores, read-modify-writes, looks of a watcher that read.
+    /// Operations on words: loads, stores, read-modify-writes, polls of a watcher that read.
     pub(crate) operations: u64,
     /// Time on a processor spent watching a word, or pausing while it wants a lock.
     pub(crate) spun: Time,
     pub(crate) halts: u64,
     pub(crate) kicks: u64,
-    /// Kicks that found somebody halted, and their time to the end of the halt.
+    /// Kicks that found a halted strand, and their time to the end of the halt.
     pub(crate) wakes: u64,
     pub(crate) wake_time: Time,
     pub(crate) yields: u64,
     pub(crate) pause_loop_exits: u64,
     pub(crate) sections: u64,
-    /// Operations of the workload, where it counts them.
+    /// Operations of the workload, if it counts them.
     pub(crate) done: u64,
     pub(crate) waited: Time,
     pub(crate) longest_wait: Time,
@@ -120,17 +120,17 @@ pub(crate) struct Strand {
     pub(crate) core: u16,
     /// It is on its processor.
     pub(crate) on: bool,
-    /// While it is not: how far its clock was ahead, or what is left of its budget.
+    /// While it is not on its processor: how far its clock was ahead, or what is left of its budget.
     pub(crate) backlog: Time,
-    /// It is to leave its processor as soon as the operation under way is done.
+    /// It must leave its processor as soon as the operation in progress is done.
     pub(crate) leaves: bool,
-    /// Until when it works: what slows the other thread of its core down.
+    /// Until when it works, which slows down the other thread of its core.
     pub(crate) works_until: Time,
-    /// Copies that it waits for; none and one are alike.
+    /// How many copies it waits for; 0 and 1 are treated alike.
     pub(crate) awaits: u32,
     pub(crate) stores: VecDeque<Store>,
     pub(crate) watch: Watch,
-    /// Kicks that no halt has taken yet, by level (PLATFORM-4 of the platform).
+    /// Kicks that no halt has consumed yet, by level (PLATFORM-4 of the platform).
     pub(crate) kicked: [bool; LEVELS as usize],
     /// The level at which it halts, and when it was kicked.
     pub(crate) level: u32,
@@ -168,7 +168,7 @@ impl Strand {
         }
     }
 
-    /// The newest store to `word` that others do not see yet.
+    /// The newest store to `word` that other cores do not see yet.
     #[inline]
     pub(crate) fn own_store(&self, word: usize) -> Option<u32> {
         if self.stores.is_empty() {

@@ -1,17 +1,16 @@
 //! Waiting for a word to change.
 //!
 //! # Model
-//! A watcher's loop is a load and a pause. While its core has a copy of the line its looks cost
-//! nobody anything, so none of them is simulated: the watcher sleeps. When the line goes to another
-//! core, or a hardware thread of the same core writes it, the watcher's loop comes round, at its
-//! next whole period, and looks: it reads the line anew, and pays for that, whether or not it was
-//! the watched word that had changed.
+//! A watcher's loop is a load and a pause. While its core has a copy of the line its polls cost no other core
+//! anything, so they are not simulated: the watcher sleeps. When the line goes to another core, or a hardware
+//! thread of the same core writes it, the watcher polls at the next whole period of its loop: it reads the line
+//! anew, and pays for that, whether or not it was the watched word that had changed.
 //!
-//! A watcher whose virtual CPU is not running looks at nothing, until it runs again.
+//! A watcher whose virtual CPU is not running does not poll until it runs again.
 //!
 //! # Invariants
-//! * **WATCH-1** LINE-2 and LINE-3 of [`crate::machine`]'s lines: nobody who runs and waits for a
-//!   word has neither a copy of it nor a look or read under way. So no change is overlooked.
+//! * **WATCH-1** LINE-2 and LINE-3 of [`crate::machine`]'s lines: every running strand that waits for a word
+//!   has a copy of it, or a poll or read in progress. So no change is overlooked.
 
 use std::sync::atomic::Ordering;
 
@@ -33,7 +32,7 @@ impl World {
         let mut state = self.state.borrow_mut();
         let me = state.current;
         if state.strands[me].own_store(word).is_some() {
-            // It has seen a store of its own that others have yet to see.
+            // It has seen a store of its own that other cores have yet to see.
             drop(state);
             drop(self.drained(self.synchronise()));
             return self.watch(word, first, until, budget);
@@ -67,12 +66,12 @@ impl World {
 }
 
 impl State {
-    /// From one look of a watcher to its next.
+    /// From one poll of a watcher to its next.
     fn period(&self) -> Time {
         self.prices.pause + self.prices.load_hit
     }
 
-    /// The strand, on its processor, begins to watch, or goes on.
+    /// The strand, on its processor, begins to watch, or goes on watching.
     pub(crate) fn begin_watch(&mut self, strand: usize) {
         let it = &self.strands[strand];
         let (clock, core, watch) = (it.clock, it.core, it.watch);
@@ -88,7 +87,7 @@ impl State {
         }
     }
 
-    /// The strand looks when its loop comes round.
+    /// The strand polls when its loop comes round.
     pub(crate) fn look_later(&mut self, strand: usize) {
         let period = self.period();
         let now = self.now;
@@ -100,7 +99,7 @@ impl State {
         self.queue.push(next, what);
     }
 
-    /// A line goes to `core`: who watches a word of it elsewhere has to read it anew.
+    /// A line goes to `core`: watchers of its words on other cores must read it anew.
     pub(crate) fn tell_watchers(&mut self, line: usize, core: u16) {
         self.tell(line, |other| other != core);
     }
@@ -124,7 +123,7 @@ impl State {
         }
     }
 
-    /// A watcher looks.
+    /// A watcher polls.
     pub(crate) fn look(&mut self, strand: usize) -> Option<usize> {
         let it = &mut self.strands[strand];
         it.watch.pending = Pending::Nothing;
@@ -170,7 +169,7 @@ impl State {
         let it = &mut self.strands[strand];
         let (line, core) = (it.watch.word / WORDS, it.core);
         if it.watch.pending == Pending::Read || !self.lines[line].is_at(core) {
-            // It returns what its last look finds.
+            // It returns what its last poll finds.
             it.watch.expired = true;
             return None;
         }
@@ -202,7 +201,7 @@ impl State {
         it.watch.pending = Pending::Nothing;
     }
 
-    /// It is back on a processor.
+    /// The strand is back on a processor.
     pub(crate) fn resume_watch(&mut self, strand: usize) {
         let it = &mut self.strands[strand];
         let clock = it.clock;

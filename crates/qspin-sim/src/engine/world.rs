@@ -27,10 +27,10 @@ pub(crate) struct World {
     pub(crate) state: RefCell<State>,
     pub(crate) tuning: Tuning,
     pub(crate) events: SimEvents,
-    /// Each CPU's first.
+    /// The first node of each CPU.
     pub(crate) nodes: Box<[Node<SimWord>]>,
     pub(crate) hash: Box<[Bucket<SimWord, SimAddress>]>,
-    /// Those who sleep beside a lock, as the sleeping family has them.
+    /// The records of sleepers beside a lock, as the sleeping family keeps them.
     pub(crate) sleeping: Sleeping,
     pub(crate) memory: Memory,
     pub(crate) shape: Shape,
@@ -66,8 +66,7 @@ impl Drop for Stage {
 }
 
 impl World {
-    /// A world for `scenario`; `memory` holds its locks and data already, and `locks` of them are
-    /// locks.
+    /// A world for `scenario`. `memory` already holds its locks and data, and `locks` of them are locks.
     pub(crate) fn new(
         scenario: &Scenario,
         tuning: Tuning,
@@ -76,7 +75,7 @@ impl World {
         seed: u64,
     ) -> Self {
         let cpus = scenario.cpus as usize;
-        // One nesting level is all that is used; the table is as large as a real machine's, which has all.
+        // Only one nesting level is used; the table is as large as a real machine's, which has all.
         let nodes: Box<[_]> = (0..cpus).map(|_| Node::new()).collect();
         let waiters = cpus * LEVELS as usize;
         let buckets = waiters.div_ceil(Bucket::<(), ()>::ENTRIES).next_power_of_two();
@@ -97,10 +96,10 @@ impl World {
         }
     }
 
-    /// Lets the current strand sleep until it goes on.
+    /// Puts the current strand to sleep until it resumes.
     ///
-    /// What happens meanwhile happens here, on its stack: often the next to go on is this strand
-    /// itself, and then no coroutine is switched.
+    /// The events of the meantime are processed here, on its stack: often this strand itself is the next to
+    /// resume, and then no coroutine is switched.
     pub(crate) fn suspend<'a>(&'a self, mut state: RefMut<'a, State>) -> RefMut<'a, State> {
         let me = state.current;
         let next = state.advance();
@@ -110,8 +109,8 @@ impl World {
         state.next = Some(next);
         // ENGINE-3.
         drop(state);
-        // SAFETY: ENGINE-2: this is code that the coroutine of the current strand runs, so its yielder
-        // is valid, and set.
+        // SAFETY: ENGINE-2: the coroutine of the current strand runs this code, so its yielder is valid, and
+        // set.
         unsafe { &*self.yielders[me].get() }.suspend(());
         let mut state = self.state.borrow_mut();
         state.switches += 1;
@@ -136,7 +135,7 @@ impl World {
         }
         self.state.borrow_mut().progress.unfinished = fibers.len();
         let result = self.run_to_the_end(&mut fibers);
-        // Those that have not returned are unwound, while this world is still the current one.
+        // Coroutines that have not returned are unwound, while this world is still the current one.
         drop(fibers);
         drop(stage);
         result

@@ -1,11 +1,10 @@
-//! What a simulated CPU asks its hypervisor for: to halt, to kick, to yield, to be spared.
+//! Calls of a simulated CPU to its hypervisor: to halt, to kick, to yield, and not to be preempted.
 
 use super::schedule::Standing;
 use crate::engine::{Happened, State, Time, Wait, What, World, from_ns, to_ns};
 
 impl World {
-    /// Works for that long. Slower if the core's other hardware thread works as well when it
-    /// begins.
+    /// Works for that long; slower if the core's other hardware thread works as well when it begins.
     pub(crate) fn work(&self, time: Time) {
         let mut state = self.state.borrow_mut();
         let me = state.current;
@@ -40,7 +39,7 @@ impl World {
         (to_ns(self.state.borrow().prices.pause) as u32).max(1)
     }
 
-    /// Nanoseconds of the clock.
+    /// The clock in nanoseconds.
     pub(crate) fn look_at_the_clock(&self) -> u64 {
         let mut state = self.state.borrow_mut();
         let (me, price) = (state.current, state.prices.clock);
@@ -48,7 +47,7 @@ impl World {
         to_ns(state.strands[me].clock) as u64
     }
 
-    /// Halts until a kick of this CPU's node at `level`, or this time in nanoseconds.
+    /// Halts until a kick of this CPU's node at `level`, at the latest until this time in nanoseconds.
     pub(crate) fn halt_until(&self, level: u32, deadline_ns: Option<u64>) {
         let mut state = self.synchronise();
         state = self.drained(state);
@@ -106,7 +105,7 @@ impl World {
         let me = state.current;
         let until = state.now + time;
         state.progress.moved(until);
-        // No kick ends it.
+        // A kick does not end it.
         state.strands[me].level = u32::MAX;
         state.block(me);
         let what = What::Wake { strand: me as u32, turn: state.strands[me].turn };
@@ -114,9 +113,9 @@ impl World {
         drop(self.suspend(state));
     }
 
-    /// Every CPU passes a full fence: interrupts to all of them, of which the caller awaits the last.
+    /// Every CPU passes a full fence: all of them are interrupted, and the caller waits for the last.
     pub(crate) fn fence_everywhere(&self) {
-        /// Between two looks at the others' store buffers.
+        /// Between two polls of the other CPUs' store buffers.
         const LOOK_NS: f64 = 20.0;
         self.fence();
         let mut state = self.synchronise();
@@ -137,7 +136,7 @@ impl World {
         }
     }
 
-    /// Lets somebody else run.
+    /// Yields to any other task.
     pub(crate) fn yield_cpu(&self) {
         let state = self.synchronise();
         let mut state = self.drained(state);
@@ -156,7 +155,7 @@ impl World {
         }
     }
 
-    /// Lets `cpu` run in particular.
+    /// Yields to `cpu` in particular.
     pub(crate) fn yield_to(&self, cpu: usize) {
         let mut state = self.synchronise();
         state.favour(cpu);
@@ -171,7 +170,7 @@ impl World {
         state.schedule.tasks[me].holds += 1;
     }
 
-    /// And one less. If it was only spared for that, it goes.
+    /// The current CPU holds one lock less. If it was only kept on its processor for that, it leaves.
     pub(crate) fn holder_exit(&self) {
         let mut state = self.state.borrow_mut();
         let me = state.current;
@@ -183,7 +182,7 @@ impl World {
         }
     }
 
-    /// Whether `cpu` is known not to run.
+    /// Whether `cpu` is known not to be running.
     pub(crate) fn is_preempted(&self, cpu: usize) -> bool {
         let calls = self.state.borrow().schedule.calls;
         if !calls.run_status {
@@ -197,7 +196,7 @@ impl World {
 }
 
 impl State {
-    /// The strand, which runs, leaves its processor until somebody wakes it.
+    /// The running strand leaves its processor until it is woken.
     fn block(&mut self, strand: usize) {
         let processor = usize::from(self.strands[strand].processor);
         self.take_off(strand as u32, Standing::Blocked);
@@ -214,7 +213,7 @@ impl State {
         }
     }
 
-    /// The strand, which runs, goes to the end of the line, if there is one. Returns whether it did.
+    /// The running strand goes to the end of the queue, if there is one. Returns whether it did.
     fn steps_aside(&mut self, strand: usize) -> bool {
         let processor = usize::from(self.strands[strand].processor);
         self.schedule.tasks[strand].in_grace = false;
@@ -226,9 +225,9 @@ impl State {
         true
     }
 
-    /// `cpu`, if it is ready and does not run, runs next on its processor: at once, unless whoever
-    /// runs there has only just begun. (Else those that favour each other in step could keep one
-    /// from ever doing anything.)
+    /// If `cpu` is ready and not running, it runs next on its processor: at once, unless the task that runs
+    /// there has only just begun. (Otherwise tasks that favour each other in step could keep one from ever
+    /// doing anything.)
     fn favour(&mut self, cpu: usize) {
         let now = self.now;
         let Some(task) = self.schedule.tasks.get_mut(cpu) else { return };
@@ -247,7 +246,7 @@ impl State {
         }
     }
 
-    /// A watcher has spun through the window: the hypervisor looks for somebody better.
+    /// A watcher has spun through the window: the hypervisor looks for a better task to run.
     pub(crate) fn pause_loop_exit(&mut self, strand: usize) {
         let it = &mut self.strands[strand];
         if it.wait != Wait::Watch || !it.on {
@@ -268,7 +267,7 @@ impl State {
                 return;
             }
         }
-        // It is away for the time of the exit, and looks at nothing.
+        // It is away for the time of the exit, and does not poll.
         let now = self.now;
         let back = now + calls.pause_loop_exit;
         let it = &mut self.strands[strand];

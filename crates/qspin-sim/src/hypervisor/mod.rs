@@ -1,23 +1,21 @@
-//! What is between a simulated CPU and a processor: a hypervisor and its scheduler, or an operating
-//! system and its own.
+//! The layer between a simulated CPU and a processor: a hypervisor and its scheduler, or an operating system
+//! and its own.
 //!
 //! # Model
-//! Simulated CPUs are tasks, and so are *hogs*, which do nothing but compute. Each processor has a
-//! queue of ready tasks and lets the one run that has had the least time of late. A task runs for
-//! its slice; one that wakes may come at once, if it has had less by more than a granularity. The
-//! longest queues feed processors that have none, and from time to time the others. A CPU that
-//! halts leaves its processor until it is kicked.
+//! Simulated CPUs are tasks, and so are *hogs*, which only compute. Each processor has a queue of ready tasks,
+//! and runs the one that has had the least time of late. A task runs for its slice; a waking task may preempt
+//! at once if it has had less time by more than a granularity. The longest queues feed processors that have
+//! none, and from time to time the others. A CPU that halts leaves its processor until it is kicked.
 //!
 //! # Source
-//! The structure is that of Linux's fair scheduler of the documents' time (`kernel/sched/fair.c`,
-//! Ingo Molnar's design document `sched-design-CFS`) and of KVM (`virt/kvm/kvm_main.c`:
-//! `kvm_vcpu_on_spin`, `kvm_vcpu_yield_to`); the remedies are document 001's. Every figure comes
-//! from the [`Hypervisor`].
+//! The structure is that of Linux's fair scheduler of the documents' time (`kernel/sched/fair.c`, Ingo Molnar's
+//! design document `sched-design-CFS`) and of KVM (`virt/kvm/kvm_main.c`: `kvm_vcpu_on_spin`,
+//! `kvm_vcpu_yield_to`); the remedies are document 001's. Every figure comes from the [`Hypervisor`].
 //!
 //! # Limits
-//! All tasks have one weight. Slices end on time, not at a tick. A CPU that is preempted in the
-//! middle of an operation on a word finishes that first. Interrupts do not exist. One virtual
-//! machine only.
+//! All tasks have one weight. Slices end on time, not at a tick. A CPU that is preempted in the middle of an
+//! operation on a word finishes that operation first. Interrupts do not exist. There is one virtual machine
+//! only.
 
 mod calls;
 mod quota;
@@ -35,7 +33,7 @@ pub(crate) use schedule::Schedule;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hypervisor {
-    /// To put another task on a processor.
+    /// The time to switch a processor to another task.
     pub switch: f64,
     /// From the decision to halt to being off the processor.
     pub halt: f64,
@@ -43,42 +41,42 @@ pub struct Hypervisor {
     pub kick: f64,
     /// From the kick to the halted task being ready.
     pub wake: f64,
-    /// A call that yields.
+    /// The cost of a call that yields.
     #[serde(rename = "yield")]
     pub yields: f64,
     /// The time in which each ready task of a processor is to run once.
     pub latency: f64,
     /// The shortest slice.
     pub least_slice: f64,
-    /// Slices take between `1 - slice_jitter` and `1 + slice_jitter` of their time, at random: ticks
-    /// and interrupts keep processors from marching in step.
+    /// Slices take between `1 - slice_jitter` and `1 + slice_jitter` of their time, at random: ticks and
+    /// interrupts keep processors out of step.
     #[serde(default)]
     pub slice_jitter: f64,
-    /// How much less time than the running one a waking task must have had to come at once.
+    /// How much less time than the running task a waking task must have had to preempt it at once.
     pub wake_granularity: f64,
-    /// From one levelling of the queues to the next; 0: never.
+    /// The time between two levellings of the queues; 0: never.
     #[serde(default)]
     pub balance: f64,
-    /// Whether a processor without a ready task takes one of another's queue.
+    /// Whether a processor without a ready task takes one from another's queue.
     #[serde(default)]
     pub pulls: bool,
     /// How long a CPU may spin before the hypervisor steps in (pause-loop exit); 0: for ever.
     #[serde(default)]
     pub pause_loop_window: f64,
-    /// What that costs the CPU.
+    /// What such an exit costs the CPU.
     #[serde(default)]
     pub pause_loop_exit: f64,
-    /// How long a CPU that holds a lock may stay although its slice is over: remedy (b) of document
-    /// 001; 0: not at all.
+    /// How long a CPU that holds a lock may stay on its processor although its slice is over: remedy (b) of
+    /// document 001; 0: not at all.
     #[serde(default)]
     pub holder_grace: f64,
-    /// Whether CPUs see which of them run: remedy (c) of document 001.
+    /// Whether CPUs see which of them are running: remedy (c) of document 001.
     #[serde(default)]
     pub run_status: bool,
-    /// What it costs to look.
+    /// What it costs to check that.
     #[serde(default)]
     pub run_status_look: f64,
-    /// Processor time that all CPUs together may have in a period; 0: as much as there is.
+    /// Processor time that all CPUs together may have in a period; 0: no limit.
     #[serde(default)]
     pub quota: f64,
     /// The period of the quota.
@@ -90,7 +88,7 @@ pub struct Hypervisor {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Pinning {
-    /// On its own: the one where it is placed.
+    /// On its own processor: the one where it is placed.
     #[default]
     Own,
     /// On any.
@@ -115,7 +113,7 @@ impl Hypervisor {
     /// # Errors
     /// One line that says what is wrong and what would be right.
     pub fn check(&self) -> Result<(), String> {
-        // Without these, time might stand still.
+        // Without these, simulated time might stand still.
         let passes = (1.0, 1e12);
         let named = [
             ("least_slice", passes),

@@ -1,12 +1,12 @@
-//! The quota: so much processor time in a period for all CPUs of the guest together.
+//! The CPU quota: processor time in a period for all CPUs of the guest together.
 //!
 //! # Source
 //! Linux's bandwidth control for groups of tasks (`kernel/sched/fair.c`, `cfs_bandwidth`), which is
 //! what limits a container's CPUs.
 //!
 //! # Limits
-//! Linux hands time out to processors in chunks of some milliseconds, so a group may overrun; here
-//! everybody stops the moment the time is used up.
+//! Linux hands time out to processors in chunks of some milliseconds, so a group may overrun; here all tasks
+//! stop the moment the time is used up.
 
 use super::schedule::Standing;
 use crate::engine::{State, Time, What};
@@ -21,13 +21,13 @@ impl State {
         self.schedule.calls.quota > 0 && self.schedule.quota_left == 0
     }
 
-    /// Somebody begins or ceases to run.
+    /// A task begins or ceases to run.
     pub(super) fn quota_changed(&mut self) {
         if self.schedule.calls.quota == 0 {
             return;
         }
-        // The one that has changed is counted from now on, or was until now: with the others' time
-        // that makes an error of nothing, since no time has passed for it.
+        // The task that has changed is counted from now on, or was until now. Counting it with the others' time
+        // makes no error, since no time has passed for it.
         self.count_quota();
         let running = self.running_cpus();
         self.schedule.quota_turn = self.schedule.quota_turn.wrapping_add(1);
@@ -38,7 +38,7 @@ impl State {
         }
     }
 
-    /// Takes what was used since the last time off the quota.
+    /// Subtracts the time used since the last call from the quota.
     fn count_quota(&mut self) {
         let passed = self.now - self.schedule.quota_seen;
         self.schedule.quota_seen = self.now;
@@ -60,7 +60,7 @@ impl State {
         for task in 0..self.schedule.cpus {
             let processor = usize::from(self.schedule.tasks[task].processor);
             match self.schedule.tasks[task].standing {
-                // One that is in the middle of an operation runs over: it leaves in a moment.
+                // A task in the middle of an operation overruns: it leaves in a moment.
                 Standing::Running => {
                     if self.take_off(task as u32, Standing::Throttled) {
                         self.dispatch(processor, None);
@@ -81,13 +81,13 @@ impl State {
         let calls = self.schedule.calls;
         self.schedule.quota_left = calls.quota;
         if let Some(spent) = self.schedule.quota_spent_at.take() {
-            // Nobody could have moved meanwhile: that is no standstill.
+            // No task could have moved meanwhile: that is no standstill.
             self.progress.stood(self.now - spent);
         }
         self.queue.push(self.now + calls.period, What::QuotaPeriod);
-        // All of them line up before anybody runs, so that who has had least is first. If they came one
-        // by one as those who wake do, the first of a processor would run until the quota is used up
-        // again, in every period the same one, and a holder behind it for ever not.
+        // All of them are queued before any of them runs, so that the task that has had the least time is
+        // first. If they came one by one, as waking tasks do, the first of a processor would run until the
+        // quota is used up again, the same one in every period, and a holder queued behind it would never run.
         for task in 0..self.schedule.cpus {
             if self.schedule.tasks[task].standing == Standing::Throttled {
                 self.line_up_again(task as u32);

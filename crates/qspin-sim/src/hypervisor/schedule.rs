@@ -1,13 +1,13 @@
-//! Who runs: queues of ready tasks, and slices. Which queue a task is in is the business of `spread`.
+//! Which task runs: queues of ready tasks, and slices. `spread` decides which queue a task is in.
 //!
 //! # Invariants
-//! * **SCHEDULE-1** A task is running on one processor, ready in the queue of one, or in none of them
-//!   because it is halted, throttled or gone.
-//! * **SCHEDULE-2** While somebody is ready on a processor that runs somebody, an event is due at
-//!   which that slice ends.
-//! * **SCHEDULE-3** A strand leaves its processor only between two of its operations. One that waits
-//!   for a line is marked ([`leaves`](crate::engine) of the strand), and leaves when it has done what
-//!   it wanted with it.
+//! * **SCHEDULE-1** A task is running on one processor, or ready in the queue of one, or in no queue because it
+//!   is halted, throttled or gone.
+//! * **SCHEDULE-2** While a task is ready on a processor that runs another one, an event is due at which that
+//!   slice ends.
+//! * **SCHEDULE-3** A strand leaves its processor only between two of its operations. A strand that waits for a
+//!   line is flagged ([`leaves`](crate::engine) of the strand), and leaves when it has done its operation on
+//!   the line.
 
 use super::{Calls, Pinning};
 use crate::engine::{Happened, State, Time, Wait, What};
@@ -40,15 +40,15 @@ pub(super) struct Task {
     pub(super) standing: Standing,
     pub(super) processor: u16,
     pub(super) allowed: Allowed,
-    /// The time it has had, as the scheduler sees it.
+    /// The time it has had, by the scheduler's account.
     pub(super) had: Time,
-    /// Since when it is where it is.
+    /// Since when it is in its present state.
     pub(super) since: Time,
     /// It is to run next.
     pub(super) favoured: bool,
-    /// Locks that it holds, as it has told.
+    /// Locks that it holds, as it has reported.
     pub(super) holds: u32,
-    /// It is still there only because of that.
+    /// It is still on its processor only because of those.
     pub(super) in_grace: bool,
     /// Time ready, but not running.
     pub(super) stolen: Time,
@@ -64,17 +64,17 @@ pub(super) struct Processor {
     slice_is_due: bool,
     /// The least time that a task here has had.
     pub(super) least: Time,
-    /// Who ran last.
+    /// The last task that ran.
     last: Option<u32>,
 }
 
-/// All of it.
+/// The whole schedule.
 #[derive(Debug, Clone)]
 pub(crate) struct Schedule {
     pub(super) calls: Calls,
     pub(super) tasks: Vec<Task>,
     pub(super) processors: Vec<Processor>,
-    /// Tasks in all queues.
+    /// Ready tasks in all queues.
     pub(super) ready: usize,
     pub(super) cpus: usize,
     pub(super) quota_left: Time,
@@ -84,13 +84,13 @@ pub(crate) struct Schedule {
     pub(super) quota_running: Time,
     /// When it was used up, if it is.
     pub(super) quota_spent_at: Option<Time>,
-    /// Who was favoured by the last pause-loop exit.
+    /// The task that the last pause-loop exit favoured.
     pub(super) last_favoured: usize,
     pub(super) preemptions: u64,
 }
 
 impl Schedule {
-    /// In the place of a slice's turn: now, whichever slice it is.
+    /// In place of a slice's turn: now, whichever slice it is.
     pub(crate) const AT_ONCE: u32 = u32::MAX;
 
     pub(crate) fn new(scenario: &Scenario) -> Self {
@@ -171,7 +171,7 @@ impl Schedule {
         match &self.tasks[task as usize].allowed {
             Allowed::Everywhere => true,
             Allowed::On(one) => usize::from(*one) == processor,
-            // Nowhere is everywhere.
+            // No place listed means everywhere.
             Allowed::OnThese(these) => these.is_empty() || these.contains(&(processor as u16)),
         }
     }
@@ -185,7 +185,7 @@ impl Schedule {
 }
 
 impl State {
-    /// Everybody begins, on the processor where he is placed.
+    /// Every task begins on the processor where it is placed.
     pub(crate) fn begin_schedule(&mut self) {
         for task in 0..self.schedule.tasks.len() {
             let processor = self.schedule.tasks[task].processor;
@@ -203,7 +203,7 @@ impl State {
         }
     }
 
-    /// Puts the next task on a free processor; `after` only if nobody else is ready.
+    /// Puts the next task on a free processor; `after` only if no other task is ready.
     pub(super) fn dispatch(&mut self, processor: usize, after: Option<u32>) {
         if self.schedule.processors[processor].running.is_some() {
             return;
@@ -236,13 +236,14 @@ impl State {
         }
     }
 
-    /// The next of a processor's queue: the favoured, or who has had the least.
+    /// The next of a processor's queue: the favoured task, or the one that has had the least time.
     fn take_next(&mut self, processor: usize, after: Option<u32>) -> Option<u32> {
         let tasks = &self.schedule.tasks;
         let ready = &self.schedule.processors[processor].ready;
         let rank = |&(_, task): &(usize, &u32)| {
             let it = &tasks[*task as usize];
-            // All that come back from a long absence count alike; who has run least goes first.
+            // Among tasks that come back from a long absence, which count alike, the one that has run least
+            // goes first.
             (Some(*task) == after, !it.favoured, it.had, it.ran)
         };
         let (place, _) = ready.iter().enumerate().min_by_key(rank)?;
@@ -297,7 +298,8 @@ impl State {
             }
             return;
         }
-        // Several that wake in one moment displace whoever ran before, not each other.
+        // Of several tasks that wake at one moment, each displaces the task that ran before, not another of
+        // them.
         let just_begun = self.schedule.tasks[task as usize].since == self.now;
         if nobody_else || turn == Schedule::AT_ONCE && just_begun {
             return;
@@ -313,8 +315,8 @@ impl State {
         }
         if self.take_off(task, Standing::Ready) {
             self.schedule.preemptions += 1;
-            // Somebody else's turn, though it may have had the least by a hair: which of the two it
-            // is would else be decided by nanoseconds, for a whole slice.
+            // It is another task's turn, even if this one has had the least by a hair: otherwise nanoseconds
+            // would decide which of the two runs for a whole slice.
             self.dispatch(number, Some(task));
         }
     }
@@ -359,7 +361,7 @@ impl State {
         }
         let it = &mut self.strands[strand];
         it.on = false;
-        // What was due is void; it is made anew when the strand is back.
+        // Events that were due are void; they are made anew when the strand is back.
         it.turn = it.turn.wrapping_add(1);
         if it.wait == Wait::Clock {
             it.backlog = it.clock.saturating_sub(now);
@@ -380,14 +382,14 @@ impl State {
                 let what = What::Resume { strand: strand as u32, turn: it.turn };
                 self.queue.push(it.clock, what);
             }
-            // SCHEDULE-3, and nobody who is halted or finished is ready.
+            // SCHEDULE-3, and a halted or finished strand is never ready.
             Wait::Transfer | Wait::Drain | Wait::Halt | Wait::Finished => {
                 unreachable!("only those run that can")
             }
         }
     }
 
-    /// A strand has come to its end, at its clock.
+    /// A strand has ended, at its clock.
     pub(crate) fn leave_for_ever(&mut self, strand: usize) {
         let processor = usize::from(self.strands[strand].processor);
         self.take_off(strand as u32, Standing::Gone);

@@ -1,13 +1,14 @@
-//! Where ready tasks go: to which processor one wakes, what an idle one pulls, how queues are levelled.
+//! Where ready tasks go: on which processor a task wakes, what an idle processor pulls, how queues are
+//! levelled.
 //!
 //! # Source
-//! Linux's fair scheduler of the documents' time: `select_idle_sibling`, idle balancing and periodic balancing,
-//! of each of them the rule and not the heuristics.
+//! Linux's fair scheduler of the documents' time: `select_idle_sibling`, idle balancing and periodic balancing;
+//! the rule of each, without the heuristics.
 //!
 //! # Invariants
 //! SCHEDULE-1 to SCHEDULE-3 of [`schedule`](super::schedule). And:
-//! * **SPREAD-1** The time that a task has had is counted from the least that somebody of its processor has
-//!   had; a task that moves takes its difference along.
+//! * **SPREAD-1** The time that a task has had is counted relative to the least that a task of its processor
+//!   has had; a task that moves keeps its difference.
 
 use super::schedule::{Processor, Standing};
 use crate::engine::{State, What};
@@ -55,7 +56,7 @@ impl State {
         }
     }
 
-    /// Where a waking task goes: where it was, if nobody is there; else where nobody is.
+    /// Where a waking task goes: to its last processor if that is idle; else to the nearest idle one.
     fn choose_processor(&self, task: u32) -> usize {
         let schedule = &self.schedule;
         let last = usize::from(schedule.tasks[task as usize].processor);
@@ -72,8 +73,8 @@ impl State {
         .unwrap_or(last)
     }
 
-    /// A task that the quota had stopped is ready where it was. It has slept no more than the others:
-    /// it keeps its place among them.
+    /// A task that the quota had stopped becomes ready where it was. It has slept no more than the others: it
+    /// keeps its place among them.
     pub(super) fn line_up_again(&mut self, task: u32) {
         let (now, credit) = (self.now, self.schedule.calls.latency / 2);
         let processor = usize::from(self.schedule.tasks[task as usize].processor);
@@ -85,7 +86,7 @@ impl State {
         self.schedule.line_up(processor, task);
     }
 
-    /// Somebody runs on a processor that has a queue, and not for longer than his slice.
+    /// Makes sure that a processor with a queue runs a task, and not for longer than that task's slice.
     pub(super) fn settle(&mut self, processor: usize) {
         self.dispatch(processor, None);
         self.end_slice_in_time(processor);

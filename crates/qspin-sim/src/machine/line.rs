@@ -1,17 +1,17 @@
-//! One cache line: who has it, who wants it, who watches it.
+//! One cache line: its owner, the requests for it, and its watchers.
 //!
 //! # Invariants
 //! * **LINE-1** A line with an owner has no other copy.
 //! * **LINE-2** A strand is among `watchers` exactly while it watches a word of the line.
-//! * **LINE-3** While a watcher runs, its core has a copy, or it has a look or a read pending.
+//! * **LINE-3** While a watcher runs, its core has a copy, or it has a poll or a read pending.
 
 use super::Request;
 
 /// Cores of one block of the machine.
 const BLOCK: u16 = 128;
 
-/// A set of cores: blocks that have any, one of them without an allocation. Most lines are at few cores of
-/// one block, and most machines have but one.
+/// A set of cores: the blocks that have any, one of them without an allocation. Most lines are at few cores of
+/// one block, and most machines have only one.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cores {
     bits: u128,
@@ -43,7 +43,7 @@ impl Cores {
         }
     }
 
-    /// Only this one.
+    /// Keeps only this core.
     #[inline]
     pub(crate) fn become_only(&mut self, core: u16) {
         self.others.clear();
@@ -77,9 +77,9 @@ pub(crate) struct Line {
     owner: Option<u16>,
     /// Every core that has a copy.
     pub(crate) sharers: Cores,
-    /// The ownership transfer that is under way.
+    /// The ownership transfer in progress.
     pub(crate) serving: Option<Request>,
-    /// When the reads under way no longer keep the next request.
+    /// When the reads in progress no longer delay the next request.
     pub(crate) free_at: u64,
     /// There is an event for that.
     pub(crate) free_is_due: bool,
@@ -120,7 +120,7 @@ impl Line {
         self.sharers.become_only(core);
     }
 
-    /// Somebody reads it: the owner keeps a copy, but no longer the right to write.
+    /// A core reads it: the owner keeps a copy, but no longer the right to write.
     #[inline]
     pub(crate) fn share(&mut self) {
         self.owner = None;
@@ -160,7 +160,7 @@ mod tests {
             assert_eq!(cores.iter().collect::<Vec<_>>(), [only]);
             assert!(cores.contains(only) && !cores.contains(1024));
         }
-        // The block that costs nothing lies between two others.
+        // The block without an allocation lies between two others.
         cores.become_only(300);
         for core in [5, 2000, 301] {
             cores.insert(core);

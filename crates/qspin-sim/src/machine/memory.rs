@@ -1,14 +1,13 @@
 //! Simulated memory: where real structures lie, line by line.
 //!
 //! # Model
-//! A simulated word is as big as a real one, so that a structure made of them has its real layout.
-//! Structures lie in a few *regions*, each of which begins a line. A word is known by its place:
-//! the number of its region's first word, and its real offset. So false sharing is real, and
-//! nothing depends on the host's addresses.
+//! A simulated word is as big as a real one, so a structure made of them has its real layout. Structures lie in
+//! a few *regions*, each of which begins a line. The place of a word is the number of its region's first word,
+//! plus its real offset. So false sharing is real, and nothing depends on the host's addresses.
 //!
-//! A word itself holds only the value with which it was made; what it holds now is in the
-//! simulation, at its place. So a word is plain data, and code that the simulation runs later (a
-//! store buffer, a look of a watcher) needs no pointer to it.
+//! A word itself holds only its initial value; its present value is in the simulation, at its place. So a word
+//! is plain data, and code that the simulation runs later (a store buffer, a poll of a watcher) needs no
+//! pointer to it.
 
 /// Words of a line.
 pub(crate) const WORDS: usize = 16;
@@ -31,13 +30,13 @@ pub(crate) struct Memory {
     words: usize,
 }
 
-/// Something that begins a line and shares it with nobody.
+/// Something that begins a line and shares it with nothing.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Padded<T>(pub(crate) T);
 
 impl Memory {
-    /// These structures lie in simulated memory from now on. They begin a line, and do not move.
+    /// Puts these structures into simulated memory. They begin a line, and do not move.
     pub(crate) fn add<T>(&mut self, structures: &[T]) {
         let address = structures.as_ptr() as usize;
         let bytes = size_of_val(structures);
@@ -67,8 +66,7 @@ impl Memory {
         panic!("a simulated word is used that lies outside of simulated memory")
     }
 
-    /// What lies at a place: the number of its region, of the structure in it, and of the byte in
-    /// that.
+    /// What lies at a place: the number of its region, of the structure in it, and of the byte in that.
     pub(crate) fn locate(&self, place: usize) -> (usize, usize, usize) {
         let region = self.regions.iter().rposition(|region| region.first_word <= place);
         let region = region.unwrap_or(0);

@@ -1,9 +1,9 @@
 //! The simulated machine: its shape, and what its caches cost.
 //!
 //! # Model
-//! A directory-like protocol over 64-byte lines: a line has an owner, or sharers, or is in memory
-//! only. Cores own lines, not hardware threads: siblings hit in each other's copies. What an
-//! operation costs depends on where the line is:
+//! A directory-like protocol over 64-byte lines: a line has an owner, or sharers, or is in memory only. Cores
+//! own lines, not hardware threads: siblings hit in each other's copies. The cost of an operation depends on
+//! where the line is:
 //!
 //! | operation | hit | miss |
 //! |---|---|---|
@@ -11,7 +11,7 @@
 //! | read-modify-write | `rmw_hit`, in the owner | the same, or the farthest sharer that must lose its copy, with `invalidate` for each of them; then `rmw_hit` |
 //! | store | `store`, in the owner | `store`, into the buffer; the line comes meanwhile |
 //!
-//! A failing compare-exchange costs as much as one that succeeds: on x86 it takes the line as well.
+//! A failing compare-exchange costs as much as a successful one: on x86 it takes the line as well.
 //!
 //! # Source
 //! The structure is that of published measurements of x86 machines (David, Guerraoui, Trigonakis,
@@ -20,10 +20,10 @@
 //! architecture", ICPP 2015). Every figure comes from the [`Machine`]; there is none in the code.
 //!
 //! # Limits
-//! Total store order: stores of a processor are seen late and in order, nothing else is reordered,
-//! so a missing acquire or release is not seen (the model checkers see it). Caches are as big as
-//! need be. No bandwidth is shared between lines. Hardware threads of a core do not slow each other
-//! down, except by the factor that the machine says.
+//! Total store order: other cores see a processor's stores late and in order, and nothing else is reordered. So
+//! a missing acquire or release is not noticed (the model checkers notice it). Caches are as big as need be.
+//! Lines share no bandwidth. Hardware threads of a core do not slow each other down, except by the machine's
+//! factor for that.
 
 mod line;
 mod memory;
@@ -44,7 +44,7 @@ pub(crate) use transfer::Request;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Where the figures come from.
     #[serde(default)]
@@ -69,7 +69,7 @@ pub struct Costs {
     pub fence: f64,
     /// A pause instruction.
     pub pause: f64,
-    /// A look at the clock.
+    /// Reading the clock.
     pub clock: f64,
     /// A line from a core of the same last-level cache.
     pub same_cache: f64,
@@ -81,26 +81,25 @@ pub struct Costs {
     pub further_hop: f64,
     /// A line that no cache has.
     pub memory: f64,
-    /// How long a line is busy with one read; reads overlap but for this.
+    /// How long a line is busy with one read; apart from this, reads overlap.
     pub read_occupancy: f64,
     /// What each copy adds that an ownership transfer has to invalidate.
     pub invalidate: f64,
     /// Transfers take between `1 - jitter` and `1 + jitter` of their time, at random.
     #[serde(default)]
     pub jitter: f64,
-    /// How often, of those that wait for a line, the nearest to its owner is served instead of the
-    /// one that came first: 0 to 1.
+    /// How often the waiting request nearest to the owner is served instead of the oldest one: 0 to 1.
     #[serde(default)]
     pub near_bias: f64,
-    /// What is left of the cost of a transfer that has had to wait for the line: 0 to 1. Of the
-    /// three ways of a request (to the directory, to the owner, back) it has made the first.
+    /// What is left of the cost of a transfer that has had to wait for the line: 0 to 1. Of the three legs of a
+    /// request (to the directory, to the owner, back) it has already made the first.
     #[serde(default = "one")]
     pub queued: f64,
-    /// Stores that the store buffer holds.
+    /// How many stores the store buffer holds.
     pub store_buffer: u32,
-    /// Whether a store asks for its line at once, although others are before it in the buffer.
+    /// Whether a store requests its line at once, although others are before it in the buffer.
     pub store_prefetch: bool,
-    /// What work takes while the core's other hardware thread works as well, in times.
+    /// The factor by which work takes longer while the core's other hardware thread works as well.
     #[serde(default = "one")]
     pub sibling_factor: f64,
 }
@@ -122,8 +121,8 @@ in_time! {
     }
 }
 
-/// What it takes to bring a line from one core to another, looked up instead of computed: it is
-/// asked several times an operation.
+/// The cost of bringing a line from one core to another, looked up instead of computed: it is needed several
+/// times per operation.
 #[derive(Debug, Clone)]
 pub(crate) struct Distances {
     /// Socket and last-level cache of each core; caches are numbered through all sockets.

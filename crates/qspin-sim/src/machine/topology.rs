@@ -20,10 +20,10 @@ pub struct Shape {
     pub cores_per_socket: u32,
     /// Hardware threads of a core.
     pub threads_per_core: u32,
-    /// Cores that share a last-level cache; all of a socket's if it is not given.
+    /// Cores that share a last-level cache; all cores of a socket if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cores_per_llc: Option<u32>,
-    /// Hops from each socket to each; one between any two if it is not given.
+    /// Hops from each socket to each; one between any two if not given.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hops: Vec<Vec<u32>>,
 }
@@ -31,13 +31,13 @@ pub struct Shape {
 /// How far two cores are from each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Distance {
-    /// They are one.
+    /// They are the same core.
     SameCore,
     /// They share a last-level cache.
     SameCache,
     /// They share a socket.
     SameSocket,
-    /// They are so many hops apart.
+    /// They are this many hops apart.
     Hops(u32),
 }
 

@@ -1,30 +1,29 @@
 //! How lines move from core to core.
 //!
 //! # Model
-//! A line serves one transfer of ownership at a time; reads overlap, each keeping the line for its
-//! occupancy only. Who has to wait, waits in the line's queue. Who is served next is not who came
-//! first alone: with the machine's `near_bias` it is the nearest to the present owner, as
-//! interconnects prefer whom they reach first. Reads that follow each other are served together; one
-//! that came after somebody who wants to own the line is not served before that. A request that
-//! has waited has made the first part of its way meanwhile: what is left of its cost is the machine's
-//! `queued`.
+//! A line serves one transfer of ownership at a time; reads overlap, each keeping the line for its occupancy
+//! only. A request that has to wait does so in the line's queue. The next one served is not always the oldest:
+//! with the machine's `near_bias` it is the nearest to the present owner, as interconnects prefer the cores
+//! that they reach first. Reads that follow each other are served together; a read that came after a request
+//! for ownership is not served before that request. A request that has waited has made the first part of its
+//! way meanwhile: the rest of its cost is the machine's `queued`.
 //!
-//! A read that is under way while the line goes to a new owner delivers what the line holds when it
-//! arrives, and leaves no copy.
+//! A read in progress while the line goes to a new owner delivers the line's content at its arrival, and leaves
+//! no copy.
 //!
 //! # Limits
-//! No home node: what a transfer costs does not depend on whose memory the line belongs to.
+//! No home node: the cost of a transfer does not depend on which node's memory holds the line.
 
 use crate::engine::{Client, State, Time, What};
 
-/// Somebody wants a line.
+/// A request for a line.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Request {
     /// For this core.
     pub(crate) core: u16,
-    /// To write it, not only to read it.
+    /// For writing, not only for reading.
     pub(crate) owns: bool,
-    /// On whose behalf.
+    /// The party that asked for it.
     pub(crate) client: Client,
 }
 
@@ -42,8 +41,8 @@ impl State {
         }
     }
 
-    /// Serves `request` now, or, a read, that much later. One that has `waited` has been on its way
-    /// meanwhile.
+    /// Serves `request` now or, if it is a read, that much later. A request that has `waited` has been on its
+    /// way meanwhile.
     fn serve(&mut self, line: usize, request: Request, after: Time, waited: bool) {
         let rest = if waited { self.prices.queued } else { 65536 };
         if request.owns {
@@ -80,7 +79,7 @@ impl State {
             self.serve(line, request, 0, true);
             return;
         }
-        // The reads that came before anybody who wants to own it; or the one that is nearer.
+        // The reads that came before any request for ownership; or the nearest request.
         let waiting = &mut self.lines[line].waiting;
         let first = waiting.iter().position(|request| request.owns).unwrap_or(waiting.len());
         let reads = if next < first { 0..first } else { next..next + 1 };
@@ -103,21 +102,21 @@ impl State {
         }
     }
 
-    /// The line serves the next request, if there is one, as soon as what happens now is done.
+    /// Makes the line serve the next request, if there is one, as soon as the present event is done.
     pub(crate) fn free_if_wanted(&mut self, line: usize) {
         if !self.lines[line].waiting.is_empty() {
             self.free_later(line);
         }
     }
 
-    /// Which of those that wait is next.
+    /// Which of the waiting requests is next.
     fn choose(&mut self, line: usize) -> usize {
         let it = &self.lines[line];
         if it.waiting.len() == 1 || self.random.below(65536) >= self.prices.near_bias {
             return 0;
         }
         let Some(owner) = it.owner().or_else(|| it.sharers.iter().next()) else { return 0 };
-        // Of the nearest, each with the same chance.
+        // Among the nearest, each has the same chance.
         let (mut nearest, mut alike, mut chosen) = (Time::MAX, 0, 0);
         for (place, request) in it.waiting.iter().enumerate() {
             let far = self.distances.over(owner, request.core);
@@ -133,7 +132,7 @@ impl State {
         chosen
     }
 
-    /// What it takes to bring the line's data to `core`.
+    /// The cost of bringing the line's data to `core`.
     fn cost_of_reading(&self, line: usize, core: u16) -> Time {
         let it = &self.lines[line];
         if let Some(owner) = it.owner() {
@@ -146,8 +145,8 @@ impl State {
         from.min().unwrap_or(self.prices.memory)
     }
 
-    /// What it takes to make `core` the line's owner: its data, or the slowest of those that lose
-    /// their copies.
+    /// The cost of making `core` the line's owner: its data, or the slowest of the cores that lose their
+    /// copies.
     fn cost_of_owning(&self, line: usize, core: u16) -> Time {
         let it = &self.lines[line];
         if let Some(owner) = it.owner() {

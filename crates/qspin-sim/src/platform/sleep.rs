@@ -1,9 +1,10 @@
 //! Simulated CPUs that sleep for a lock of the sleeping family: see [`qspin_core::sleepers`].
 //!
 //! # Model
-//! Hints, buckets and records lie in simulated memory: a release that looks at a hint has to fetch its line once. The
-//! light side of the asymmetric fence costs nothing, the heavy one interrupts every CPU and awaits their store
-//! buffers. A thread is a simulated CPU, so a thread's place is the processor on which the hypervisor lets it run.
+//! Hints, buckets and records lie in simulated memory: a release that reads a hint has to fetch its line once.
+//! The light side of the asymmetric fence costs nothing; the heavy side interrupts every CPU and waits for
+//! their store buffers. A thread is a simulated CPU, so a thread's place is the processor on which the
+//! hypervisor runs it.
 //!
 //! # Limits
 //! No signal handlers, no forks, no priorities.
@@ -19,7 +20,7 @@ use crate::machine::{Memory, Padded};
 
 /// Buckets and hints. Scenarios have few locks.
 const PLACES: usize = 64;
-/// How long a CPU sleeps that cannot join the queue.
+/// How long a CPU that cannot join the queue sleeps.
 const DOZE_NS: f64 = 50_000.0;
 
 /// Records that share a line.
@@ -35,7 +36,7 @@ pub(crate) struct Sleeping {
 }
 
 impl Sleeping {
-    /// For so many CPUs, in simulated memory.
+    /// For this many CPUs, in simulated memory.
     pub(crate) fn new(cpus: usize, memory: &mut Memory) -> Self {
         let hint = || SimWord::new(QUIET_HINT);
         let new = Self {

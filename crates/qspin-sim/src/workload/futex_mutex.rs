@@ -1,21 +1,21 @@
-//! A mutex of user space that sleeps in the kernel: the fourth table of document 002.
+//! A mutex of user space that sleeps in the kernel: the fourth table of CNA v15 (document 002).
 //!
 //! # Source
-//! leveldb's `readrandom` (`benchmarks/db_bench.cc`, `db/db_impl.cc`, `DBImpl::Get`), described, not
-//! copied. Each of N threads, for ever: takes the database's mutex, notes what there is to read from,
-//! and releases it; searches; takes the mutex again, gives back what it has noted, and releases it.
+//! leveldb's `readrandom` (`benchmarks/db_bench.cc`, `db/db_impl.cc`, `DBImpl::Get`), described, not copied.
+//! Each of N threads, for ever: acquires the database's mutex, notes what there is to read from, and releases
+//! it; searches; acquires the mutex again, gives back what it has noted, and releases it.
 //!
-//! The mutex is glibc's (`nptl/pthread_mutex_lock.c`, `lowlevellock.c`): a word that is 0, 1 (taken) or
-//! 2 (taken, and somebody may sleep). Who does not get it in one compare-exchange swaps in 2, and sleeps
-//! in the kernel as long as it finds 2. Who releases it swaps in 0, and, if it was 2, wakes one.
+//! The mutex is glibc's (`nptl/pthread_mutex_lock.c`, `lowlevellock.c`): a word that is 0, 1 (held) or 2 (held,
+//! and there may be a sleeper). A thread that does not acquire it in one compare-exchange swaps in 2, and
+//! sleeps in the kernel as long as it finds 2. The release swaps in 0, and, if it was 2, wakes one thread.
 //!
-//! The kernel (Linux 5.12, `kernel/futex.c`) keeps the sleepers of a mutex in a bucket, under a spinlock.
-//! To sleep: lock the bucket, look at the word again, line up, unlock, sleep. To wake: lock the bucket,
-//! take the first off the list, unlock, wake it. That spinlock is what the table measures, and what the
-//! scenario's lock is here; the mutex is part of the workload.
+//! The kernel (Linux 5.12, `kernel/futex.c`) keeps the sleepers of a mutex in a bucket, under a spinlock. To
+//! sleep: lock the bucket, read the word again, join the list, unlock, sleep. To wake: lock the bucket, take
+//! the first thread off the list, unlock, wake it. That spinlock is what the table measures, and it is the
+//! scenario's lock here; the mutex is part of the workload.
 //!
 //! # Limits
-//! The bucket is this mutex's alone. Wake-ups cost what the hypervisor's kicks do.
+//! Only this mutex uses the bucket. Wake-ups cost what the hypervisor's kicks do.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -31,17 +31,17 @@ use crate::platform::{SimPlatform, SimWord};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FutexMutex {
-    /// Work of an operation outside of the mutex: the search.
+    /// Work of an operation outside the mutex: the search.
     pub outside_ns: f64,
     /// Work under the mutex, each time.
     pub inside_ns: f64,
-    /// Times that an operation takes the mutex. Source: 2.
+    /// How often an operation acquires the mutex. Source: 2.
     #[serde(default = "two")]
     pub sections: u32,
     /// Lines that the mutex protects and each section writes.
     #[serde(default)]
     pub writes: u32,
-    /// To enter and leave the kernel, on the way to the bucket.
+    /// The time to enter and leave the kernel, on the way to the bucket.
     pub call_ns: f64,
     /// Work under the bucket's lock.
     pub bucket_ns: f64,
@@ -55,7 +55,7 @@ fn two() -> u32 {
 const MUTEX: usize = 0;
 /// What the mutex protects.
 const PROTECTED: usize = 1;
-/// The level at which threads sleep: the lock of the bucket never does.
+/// The level at which threads sleep: the bucket's lock never sleeps.
 const LEVEL: u32 = 3;
 
 impl FutexMutex {
@@ -91,7 +91,7 @@ impl FutexMutex {
         });
         let me = p.cpu().and_then(|cpu| NodeId::new(cpu, LEVEL));
         if let Some(me) = me.filter(|_| lines_up) {
-            // One kick for each time that somebody is taken off the list: none is lost, none too many.
+            // One kick for each thread that is taken off the list: none is lost, none is too many.
             p.halt(me);
         }
     }
@@ -101,7 +101,7 @@ impl FutexMutex {
             return;
         }
         p.work(self.call_ns);
-        // A bucket without sleepers is not locked; to see that is to read its line.
+        // A bucket without sleepers is not locked; checking that is a read of its line.
         station.beside(0, 0).load(Relaxed);
         if station.sleepers.borrow().is_empty() {
             return;
@@ -141,7 +141,7 @@ impl Work for FutexMutex {
             }
             p.did_one();
         }
-        // Who sleeps was asleep when time was over: the last ones pass by.
+        // Threads that were asleep when the time was over: lets the last ones pass.
         while let Some(sleeper) = { station.sleepers.borrow_mut().pop_front() } {
             let cpu = qspin_core::platform::CpuId::new(sleeper);
             if let Some(node) = cpu.and_then(|cpu| NodeId::new(cpu, LEVEL)) {

@@ -1,19 +1,18 @@
 //! A kernel build in a guest: document 001's benchmark, as its locks see it.
 //!
 //! # Source
-//! Document 001 measures the time of `make -j20 bzImage` in a guest of 4 CPUs beside hogs. What its
-//! CPUs do with locks is not published. So this is a model with few figures, which are to be
-//! calibrated on some of the rows: the build is a number of *pieces* that the CPUs share, each of
-//! them some work, then a critical section of one of the kernel's locks. Some of the sections take
-//! the one hot lock, the others one of many.
+//! Document 001 measures the time of `make -j20 bzImage` in a guest of 4 CPUs beside hogs. What its CPUs do
+//! with locks is not published. So this is a model with few figures, which are to be calibrated on some of the
+//! rows: the build is a number of *pieces* that the CPUs share, each of them some work, then a critical section
+//! of one of the kernel's locks. Some of the sections acquire the one hot lock, the others one of many.
 //!
-//! CPUs are not always busy: a build waits for its disk, and where it is serial all but one of its CPUs
-//! wait. So a CPU sleeps from time to time, `idle` of its work in all, for `idle_ns` at a time. That part
-//! of a build does not take longer beside hogs; the rest does, in proportion.
+//! CPUs are not always busy: a build waits for its disk, and where it is serial all but one of its CPUs wait.
+//! So a CPU sleeps from time to time, `idle` of its work in all, for `idle_ns` at a time. Hogs do not slow that
+//! part of a build down; they slow the rest down in proportion.
 //!
 //! # Limits
-//! No disk: who sleeps wakes by himself. Work, sections and sleep vary evenly between half and one and a
-//! half of their average.
+//! No disk: a sleeping CPU wakes by itself. Work, sections and sleep vary evenly between half and one and a
+//! half times their average.
 
 use qspin_core::lock::RawLock;
 use qspin_core::platform::AtomicWord;
@@ -35,9 +34,9 @@ pub struct KernelBuild {
     pub inside_ns: f64,
     /// Locks; the first of them is the hot one.
     pub locks: u32,
-    /// The part of the sections that takes the hot one, beside its share: 0 to 1.
+    /// The part of the sections that acquires the hot lock, beside its share: 0 to 1.
     pub hot: f64,
-    /// Time that a CPU sleeps, in parts of its work outside.
+    /// Time that a CPU sleeps, as a fraction of its work outside.
     #[serde(default)]
     pub idle: f64,
     /// How long it sleeps at a time, on average.

@@ -1,16 +1,15 @@
 //! The micro benchmark of document 003: sections made of small units of work.
 //!
 //! # Source
-//! github.com/guowangy/kernel-lock-bench, `spinlock-bench.c`, described, not copied. Each of N
-//! kernel threads runs the same number of rounds: take a spinlock with interrupts off, L + 1 units
-//! of work, release it, M + 1 units of work. A unit is a call that computes 12 and a copy of as many
-//! bytes; inside from one shared buffer to another, outside on the thread's own stack. Its README
-//! gives a unit of "roughly 15 cycles in Icelake". The result is all rounds, divided by the average
-//! time of a thread.
+//! github.com/guowangy/kernel-lock-bench, `spinlock-bench.c`, described, not copied. Each of N kernel threads
+//! runs the same number of rounds: acquire a spinlock with interrupts off, L + 1 units of work, release it, M +
+//! 1 units of work. A unit is a call that computes 12 and a copy of as many bytes; inside from one shared
+//! buffer to another, outside on the thread's own stack. Its README gives a unit of "roughly 15 cycles in
+//! Icelake". The result is all rounds, divided by the average time of a thread.
 //!
 //! # Model
-//! A section stores into one shared line, the target of the copies, and loads from another, which
-//! nobody writes. Its further units find both in the core's cache.
+//! A section stores into one shared line, the target of the copies, and loads from another, which is never
+//! written. Its further units find both in the core's cache.
 
 use std::sync::atomic::Ordering::Relaxed;
 

@@ -1,4 +1,4 @@
-//! Sections of lengths that vary, until the time is over: the loads of `qspin bench --random`.
+//! Sections of varying lengths, until the time is over: the loads of `qspin bench --random`.
 
 use qspin_core::lock::RawLock;
 use serde::{Deserialize, Serialize};
@@ -44,10 +44,10 @@ pub struct Lengths {
     /// How both vary.
     #[serde(default)]
     pub spread: Spread,
-    /// Locks, of which each section takes one at random.
+    /// Locks; each section acquires one at random.
     #[serde(default = "one")]
     pub locks: u32,
-    /// Lines that a section writes, each of its lock's own.
+    /// Lines that a section writes; each lock has its own.
     #[serde(default = "one")]
     pub writes: u32,
 }

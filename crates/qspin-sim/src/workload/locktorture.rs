@@ -1,27 +1,27 @@
-//! The kernel's lock torture, with a spinlock: the first table of document 002.
+//! The kernel's lock torture, with a spinlock: the first table of CNA v15 (document 002).
 //!
 //! # Source
 //! Linux 5.12, `kernel/locking/locktorture.c` (Paul E. McKenney, Davidlohr Bueso), described, not
 //! copied. Each of N writers, for ever:
 //!
 //! 1. draws a random number (one in 2^20 times it sleeps for a tick: left out here);
-//! 2. takes the lock;
-//! 3. looks at and sets a flag that says that the lock is held, looks at the readers' flag, and adds
-//!    one to its own count of acquisitions;
+//! 2. acquires the lock;
+//! 3. reads and sets a flag that says that the lock is held, reads the readers' flag, and adds one to its own
+//!    count of acquisitions;
 //! 4. draws: one in N · 2000 · 100 times it delays for 100 ms; one in N · 4 times it delays for
 //!    2 µs; one in N · 20000 times it may be preempted (left out);
 //! 5. clears the flag and stores the time of the release;
 //! 6. releases the lock.
 //!
-//! The counts are an array of 16 bytes a writer, so that four writers share a line. The flags and
-//! the time lie in one line here. The kernel's threads are free to run anywhere, and spread.
+//! The counts are an array of 16 bytes per writer, so four writers share a line. The flags and the time lie in
+//! one line here. The kernel's threads are free to run anywhere, and spread.
 //!
 //! So a section takes 1 µs / N on average for the delays alone: half of it from the short ones, half
 //! from those of 100 ms. Document 002's 2.7 · 10^7 operations of one thread are a run of 30 s.
 //!
 //! # Long delays
-//! In a few simulated milliseconds there are none, or far too many. So they are averaged by
-//! default: none is simulated, and what they take of a run is taken from its result.
+//! In a few simulated milliseconds there are none, or far too many. So they are averaged by default: none is
+//! simulated, and their share of a run is subtracted from its result.
 //!
 //! # Limits
 //! No sleeping, no preemption, no stuttering (pauses of all threads together).
@@ -35,11 +35,11 @@ use serde::{Deserialize, Serialize};
 use super::{Station, Work};
 use crate::platform::SimPlatform;
 
-/// What becomes of the delays of 100 ms.
+/// How the delays of 100 ms are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LongDelays {
-    /// None is simulated; their average share is taken from the result.
+    /// None is simulated; their average share is subtracted from the result.
     #[default]
     Averaged,
     /// They are drawn as in the source.
@@ -50,9 +50,9 @@ pub enum LongDelays {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Locktorture {
-    /// What a writer computes inside, beside the delays and the shared lines: the drawing.
+    /// What a writer computes inside, beside the delays and the shared lines: drawing a random number.
     pub inside_ns: f64,
-    /// What it computes outside: the drawing, the loop.
+    /// What it computes outside: drawing, and the loop.
     pub outside_ns: f64,
     /// The short delay. Source: 2 µs.
     #[serde(default = "short")]
@@ -60,7 +60,7 @@ pub struct Locktorture {
     /// The long delay. Source: 100 ms.
     #[serde(default = "long")]
     pub long_delay_ns: f64,
-    /// What becomes of the long ones.
+    /// How the long delays are treated.
     #[serde(default)]
     pub long_delays: LongDelays,
 }
@@ -73,9 +73,9 @@ fn long() -> f64 {
     1e8
 }
 
-/// Of a short delay: one in so many sections of each writer, for each writer.
+/// The odds of a short delay: one in this many sections of each writer, for each writer.
 const SHORT_ODDS: u32 = 4;
-/// The same of a long one: 2000 times its milliseconds.
+/// The same for a long one: 2000 times its milliseconds.
 const LONG_ODDS: u32 = 200_000;
 
 const FLAGS: usize = 0;

@@ -1,8 +1,7 @@
 //! What simulated CPUs do with their locks.
 //!
-//! Each workload is described from its published source: its loop, its sections, the lines that it
-//! touches. What a processor takes for a piece of code that touches no shared line is a figure of
-//! the workload, in nanoseconds.
+//! Each workload is described from its published source: its loop, its sections, the lines that it touches. The
+//! time for a piece of code that touches no shared line is a figure of the workload, in nanoseconds.
 
 mod futex_mutex;
 mod kernel_build;
@@ -28,25 +27,25 @@ pub use sections::Sections;
 pub use station::Station;
 pub use system_calls::{Step, SystemCalls};
 
-/// What one workload is to the simulator.
+/// The interface of a workload to the simulator.
 pub trait Work {
     /// Locks that it uses.
     fn locks(&self) -> u32 {
         1
     }
 
-    /// Lines of shared data beside them, for so many CPUs.
+    /// Lines of shared data beside them, for this many CPUs.
     fn lines(&self, cpus: u32) -> usize {
         let _ = cpus;
         0
     }
 
-    /// Work for the CPUs to share, in pieces.
+    /// Pieces of work for the CPUs to share.
     fn pieces(&self) -> u64 {
         0
     }
 
-    /// What is impossible about it, beside a figure that is out of its range.
+    /// What is impossible about it, beside figures out of their range.
     ///
     /// # Errors
     /// One line that says what is wrong and what would be right.
@@ -57,15 +56,15 @@ pub trait Work {
     /// What one CPU does, from beginning to end.
     fn run<L: RawLock<SimPlatform>>(&self, station: &Station<L>, p: &SimPlatform);
 
-    /// Operations a microsecond, of CPUs that have done so many sections, and were done with
-    /// everything at these times.
+    /// Operations per microsecond, for CPUs that have done these numbers of sections, and were finished at
+    /// these times.
     fn throughput(&self, sections: &[u64], finished_ns: &[f64]) -> f64 {
         let last = finished_ns.iter().copied().fold(0.0, f64::max);
         sections.iter().sum::<u64>() as f64 / last * 1000.0
     }
 }
 
-/// What is no time, or is counted: the range of each.
+/// The ranges of the figures that are not times, or that are counts.
 const COUNTS: [(&str, Range); 8] = [
     ("hot", (0.0, 1.0)),
     ("idle", (0.0, 10.0)),
@@ -120,7 +119,7 @@ macro_rules! workloads {
 workloads! {
     /// Sections of given lengths, counted exactly.
     Sections,
-    /// The kernel's lock torture: document 002.
+    /// The kernel's lock torture: CNA v15 (document 002).
     Locktorture,
     /// The micro benchmark of document 003.
     KernelLockBench,

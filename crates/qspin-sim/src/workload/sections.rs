@@ -1,9 +1,9 @@
 //! Sections of given lengths, so many of them, counted: the workload of tests.
 //!
 //! # Model
-//! Each CPU runs `count` critical sections. Each adds one to a word that the lock protects, by a
-//! load and a store, then works. At the end the word must be as high as sections were run: an
-//! update that is lost tells of a lock that does not exclude, or does not order.
+//! Each CPU runs `count` critical sections. Each adds one to a word that the lock protects, by a load and a
+//! store, then works. At the end the word must equal the number of sections: a lost update means that the lock
+//! does not exclude, or does not order.
 
 use qspin_core::lock::RawLock;
 use qspin_core::platform::Platform;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::{Station, Work};
 use crate::platform::SimPlatform;
 
-/// So many sections a CPU.
+/// A fixed number of sections per CPU.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sections {
@@ -22,10 +22,10 @@ pub struct Sections {
     pub inside_ns: f64,
     /// Work outside, on average: from nothing to twice as much.
     pub outside_ns: f64,
-    /// Locks, of which each section takes one at random.
+    /// Locks; each section acquires one at random.
     #[serde(default = "one")]
     pub locks: u32,
-    /// Whether the word that is counted lies in the line of its lock.
+    /// Whether the counted word lies in the line of its lock.
     #[serde(default)]
     pub beside: bool,
 }
@@ -58,7 +58,7 @@ impl Work for Sections {
             let part = p.random(crate::engine::Random::unit);
             p.work(self.outside_ns * 2.0 * part);
         }
-        // Others see every store of this CPU.
+        // Other CPUs see every store of this CPU.
         p.fence(std::sync::atomic::Ordering::SeqCst);
     }
 }

@@ -26,9 +26,9 @@ struct Place<L> {
 pub struct Station<L> {
     locks: Box<[Padded<Place<L>>]>,
     data: Box<[Data]>,
-    /// Pieces of work that nobody has taken yet.
+    /// Pieces of work that no CPU has taken yet.
     pieces: Cell<u64>,
-    /// Who sleeps, in the order of their coming; under the first lock.
+    /// The sleeping CPUs, in the order in which they came; under the first lock.
     pub(super) sleepers: RefCell<VecDeque<u32>>,
     cpus: u32,
 }
@@ -39,7 +39,7 @@ impl<L> Station<L> {
 }
 
 impl<L: RawLock<SimPlatform>> Station<L> {
-    /// A station of so many locks, each in a line of its own, with so many lines of data.
+    /// A station of this many locks, each in a line of its own, with this many lines of data.
     pub(crate) fn new(locks: u32, lines: usize, pieces: u64, cpus: u32) -> Self {
         let words = || std::array::from_fn(|_| SimWord::new(0));
         let place = || Place { lock: L::new(), beside: std::array::from_fn(|_| SimWord::new(0)) };
@@ -95,8 +95,8 @@ impl<L: RawLock<SimPlatform>> Station<L> {
         word.store(word.load(Relaxed).wrapping_add(1), Relaxed);
     }
 
-    /// Takes one of the pieces of work that the CPUs share. Costs nothing: what a scheduler takes
-    /// to hand it out is part of the work.
+    /// Takes one of the pieces of work that the CPUs share. Costs nothing: a scheduler's time to hand it out is
+    /// part of the work.
     #[must_use]
     pub fn take_piece(&self) -> bool {
         let left = self.pieces.get();

@@ -1,19 +1,19 @@
-//! A loop of system calls, as the locks on their way see it.
+//! A loop of system calls, as seen by the locks that they acquire.
 //!
 //! # Source
-//! Micro benchmarks such as will-it-scale's repeat one or two system calls for ever. What such a call
-//! does with a contended lock is in the kernel's source: how many sections, which lines of shared
-//! data each of them reads and writes, and which words of those lie in the line of the lock itself.
-//! A scenario writes that down as *steps*; nothing of it is in the code.
+//! Micro benchmarks such as will-it-scale's repeat one or two system calls for ever. What such a call does with
+//! a contended lock is in the kernel's source: how many sections, which lines of shared data each of them reads
+//! and writes, and which words of those lie in the line of the lock itself. A scenario lists that as *steps*;
+//! nothing of it is in the code.
 //!
-//! For example `open1` of document 002 (each thread opens a file of its own and closes it again) has
-//! two steps on the `file_lock` of the process's table of files: to find and mark a free
-//! descriptor, and to clear it. Both write the table's bitmap, a line of its own, and `next_fd`,
-//! which lies in the lock's line.
+//! For example `open1` of CNA v15 (document 002), in which each thread opens a file of its own and closes it
+//! again, has two steps on the `file_lock` of the process's table of files: to find and claim a free
+//! descriptor, and to clear it. Both write the table's bitmap, a line of its own, and `next_fd`, which lies in
+//! the lock's line.
 //!
 //! # Limits
-//! Nobody sleeps. Lines that are touched outside of the sections are private, so part of `outside_ns`, but for
-//! `counts`.
+//! No thread sleeps. Lines that are touched outside the sections are private, so part of `outside_ns`, except
+//! for `counts`.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -44,13 +44,13 @@ pub struct Step {
     /// Words in the lock's own line that it reads and writes.
     #[serde(default)]
     pub beside: u32,
-    /// Lines that all CPUs share, each changed by one read-modify-write before the section, outside of any lock: counts
-    /// of references.
+    /// Lines that all CPUs share, each changed by one read-modify-write before the section, outside any lock:
+    /// reference counts.
     #[serde(default)]
     pub counts: u32,
 }
 
-/// Steps, one after the other, again and again; once through is an operation.
+/// Steps, one after the other, repeated; one pass is an operation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SystemCalls {
