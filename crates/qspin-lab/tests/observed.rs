@@ -1,6 +1,7 @@
 //! What is seen of programs that were not rebuilt: whose fault a wait is, where, and which threads wait for each other.
 
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -152,13 +153,17 @@ fn where_there_is_no_circle_nothing_is_said() {
 
 /// Runs the program in the background, and gives what `stat` says of its process.
 fn stat_of(arguments: &[&str], stat: &[&str]) -> (Output, Output) {
-    let mut ran = Command::new(qspin())
-        .arg("run")
-        .args(arguments)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut run = Command::new(qspin());
+    run.arg("run").args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // A shell lets what it runs in the background ignore SIGQUIT, and a program inherits that.
+    // SAFETY: the closure only makes a system call.
+    unsafe {
+        run.pre_exec(|| {
+            libc::signal(libc::SIGQUIT, libc::SIG_DFL);
+            Ok(())
+        });
+    }
+    let mut ran = run.spawn().unwrap();
     let mut first = String::new();
     let mut out = BufReader::new(ran.stdout.take().unwrap());
     out.read_line(&mut first).unwrap();
