@@ -1,5 +1,5 @@
-//! What the default mutex and reader-writer lock can beyond other locks, waiting for a time, and the condition
-//! variable of the mutex.
+//! What the default mutex and reader-writer lock can do beyond other locks, which is waiting for a time, and
+//! the condition variable of the mutex.
 
 use core::ffi::c_int;
 use core::time::Duration;

@@ -1,4 +1,4 @@
-//! The version, the barrier, and signal handlers that say that they are one.
+//! The version, the barrier, and signal handlers that announce themselves.
 
 use core::ffi::c_char;
 

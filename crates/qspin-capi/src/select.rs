@@ -7,7 +7,7 @@ use qspin::select::{self, Choice, Hints};
 use crate::edge::guarded;
 use crate::text::{passed, returned, texts};
 
-/// What C sees of a choice: its name.
+/// The name of a choice, as C sees it.
 fn name(choice: Choice) -> *const c_char {
     texts!(NAMES: [32; Choice::ALL.len()], at => Choice::ALL[at].name());
     returned(&NAMES, Choice::ALL.iter().position(|&other| other == choice))

@@ -1,8 +1,8 @@
 //! The tunables of the locks, by name.
 //!
 //! # Invariants
-//! * **CTUNABLES-1** The tunables in force are changed under `CHANGE` only (by C; a program that also has
-//!   Rust code which changes them sees one of the two), so no change is lost to another.
+//! * **CTUNABLES-1** C changes the tunables in force under `CHANGE` only, so no change of C is lost to another.
+//!   (If Rust code of the same program changes them at the same time, one of the two changes holds.)
 
 use core::ffi::{c_char, c_int};
 use std::sync::{Mutex, PoisonError};
@@ -25,11 +25,11 @@ texts!(VALUE_NAMES: [LONGEST_NAME; TUNABLES * MOST_VALUE_NAMES], at => {
     if at % MOST_VALUE_NAMES < names.len() { names[at % MOST_VALUE_NAMES] } else { "" }
 });
 
-/// CTUNABLES-1. The sets of tunables that have been in force, of which each stays for the life of the
-/// process: a lock may be reading it. One that comes again is not kept twice.
+/// CTUNABLES-1. The sets of tunables that have been in force. Each stays for the life of the process, since a
+/// lock may be reading it. A set that recurs is not kept twice.
 static CHANGE: Mutex<Vec<&'static Tuning>> = Mutex::new(Vec::new());
 
-/// Its place in the list.
+/// The place of the tunable of this name in the list.
 ///
 /// # Safety
 /// CAPI-4.
@@ -42,7 +42,7 @@ unsafe fn find(name: *const c_char) -> Result<usize, c_int> {
     Tuning::SUPPORTED.iter().position(|tunable| name == Some(tunable.name)).ok_or(libc::ENOENT)
 }
 
-/// Puts in force what `change` makes of the tunables in force.
+/// Applies `change` to the tunables in force, and puts the result in force.
 fn change(change: impl FnOnce(&mut Tuning)) -> c_int {
     guarded(libc::ENOMEM, || {
         let mut kept = CHANGE.lock().unwrap_or_else(PoisonError::into_inner);

@@ -80,8 +80,8 @@ impl Mutex {
         self.kind() & FOREIGN == 0
     }
 
-    /// Off the fast path: first forgets the waiters of another process (PRELOAD-6), if the words say that there
-    /// are waiters.
+    /// Off the fast path: first forgets the waiters of another process (PRELOAD-6), where the lock's words
+    /// describe waiters.
     fn renew(&self) {
         if served::names_waiters() {
             generation::renew(&self.generation, || served::clear_waiters(&self.words));

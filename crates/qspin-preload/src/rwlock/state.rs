@@ -251,7 +251,7 @@ impl RwLock {
                 // This writer may have consumed a wake-up: pass it on.
                 self.wake_writer();
             } else if !self.writers_first() {
-                // PTHREADRW-4. Before the release, so that it sees the mark.
+                // PTHREADRW-4. Before the release, so that it sees the bit.
                 self.state.fetch_or(WRITERS_WAIT, Relaxed);
             }
             return;

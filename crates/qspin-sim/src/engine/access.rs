@@ -34,7 +34,7 @@ impl World {
         self.suspend(state)
     }
 
-    /// If the current strand has to wait for `wait`, waits for it.
+    /// Suspends the current strand until it has what `wait` names.
     #[inline]
     fn wait_for<'a>(&'a self, mut state: RefMut<'a, State>, wait: Wait) -> RefMut<'a, State> {
         let me = state.current;
@@ -153,7 +153,7 @@ impl World {
             state.ask(me, line, true);
             state = self.wait_for(state, Wait::Transfer);
         }
-        // The core may have changed by now: the core that asked has done the operation.
+        // The strand may be on another core by now: the core that asked has done the operation.
         let it = &mut state.strands[me];
         it.clock += hit;
         it.figures.operations += 1;

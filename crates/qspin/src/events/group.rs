@@ -12,7 +12,7 @@
 //! ```text
 //!       the first count                       fork, in the child
 //!  NEW ─────────────────► READY ──────────────────────────────────────► NEW
-//!   └──► ASIDE: the kernel refused to give the pages; counted in `early`, seen by nobody else
+//!   └──► ASIDE: the kernel refused to give the pages; counted in `early`, not seen by other processes
 //! ```
 //!
 //! # Invariants
