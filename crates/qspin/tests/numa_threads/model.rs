@@ -4,6 +4,9 @@ use std::collections::VecDeque;
 
 use super::Counts;
 
+/// Of so many waiters the nearest is looked for when the main queue has run empty.
+const NEAREST_OF: usize = 4;
+
 /// What the threads are like, and how the order is tuned.
 #[derive(Debug)]
 pub(crate) struct Setting {
@@ -127,7 +130,7 @@ impl Model {
                     let urgent = self.setting.urgent[thread];
                     if urgent { 0 } else { (self.setting.distance)(self.near_to, place) }
                 };
-                let nearest = self.main.iter().map(distance).min().unwrap_or(0);
+                let nearest = self.main.iter().take(NEAREST_OF).map(distance).min().unwrap_or(0);
                 while self.main.len() > 1 && !self.is_near(self.main[0], nearest) {
                     self.moves(0);
                 }
