@@ -8,7 +8,7 @@ mod alone;
 mod capacity;
 mod card;
 mod described;
-mod quota;
+pub(crate) mod quota;
 mod shape;
 mod transfers;
 

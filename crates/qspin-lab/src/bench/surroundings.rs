@@ -68,3 +68,35 @@ impl Surroundings {
         Ok(())
     }
 }
+
+impl Drop for Surroundings {
+    /// What is measured later in this process must not believe in a quota that is gone.
+    fn drop(&mut self) {
+        // A group that cannot be left is left with the end of the process.
+        let _ = self.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::PoisonError;
+
+    use super::*;
+    use crate::this_machine::quota::IN_TESTS;
+
+    #[test]
+    fn locks_know_of_a_quota_while_there_is_one_and_not_longer() {
+        let _alone = IN_TESTS.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = ration::look();
+        let group = match QuotaGroup::make(0.5) {
+            Ok(group) => group,
+            Err(why) => return println!("skipped: a quota of CPU time ({why})"),
+        };
+        let mut surroundings = Surroundings::default();
+        surroundings.quotas.push((0.5, group));
+        surroundings.set(0, Beside { quota_cpus: Some(0.5), ..Beside::default() }).unwrap();
+        assert!(ration::is_rationed());
+        drop(surroundings);
+        assert_eq!(ration::is_rationed(), before);
+    }
+}

@@ -106,8 +106,14 @@ fn home(root: &Path) -> Option<Group> {
     groups.into_iter().max_by_key(|group| group.version == Version::V1)
 }
 
+/// The quota is one for the whole process: tests that set one hold this.
+#[cfg(test)]
+pub(crate) static IN_TESTS: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
 #[cfg(test)]
 mod tests {
+    use std::sync::PoisonError;
+
     use qspin::platform::ration;
 
     use super::*;
@@ -135,6 +141,7 @@ mod tests {
 
     #[test]
     fn a_quota_is_in_force_inside_and_nothing_is_left_of_it() {
+        let _alone = IN_TESTS.lock().unwrap_or_else(PoisonError::into_inner);
         let mut group = match QuotaGroup::make(0.75) {
             Ok(group) => group,
             Err(why) => {
