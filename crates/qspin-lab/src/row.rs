@@ -71,7 +71,7 @@ pub struct Fairness {
 pub struct Row {
     /// Version of the format, [`SCHEMA`].
     pub schema: u32,
-    /// Who measured: `bench` (threads), `vm` (a guest), `simulate` (a simulated machine).
+    /// What measured: `bench` (threads), `vm` (a guest), `simulate` (a simulated machine).
     pub kind: String,
     /// `lengths`, `locktorture`, `kernel-lock-bench`, `rw`, …
     pub workload: String,

@@ -12,6 +12,7 @@
 //!   (`starvation.rs` says what that means).
 //! - The same rows give the same words: ties are ordered by median, then by name.
 
+pub mod choice;
 mod collapse;
 mod starvation;
 #[cfg(test)]

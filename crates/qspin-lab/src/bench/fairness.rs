@@ -35,9 +35,10 @@ pub(super) fn run(plan: &Plan, found: &mut Found, stand: &mut Stand<'_>) -> anyh
     Ok(())
 }
 
-/// Whether a cell's lock has a run of its own.
+/// Whether a cell's lock has a run of its own: one thread shares with no other.
 pub fn has_one(plan: &Plan, cell: usize) -> bool {
     let named =
         |fairness: &Fairness| fairness.locks.contains(&plan.locks[plan.cells[cell].lock].name);
-    plan.cells[cell].shown && plan.fairness.as_ref().is_some_and(named)
+    let cell = &plan.cells[cell];
+    cell.shown && cell.threads > 1 && plan.fairness.as_ref().is_some_and(named)
 }

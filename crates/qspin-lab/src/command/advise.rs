@@ -50,7 +50,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         Some(root) => {
             let inputs = Inputs::of_folder(root, hints, described.as_deref())
                 .map_err(|wrong| Failure::usage(format!("--root {wrong}")))?;
-            // Whoever made the folder can mend it.
+            // The maker of the folder can mend it.
             problems.extend(inputs.problems.iter().cloned());
             inputs
         }

@@ -4,6 +4,7 @@ mod choose;
 mod contend;
 mod files;
 mod matrix;
+mod quick;
 mod random;
 mod settings;
 mod simulated;
@@ -30,7 +31,7 @@ use crate::bench::stats::median;
 use crate::bench::steps::Series;
 use crate::bench::workload::varied::Spread;
 use crate::bench::{counters, rows, table};
-use crate::contender::catalog::{self, EMPTY};
+use crate::contender::catalog::{self, EMPTY, Lock};
 use crate::failure::Failure;
 use crate::quantity::{
     Levels, Ratio, parse_duration, parse_holder, parse_levels, parse_overcommit, parse_phases,
@@ -74,7 +75,8 @@ pub enum Peers {
 /// Measure locks on this machine, side by side, and say which is best.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Everything in under a minute: shorter phases, rounds as time allows.
+    /// In under a minute: random loads, short and long, calm and crowded, and one lock to take; or a load of
+    /// your own, with as many numbers of threads as there is time for.
     #[arg(long)]
     quick: bool,
     /// Locks to measure, by name; `ours`, `peers`, `all` and `oracle` (what `--random`
@@ -286,16 +288,22 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     if let Some(kind) = args.matrix {
         return matrix::run(args, kind);
     }
+    if quick::draws(args) {
+        return quick::run(args);
+    }
     let entrants = contend::entrants(args)?;
     let simulator = simulated::Simulator::asked(args, &entrants)?;
-    let mut locks = entrants.iter().map(|entrant| entrant.lock).collect();
+    let mut locks: Vec<Lock> = entrants.iter().map(|entrant| entrant.lock).collect();
     let files = Files::prepare(args)?;
     let interrupt = Interrupt::on_signals()?;
     let seed = args.seed();
     let mut machine = this_machine::describe(seed);
     machine.warnings.extend(choose::left_out(args));
     let cpus = allowed_cpus();
-    let threads = possible(choose::threads(args, cpus.len()), &mut machine);
+    let threads = choose::threads(args, cpus.len());
+    let (threads, left_out) = choose::within_budget(args, threads, locks.len());
+    machine.warnings.extend(left_out);
+    let threads = possible(threads, &mut machine);
     let settings = settings::settings(args, Pace::calibrate(), seed);
     let hogs = |threads| args.load().hogs(threads, cpus.len());
     let empty = catalog::locks().into_iter().find(|lock| lock.name == EMPTY);
@@ -304,7 +312,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     if cells.iter().any(|cell| cell.hogs > 0) {
         machine.warnings.push("Hogs spin beside the threads, as was asked.".to_owned());
     }
-    let (rounds, phase) = choose::length(args, cells.len());
+    let (rounds, phase) = choose::length(args);
     let plan = Plan {
         locks,
         settings,

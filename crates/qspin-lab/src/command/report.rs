@@ -84,7 +84,7 @@ fn pair(args: &Args, format: Format) -> Result<Pair, Failure> {
     }
 }
 
-/// Who asks for a table is not to look for it in vain.
+/// A user that asks for a table is not to look for it in vain.
 fn require_table(runs: &[Run], pair: &Pair) -> Result<(), Failure> {
     if !overcommit::tables(runs, pair).is_empty() {
         return Ok(());

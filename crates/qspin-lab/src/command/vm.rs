@@ -57,7 +57,7 @@ pub struct Args {
     /// The board, of those that QEMU has [default: q35].
     #[arg(long, value_name = "NAME", value_parser = ["q35", "pc", "microvm"])]
     machine: Option<String>,
-    /// Stop virtual CPUs on purpose: `holder` or `next` (whoever has waited longest), for how long,
+    /// Stop virtual CPUs on purpose: `holder` or `next` (the waiter that has waited longest), for how long,
     /// with which chance at each acquisition.
     #[arg(long, value_name = "WHOM:TIME:p=P", value_parser = parse_spec, conflicts_with = "suite")]
     preempt: Option<Spec>,

@@ -38,7 +38,7 @@ pub struct Lock {
     pub origin: Origin,
     /// Size of the lock itself.
     pub bytes: usize,
-    /// Who gets it next.
+    /// Which waiter gets it next.
     pub fairness: &'static str,
     /// How a waiter waits.
     pub waits: &'static str,

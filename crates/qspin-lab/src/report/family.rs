@@ -12,7 +12,7 @@ pub enum Family {
     /// In a queue, and every waiter spins until its turn: first come, first served, or those near
     /// the holder first.
     Queue,
-    /// Whoever comes first after the release wins; waiters spin.
+    /// The first thread to come after the release acquires it; waiters spin.
     Spin,
     /// Waiters spin a little, then give their CPU away and try again.
     Yield,

@@ -23,7 +23,7 @@ pub(super) const CHART_STYLE: &str =
     concat!(include_str!("html/style/colours.css"), include_str!("html/style/chart.css"));
 const PAGE_STYLE: &str = include_str!("html/style/page.css");
 const SCRIPT: &str = include_str!("html/style/page.js");
-/// Nothing but the page's own style and script: whoever reads the source sees that it is offline.
+/// Nothing but the page's own style and script: a reader of the source sees that it is offline.
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
 /// From this number of locks on, a picture for each helps.

@@ -4,7 +4,7 @@
 //! understood is refused with the file and the line. Fields that this version does not know are
 //! accepted, since newer ones may write them.
 //!
-//! A row whose key appeared before *in the same run* replaces it: whoever appends to a file
+//! A row whose key appeared before *in the same run* replaces it: a user that appends to a file
 //! measured again. A machine row begins a new run.
 
 use std::collections::BTreeMap;

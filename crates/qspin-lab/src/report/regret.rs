@@ -10,6 +10,7 @@ use crate::bench::random::regret::{Cell, Of, cells, is_drawn};
 use crate::bench::random::show::{Part, apart, markdown as as_markdown, parts, ranked, twins};
 use crate::bench::random::{TWIN, oracle};
 use crate::row::Row;
+use crate::verdict::choice::{Choice, choose};
 
 /// Whether a run has drawn its loads.
 pub(super) fn is_random(run: &Run) -> bool {
@@ -33,9 +34,17 @@ fn shown(run: &Run) -> Vec<Part> {
     parts(&cells, oracle, &named)
 }
 
-/// The tables of a run as Markdown.
+/// Which lock to take, a line a sentence, where the rows tell.
+fn choice(run: &Run) -> Vec<String> {
+    let choice = choose(&run.machine, &run.rows).filter(Choice::tells);
+    let sentences = choice.map_or_else(Vec::new, |choice| choice.sentences());
+    sentences.iter().flat_map(|sentence| sentence.lines()).map(str::to_owned).collect()
+}
+
+/// The tables of a run as Markdown, and the choice before them.
 pub(super) fn markdown(run: &Run) -> String {
-    format!("\n{}", as_markdown(&shown(run)))
+    let choice: String = choice(run).iter().map(|line| format!("* {}\n", line.trim())).collect();
+    format!("\n{choice}\n{}", as_markdown(&shown(run)))
 }
 
 /// The pictures of a run, each with its heading: quiet cells, disturbed ones.
@@ -64,6 +73,7 @@ pub(super) fn html(run: &Run, width: f64) -> Markup {
                 "In each cell: the throughput of the best of the locks that one could have taken, over a \
                  lock's own. 1 is as good as the best choice for that cell alone. Further up and left is better."
             }
+            @for line in choice(run) { p { (qspin_table::code(&line)) } }
             @for (name, picture) in pictures(run, width) {
                 figure.hero {
                     figcaption { h3 { (name) } }

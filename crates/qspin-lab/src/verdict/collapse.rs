@@ -12,7 +12,7 @@ use crate::row::Row;
 use super::starvation;
 
 /// The fall from which on one speaks of a collapse.
-const FALL: f64 = 4.0;
+pub(super) const FALL: f64 = 4.0;
 /// The same where there are too few rounds for intervals: a fall that chance does not make.
 const FALL_BEYOND_CHANCE: f64 = 10.0;
 

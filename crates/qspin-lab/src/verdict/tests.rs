@@ -4,6 +4,7 @@ use super::*;
 use crate::report::group::groups;
 use crate::row::{Fairness, Machine, Row, WaitNs};
 
+mod choice;
 mod collapse;
 
 fn machine(cpus: u32) -> Machine {

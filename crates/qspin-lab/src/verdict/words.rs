@@ -110,7 +110,7 @@ fn name(score: &Score) -> String {
     format!("`{}`", score.name)
 }
 
-/// Who won a case, as a sentence.
+/// The lock that won a case, as a sentence.
 pub(crate) fn outcome(judged: &Judged) -> String {
     let scores = &judged.scores;
     let ops = |score: &Score| format!("{} operations a second", rate(score.ops_per_s.median));

@@ -132,7 +132,7 @@ pub(super) enum Runs {
 /// A machine that runs.
 #[derive(Debug)]
 pub struct Machine {
-    /// Who stops its CPUs.
+    /// The thread that stops its CPUs.
     guard: Option<Guard>,
     runs: Runs,
     lines: Receiver<String>,

@@ -126,12 +126,12 @@ pub struct Outcome {
     pub expected: u64,
 }
 
-/// Who waits for what when nothing ends any more.
+/// What each CPU waits for when nothing ends any more.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Hang {
     /// The test, or `bench`.
     pub test: String,
-    /// Who waits, and who holds.
+    /// The waiters and the owner.
     pub waits: Vec<Wait>,
 }
 

@@ -89,7 +89,7 @@ impl Kind {
         }
     }
 
-    /// Who takes part beside these, where the build has it.
+    /// The locks that take part beside these, where the build has it.
     pub fn others(self) -> &'static [&'static str] {
         match self {
             Self::Default => &[

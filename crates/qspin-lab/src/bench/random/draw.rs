@@ -54,9 +54,9 @@ impl Loads {
     }
 }
 
-/// Whether the cell of this number is disturbed.
+/// Whether the cell of this number is disturbed; 0, which is never drawn, is not.
 pub fn is_disturbed(number: u32) -> bool {
-    number.is_multiple_of(DISTURBED)
+    number > 0 && number.is_multiple_of(DISTURBED)
 }
 
 /// A drawn cell.

@@ -13,7 +13,7 @@ use super::{AGAIN, ROUNDS_AGAIN, TWIN};
 const WORST: usize = 10;
 
 /// How a ratio reads.
-fn ratio(value: f64) -> String {
+pub fn ratio(value: f64) -> String {
     if value.is_finite() { format!("{value:.2}") } else { "∞".to_owned() }
 }
 

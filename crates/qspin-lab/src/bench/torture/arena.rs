@@ -65,7 +65,7 @@ impl<C: Contender> Victim for Padded<C> {
 /// A lock and what it protects, each in a cache line of its own.
 struct Level {
     lock: Box<dyn Victim>,
-    /// Who is inside, 1 more than its place; 0 is nobody.
+    /// The thread inside, 1 more than its place; 0 for none.
     mark: Padded<AtomicU32>,
     counter: Padded<AtomicU64>,
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering, compiler_fence};
 
 use qspin::platform::interrupt::Interrupt;
 
-/// The signal; whoever sends it to the process from outside interrupts nobody.
+/// The signal; sent to the process from outside, it interrupts no thread.
 const SIGNAL: libc::c_int = libc::SIGUSR1;
 
 /// A thread that may be interrupted.
@@ -51,7 +51,7 @@ extern "C" fn handle(_: libc::c_int) {
     // SAFETY: as above.
     let before = unsafe { *errno };
     let who = WHO.with(|current| current.load(Relaxed));
-    // SAFETY: whoever is there is on the stack that this handler interrupts, and is taken away
+    // SAFETY: what is there is on the stack that this handler interrupts, and is taken away
     // before it ends.
     if let Some(who) = unsafe { who.as_ref() } {
         who.interrupted();

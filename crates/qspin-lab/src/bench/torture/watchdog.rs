@@ -82,7 +82,7 @@ impl Watchdog {
         self.looked = at;
         let mut stall = None;
         for (level, (queue, (acquired, still))) in queues.iter().zip(&mut self.seen).enumerate() {
-            // Who tries or releases must not stand still either.
+            // A thread that tries or releases must not stand still either.
             if queue.acquired != *acquired || queue.wait + queue.leave == 0 {
                 (*acquired, *still) = (queue.acquired, Duration::ZERO);
                 continue;

@@ -4,6 +4,7 @@ use qspin::select::{Dedicated, Inputs, Threads};
 use serde_json::{Value, json};
 
 use crate::report::number::plural;
+use crate::verdict::choice::DEFAULT;
 
 /// CPUs as the kernel lists them.
 fn list(cpus: &[usize]) -> String {
@@ -127,8 +128,14 @@ pub(super) fn text(inputs: &Inputs, topology: Option<&str>) -> String {
         |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let (first, second) = (width(0), width(1));
     let verdict = inputs.verdict();
-    let advice = format!("Take `{}`: {}.", verdict.choice, verdict.reason);
-    let mut text = format!("{}\n\n", fold(&advice));
+    let advice = format!(
+        "Take `{DEFAULT}` (`qspin::Mutex`), the default; `qspin bench --quick` measures what it is worth here."
+    );
+    let queued = format!(
+        "Of the queued locks `qspin::select` takes `{}` here: {}.",
+        verdict.choice, verdict.reason
+    );
+    let mut text = format!("{}\n\n{}\n\n", fold(&advice), fold(&queued));
     for [name, value, source] in &rows {
         text += &format!("  {name:first$}  {value:second$}  {source}\n");
     }
@@ -174,6 +181,7 @@ pub(super) fn json(inputs: &Inputs, topology: Option<&str>) -> String {
         .map(|(what, choice)| json!({"what": what, "choice": choice.name()}))
         .collect();
     let line = json!({
+        "default": DEFAULT,
         "choice": verdict.choice.name(),
         "lock": verdict.choice.name(),
         "rule": verdict.rule,

@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
+use qspin_table::number::list;
+
 use crate::bench::random;
+use crate::compare::FEWEST_ROUNDS;
 use crate::contender::catalog::{self, Lock, Origin, PEERS_C};
 use crate::failure::Failure;
 use crate::quantity::Ratio;
 use crate::this_machine::QuotaGroup;
 
-use super::{Args, Peers, QUICK_BUDGET, Workload};
+use super::{Args, Peers, QUICK_BUDGET, Workload, quick};
 
 /// Refuses options that do not fit together.
 pub(super) fn check(args: &Args) -> Result<(), Failure> {
@@ -86,6 +89,9 @@ pub(super) fn locks(args: &Args) -> Result<Vec<Lock>, Failure> {
     let wanted: Vec<String> = match &args.ratio {
         Some(Ratio::Locks(one, other)) => vec![one.clone(), other.clone()],
         _ if args.locks.is_empty() && args.random.is_some() => vec![ORACLE.to_owned()],
+        _ if args.locks.is_empty() && args.quick && !rw && args.peers == Peers::Rust => {
+            quick::LOCKS.map(str::to_owned).to_vec()
+        }
         _ if args.locks.is_empty() => vec!["all".to_owned()],
         _ => args.locks.clone(),
     };
@@ -238,29 +244,43 @@ pub(super) fn fit(threads: &[usize], made: usize) -> (Vec<usize>, usize) {
     (fitting, safe)
 }
 
-/// Rounds and the length of a phase.
-pub(super) fn length(args: &Args, cells: usize) -> (usize, Duration) {
+/// Rounds and the length of a phase, which no hurry shortens: rounds are left out instead.
+pub(super) fn length(args: &Args) -> (usize, Duration) {
     let (rounds, seconds) = match args.workload {
         Workload::Lengths | Workload::Rw | Workload::Torture => (9, 0.1),
         Workload::Locktorture => (5, 0.5),
         Workload::KernelLockBench => (9, 0.02),
     };
     let rounds = args.rounds.map_or(rounds, |rounds| rounds as usize);
-    let phase = args.seconds.unwrap_or_else(|| {
-        if args.quick {
-            // Half of the budget: the other half goes to threads that come and go.
-            let share = QUICK_BUDGET.as_secs_f64() / 2.0 / (2 * cells.max(1) * rounds) as f64;
-            Duration::from_secs_f64(share.clamp(0.01, seconds))
-        } else {
-            Duration::from_secs_f64(seconds)
-        }
-    });
-    (rounds, phase)
+    (rounds, args.seconds.unwrap_or(Duration::from_secs_f64(seconds)))
+}
+
+/// Of numbers of threads, as many as `--quick` has time for with six rounds of so many locks, and a
+/// sentence on those that are left out: the smallest but one thread, since a crowd shows most.
+pub(super) fn within_budget(
+    args: &Args,
+    mut threads: Vec<usize>,
+    locks: usize,
+) -> (Vec<usize>, Option<String>) {
+    if !args.quick {
+        return (threads, None);
+    }
+    // A phase of throughput and one of waits.
+    let number = 2 * length(args).1 * (FEWEST_ROUNDS * locks) as u32;
+    let fitting = (QUICK_BUDGET.as_secs_f64() / number.as_secs_f64()) as usize;
+    let mut left_out = Vec::new();
+    while threads.len() > fitting.max(1) {
+        let smallest = usize::from(threads[0] == 1 && threads.len() > 2);
+        left_out.push(threads.remove(smallest).to_string());
+    }
+    let why = (!left_out.is_empty())
+        .then(|| format!("Left out to stay within a minute: {} threads.", list(&left_out, "and")));
+    (threads, why)
 }
 
 /// What a phase gives at least to each thread where threads outnumber CPUs. The scheduler lets a
 /// thread run for some 3 ms, so a shorter phase would see threads without a turn and call that
-/// unfair. Who gives a length knows what it is for, and gets it.
+/// unfair. A length that was given is taken as it is.
 pub(super) fn turn(args: &Args) -> Duration {
     if args.seconds.is_some() { Duration::ZERO } else { Duration::from_millis(12) }
 }

@@ -1,4 +1,4 @@
-//! Who takes part, and in which form: the locks that were named, each as it was tuned; or the
+//! The contenders, each in its form: the locks that were named, each as it was tuned; or the
 //! lines of a series, each compared with another.
 
 use std::collections::BTreeSet;

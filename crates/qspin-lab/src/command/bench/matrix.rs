@@ -60,7 +60,7 @@ pub(super) fn check(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// Who takes part and who is judged.
+/// The locks that take part, and the one that is judged.
 struct Field {
     entrants: Vec<Entrant>,
     subject: &'static str,
@@ -86,7 +86,7 @@ fn field(args: &Args, kind: Kind) -> Result<Field, Failure> {
     }
     let subject = match names.iter().find(|name| **name == kind.subject()) {
         Some(subject) => subject,
-        // Who names others wants the first of them judged.
+        // Of others that are named, the first is judged.
         None => names[0],
     };
     let is_compared = |name: &&&'static str| **name != subject && names.contains(name);

@@ -28,7 +28,7 @@ pub(super) fn run(
     }
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for pair in 0..pairs {
-        // Whoever is first is second in the next pair.
+        // The one that is first is second in the next pair.
         let mut values = [0.0; 2];
         for with_library in if pair % 2 == 0 { [false, true] } else { [true, false] } {
             let ended = if with_library {

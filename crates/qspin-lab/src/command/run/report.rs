@@ -48,7 +48,7 @@ pub(super) struct Report {
     pub(super) without_slot: u64,
 }
 
-/// A process that has loaded the library. Who then executes another program, which loads it again, is another one.
+/// A process that has loaded the library. One that then executes another program, which loads it again, is another one.
 #[derive(Debug, Clone)]
 pub(super) struct Process {
     pub(super) number: u32,

@@ -26,7 +26,7 @@ pub(super) struct Process {
     /// Its number as it sees itself: another one in a container.
     pub(super) own_pid: u32,
     user: u32,
-    /// Told by the kernel when this very process ends, whoever gets its number then.
+    /// Told by the kernel when this very process ends, whichever process gets its number then.
     handle: Option<OwnedFd>,
 }
 
