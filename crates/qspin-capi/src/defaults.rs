@@ -133,7 +133,7 @@ pub unsafe extern "C" fn qspin_cond_wait_for(
     if timed_out { libc::ETIMEDOUT } else { 0 }
 }
 
-/// Wakes one of those who wait, if there are any. Cannot fail. Whoever wakes may free the condition variable
+/// Wakes one of those who wait, if there are any. Cannot fail. A woken thread may free the condition variable
 /// while this still returns.
 ///
 /// Thread-safe. Async-signal-safe, if the code that the handler interrupts is not in a function of this
@@ -147,7 +147,7 @@ pub unsafe extern "C" fn qspin_cond_signal(cond: *mut qspin_cond_t) {
     let _ = unsafe { raw(cond) }.notify_one();
 }
 
-/// Wakes all who wait. Cannot fail. Whoever wakes may free the condition variable while this still returns.
+/// Wakes all who wait. Cannot fail. A woken thread may free the condition variable while this still returns.
 ///
 /// Thread-safe. Async-signal-safe, if the code that the handler interrupts is not in a function of this
 /// condition variable.

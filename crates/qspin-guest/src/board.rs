@@ -16,7 +16,7 @@
 //!  waits ◄──────────────────────────────────────────── owed = NOTHING
 //! ```
 //!
-//! The bell comes first: an emulator may hold a lock of its own while a CPU writes to a port, and whoever
+//! The bell comes first: an emulator may hold a lock of its own while a CPU writes to a port, and a CPU that
 //! is stopped then would stop all that need that lock, too. So the host waits for the word after the bell.
 //!
 //! # Invariants
@@ -61,7 +61,7 @@ pub struct Seat {
 pub struct Board {
     /// [`MAGIC`].
     pub magic: AtomicU32,
-    /// Who holds the lock, plus 1; 0 for nobody.
+    /// The owner of the lock, plus 1; 0 for none.
     pub holder: AtomicU32,
     /// Raised by the guest with each request.
     pub request: AtomicU32,
@@ -90,14 +90,14 @@ impl Board {
         }; MOST_CPUS as usize],
     };
 
-    /// Who holds the lock.
+    /// The owner of the lock.
     #[must_use]
     pub fn holder(&self) -> Option<usize> {
         let holder = self.holder.load(Acquire).checked_sub(1)? as usize;
         (holder < self.seats.len()).then_some(holder)
     }
 
-    /// Who has waited longest: the next one, where a lock is first come, first served.
+    /// The waiter that has waited longest: the next one, where a lock is first come, first served.
     #[must_use]
     pub fn next(&self) -> Option<usize> {
         let waits = |(cpu, seat): (usize, &Seat)| match seat.waits_since.load(Acquire) {

@@ -55,7 +55,7 @@ pub fn end(word: &AtomicU32) {
     word.swap(NONE, Acquire);
 }
 
-/// Kicks; returns what must be sent to whoever halts. `hypercall`: there is one.
+/// Kicks; returns what must be sent to a CPU that halts. `hypercall`: there is one.
 #[inline]
 pub fn kick(word: &AtomicU32, hypercall: bool) -> Means {
     // ORDERING: Release pairs with the Acquire of `end`.

@@ -103,7 +103,7 @@ pub fn settings() -> &'static Settings {
 /// # Safety
 /// GUEST-3.
 pub unsafe fn configure(options: &Options, features: Features, amd: bool) {
-    // Who chooses how to kick chooses against hypercalls: where one does not return, none does.
+    // A choice of how to kick is one against hypercalls: where one does not return, none does.
     let hypercalls = options.kick == Kick::Auto;
     let features = Features {
         unhalt: features.unhalt && hypercalls,
@@ -365,7 +365,7 @@ impl<E: GuestEvents> Platform for Guest<E> {
         true
     }
 
-    /// Halts for a moment. No hypervisor has a call for "whoever can use it", and pause instructions do not
+    /// Halts for a moment. No hypervisor has a call that gives the CPU to any guest that can use it, and pause instructions do not
     /// leave the CPU: a waiter that was woken would stand in line behind this very one until its slice ends.
     fn yield_cpu(&self) {
         let me = cpu::this();

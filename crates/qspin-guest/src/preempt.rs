@@ -7,9 +7,9 @@
 /// Whom the host is to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Victim {
-    /// Who holds the lock.
+    /// The owner of the lock.
     Holder,
-    /// Who has waited for it longest.
+    /// The waiter that has waited for it longest.
     Next,
 }
 
@@ -33,7 +33,7 @@ pub const CERTAIN: u32 = 1_000_000_000;
 /// Which acquisitions are struck.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
-    /// Who is stopped.
+    /// Which CPU is stopped.
     pub victim: Victim,
     /// Another seed strikes others.
     pub seed: u64,

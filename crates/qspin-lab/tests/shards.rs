@@ -147,7 +147,7 @@ fn parts_that_are_no_whole_are_refused() {
     refused(here, &["report", "merge", first, second, third, "--out", second], &["replace"]);
 }
 
-/// Who reads a number and writes it again must write the same: a reader that is off by the last digit
+/// A program that reads a number and writes it again must write the same: a reader that is off by the last digit
 /// writes 0.4545454545454546 here.
 #[test]
 fn figures_that_have_no_short_form_come_through_digit_by_digit() {

@@ -171,7 +171,7 @@ impl Shared {
         *lock(&self.lines) = None;
         *lock(&self.bell) = None;
         for control in &self.controls {
-            // Under its lock: whoever has looked whether this is over must be asleep before it is woken.
+            // Under its lock: a thread that has looked whether this is over must be asleep before it is woken.
             drop(lock(&control.state));
             control.changed.notify_all();
             control.kick();
@@ -386,7 +386,7 @@ impl Machine {
         self.memory.clone()
     }
 
-    /// Who stops its CPUs.
+    /// The thread that stops its CPUs.
     #[must_use]
     pub fn hands(&self) -> Own {
         Own(self.shared.clone())

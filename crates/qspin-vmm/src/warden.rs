@@ -1,4 +1,4 @@
-//! Who is stopped, when, and for how long.
+//! Which CPU is stopped, when, and for how long.
 //!
 //! The guest rings when its plan strikes, and says on its board who holds the lock and since when who waits
 //! ([`qspin_guest::board`]). The warden stops one of them, keeps it so for the time that was ordered, and
@@ -39,7 +39,7 @@ impl<H: Hands + ?Sized> Hands for Box<H> {
 /// What was ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Order {
-    /// Who is stopped.
+    /// Which CPU is stopped.
     pub victim: Victim,
     /// How long.
     pub time: Duration,
@@ -57,7 +57,7 @@ pub struct Tally {
     pub asked: u64,
     /// CPUs that were stopped and let go on.
     pub stopped: u64,
-    /// Requests for which nobody was: nobody waits, or whoever it would be is stopped already.
+    /// Requests for which nobody was: no CPU waits, or the one that does is stopped already.
     pub nobody: u64,
     /// Of the stopped, those that held the lock, or still waited for it, when they were.
     pub hit: u64,
@@ -240,7 +240,7 @@ impl<H: Hands> Warden<H> {
     fn answer(&mut self, board: &Board, clock: &impl Fn() -> Instant) {
         let until = Instant::now() + Duration::from_secs(1);
         while !self.look(board, clock) && Instant::now() < until {
-            // Whoever is stopped must not be so for longer because somebody else does not run.
+            // A CPU must not be stopped for longer because another one does not run.
             self.due(board, clock);
             std::thread::sleep(Duration::from_micros(20));
         }

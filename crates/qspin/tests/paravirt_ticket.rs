@@ -36,7 +36,7 @@ fn a_ticket_s_owner_is_kicked_and_nobody_else() {
     for (event, expected) in expected {
         assert_eq!(count(event), expected, "{}", event.name());
     }
-    // Who was kicked before the kernel had put it to sleep has a kick as well.
+    // A waiter that was kicked before the kernel had put it to sleep has a kick as well.
     assert!(count(Event::KickTimeCount) <= waiters && count(Event::KickTimeCount) > 0);
     assert!(count(Event::KickLatencies) > 0 && count(Event::WakeLatencies) > 0);
 }

@@ -184,7 +184,7 @@ fn a_child_is_not_harmed_by_those_that_halted_at_the_fork<R: RawMutex + Send + S
     assert!(counts(&other));
 }
 
-/// The next owner unmaps the lock: whoever touches it after the step that releases it is killed.
+/// The next owner unmaps the lock: a thread that touches it after the step that releases it is killed.
 fn the_next_owner_may_free_the_lock<R: RawMutex + Send + Sync>() {
     const PAGE: usize = 4096;
     for (tuning, rounds) in [(halting(), 500), (Tuning::DEFAULT, 500)] {

@@ -191,7 +191,7 @@ fn a_description_that_is_wrong_harms_no_program() {
     let nonsense = Tree::new(4, &["0-1", "1-3"]);
     let level = Tree::new(4, &["0-3"]).file("cpu/cpu0/cache/index0/level", "-1");
     let (file, other) = (tree.path().join("cpu/online"), tempfile::tempdir().unwrap());
-    // Who opened this one would wait until somebody writes.
+    // A reader that opened this one would wait for a writer.
     let pipe = Tree::new(4, &["0-3"]).file("node/node1/distance", "");
     let name = pipe.path().join("node/node1/cpulist");
     assert!(Command::new("mkfifo").arg(&name).status().unwrap().success());

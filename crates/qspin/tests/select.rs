@@ -64,7 +64,7 @@ fn dedicated_cpus_spin_even_without_unhalt() {
     assert_chosen(&pinned, CANNOT_HALT, Choice::Native, "dedicated");
     let pinned = Machine::bare().two_nodes().cpuid(&kvm(false, true));
     assert_chosen(&pinned, CANNOT_HALT, Choice::Cna, "dedicated");
-    // Whoever knows better is believed, in both directions.
+    // A user that knows better is believed, in both directions.
     let shared = Machine::bare().cpuid(&kvm(true, false));
     assert_chosen(&shared, dedicated(true), Choice::Native, "dedicated");
     let pinned = Machine::bare().cpuid(&kvm(true, true));

@@ -106,7 +106,7 @@ fn a_complaint_that_nobody_reads_does_not_kill() {
 }
 
 #[test]
-fn whoever_runs_the_program_names_the_lock() {
+fn the_user_of_the_program_names_the_lock() {
     for &choice in Choice::ALL {
         let (lock, complaint) = said("part_lock", &[("QSPIN_LOCK", choice.name())]);
         assert_eq!(lock, choice.name());

@@ -43,7 +43,7 @@ pub const CPUS: usize = 64;
 const NODES: usize = ((CPUS + 1) * 4).next_power_of_two();
 static TABLE: [Node<AtomicU32>; NODES] = [const { Node::<AtomicU32>::UNUSED }; NODES];
 
-/// Who is halted, by lock: at least as many entries as nodes, and a power of two of buckets.
+/// The CPUs that are halted, by lock: at least as many entries as nodes, and a power of two of buckets.
 const BUCKETS: usize = NODES / Bucket::<(), ()>::ENTRIES;
 static HALTED: [Bucket<AtomicU32, AtomicUsize>; BUCKETS] = [const { Bucket::EMPTY }; BUCKETS];
 

@@ -331,7 +331,7 @@ fn for_readers() -> Vec<Check> {
     ]
 }
 
-/// A CPU that waits for lock 0 is interrupted, and the interrupt waits for lock 1. Who holds both
+/// A CPU that waits for lock 0 is interrupted, and the interrupt waits for lock 1. A CPU that holds both
 /// releases them in the order opposite to that of acquisition.
 fn interrupted(at: u32) -> Scenario {
     let release = vec![Leave(1, Write), Leave(0, Write)];

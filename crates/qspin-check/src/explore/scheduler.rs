@@ -15,7 +15,7 @@ pub enum Strategy {
     Random,
     /// The task of highest priority; priorities are random and change at `depth - 1` random steps
     /// (Burckhardt et al., "A randomized scheduler with probabilistic guarantees of finding
-    /// bugs", 2010). Who yields falls to the lowest.
+    /// bugs", 2010). A task that yields falls to the lowest.
     Pct {
         /// The depth of the bugs that are found with a known probability.
         depth: u32,

@@ -52,7 +52,7 @@ pub struct Rules {
     pub legal: fn(index: usize, from: u32, to: u32) -> bool,
     /// Whether that step is somebody's arrival: it fixes the order in which it is served.
     pub arrives: fn(index: usize, from: u32, to: u32) -> bool,
-    /// Whether that step takes the arrival of whoever makes it back: it will arrive again.
+    /// Whether that step takes back the arrival of the context that makes it: it will arrive again.
     pub departs: fn(index: usize, from: u32, to: u32) -> bool,
     /// Whether that step is one more that a context without a place in a queue may make.
     pub placeless: fn(index: usize, from: u32, to: u32) -> bool,

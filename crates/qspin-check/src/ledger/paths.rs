@@ -11,7 +11,7 @@
 //! since. What is remembered, over all executions of a check:
 //!
 //! * who left a spot first. Another one's vain turn there begins nothing new.
-//! * the spot from which a point was first left by doing something. Whoever does something at
+//! * the spot from which a point was first left by doing something. A context that does something at
 //!   the same point, but at another spot, begins nothing new.
 
 use std::cell::RefCell;
@@ -19,7 +19,7 @@ use std::collections::HashMap;
 
 use super::{Ledger, WordId, current, with};
 
-/// Who left a spot first.
+/// The context that left a spot first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum First {
     DidSomething,

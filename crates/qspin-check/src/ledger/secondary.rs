@@ -1,6 +1,6 @@
 //! The secondary queue of a NUMA-aware lock, as the words of the nodes tell it.
 //!
-//! Who is in it is not written in one place: the head's node names its first and its last. So the
+//! Which waiters are in it is not written in one place: the head's node names its first and its last. So the
 //! record follows the steps of those words, and knows at any time who has been put aside. Against
 //! that it holds what a kick ahead and a tail that is replaced must heed, and notes which of the
 //! places have been reached that a check of such a lock is made for.
@@ -41,7 +41,7 @@ pub(super) enum Part {
 #[derive(Debug, Default)]
 pub(super) struct Secondary {
     nodes: Vec<NodeWords>,
-    /// Who is in the secondary queue of some lock.
+    /// The waiters in the secondary queue of some lock.
     aside: Vec<NodeId>,
     /// Nodes whose owner became the head while it was halted.
     claimed: Vec<NodeId>,

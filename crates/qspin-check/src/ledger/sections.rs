@@ -1,4 +1,4 @@
-//! Who is inside, and in which order they came.
+//! Which contexts are inside, and in which order they came.
 
 use super::{Lock, coverage, current, with};
 use crate::failure::{Failure, Kind};
@@ -62,7 +62,7 @@ pub fn entered(lock: usize, mode: Mode, start: u64, interrupt: bool) -> Result<(
     })
 }
 
-/// Whoever came before `slot` and still waits has been passed once more. An urgent waiter never is.
+/// A waiter that came before `slot` has been passed once more. An urgent waiter never is.
 fn served(lock: &mut Lock, slot: usize, urgent: bool, bypass: Option<u32>) -> Result<(), Failure> {
     let Some(place) = lock.arrivals.iter().position(|arrival| arrival.slot == slot) else {
         // Past the queue: no place in it was taken.

@@ -1,4 +1,4 @@
-//! Who waits for what, and whether anybody can go on.
+//! What each context waits for, and whether any can go on.
 
 use super::{Ledger, WordId, current, outcomes, with};
 use crate::failure::{Failure, Kind};
@@ -49,7 +49,7 @@ fn check(ledger: &Ledger) -> Result<(), Failure> {
 /// Looks at old values after which a waiter will see no other. Loom keeps seven values of a
 /// word, and does not return one again that was seen before a yield if it has a newer one. Two
 /// stores that are not ordered have no newer one: the last one executed may be the older, and
-/// whoever waits for it waits for ever.
+/// a context that waits for it waits for ever.
 const OLD_LOOKS: u32 = 16;
 
 fn begin(ledger: &mut Ledger, wait: Wait) -> Result<(), Failure> {

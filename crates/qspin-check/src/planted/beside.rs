@@ -9,13 +9,13 @@ use qspin_core::sleepers::{self, End, NEVER, SleepPlatform};
 
 /// None: the lock is right, and the checkers must say so.
 pub const NO_FLAW: u8 = 0;
-/// Who sleeps looks at the word before it joins the sleepers, and not again.
+/// A sleeper looks at the word before it joins the sleepers, and not again.
 pub const LOOKS_FIRST: u8 = 1;
-/// Who waits for the condition releases the mutex before it joins the sleepers.
+/// A waiter for the condition releases the mutex before it joins the sleepers.
 pub const RELEASES_FIRST: u8 = 2;
 /// A release wakes one of those who wait for the word, which are many.
 pub const WAKES_ONE: u8 = 3;
-/// Whoever sleeps with the gate keeps out all readers, also those in interrupts. A flaw only for those.
+/// A context that sleeps with the gate keeps out all readers, also those in interrupts. A flaw only for those.
 pub const CLOSES: u8 = 4;
 
 const HELD: u32 = 1;
@@ -216,7 +216,7 @@ unsafe impl<P: SleepPlatform, const FLAW: u8> RawSharedLock<P> for SmallGated<P:
     }
 
     fn acquire_shared(&self, p: &P) {
-        // Who is first at the gate waits for a writer inside only; a newcomer also for who waits there.
+        // The first at the gate waits for a writer inside only; a newcomer also for the waiter there.
         self.wait(p, || self.enter(READER, if FLAW == CLOSES { WRITER | WAITED } else { WRITER }));
     }
 

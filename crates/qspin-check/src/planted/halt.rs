@@ -42,7 +42,7 @@ pub const MARKS_FIRST: u8 = 1;
 pub const KICKS_EARLY: u8 = 2;
 /// Whom to kick is asked after the release, and of the word: another may have its place there.
 pub const ASKS_LATE: u8 = 3;
-/// Whoever is kicked has its turn: a kick that comes late finds the node in its next life.
+/// A waiter that is kicked has its turn: a kick that comes late finds the node in its next life.
 pub const TRUSTS_KICK: u8 = 4;
 /// A waiter in the queue looks at its turn, and then says that it is halted.
 pub const LOOKS_FIRST: u8 = 5;

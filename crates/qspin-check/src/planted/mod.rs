@@ -47,7 +47,7 @@ pub struct Planted {
     pub subject: Subject,
     /// The ordering that is missing, where that is the whole flaw; only loom knows of it.
     pub weakening: Option<Weakening>,
-    /// Who must catch it, and where; empty for a lock that must pass everything.
+    /// Which checker must catch it, and where; empty for a lock that must pass everything.
     pub catchers: &'static [(Catcher, Kind)],
 }
 

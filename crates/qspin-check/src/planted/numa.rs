@@ -8,11 +8,11 @@ use qspin_core::platform::{AtomicWord, Platform};
 
 /// A flush that is due leads to nothing but that the secondary queue is forgotten.
 pub const LOSES_SECONDARY: u8 = 1;
-/// The last of the main queue clears the tail, whoever is in the secondary queue.
+/// The last of the main queue clears the tail, although waiters are in the secondary queue.
 pub const CLEARS_TAIL: u8 = 2;
 /// No flush is ever due.
 pub const NEVER_FLUSHES: u8 = 3;
-/// Whoever comes from the secondary queue is taken for one that runs.
+/// A waiter that comes from the secondary queue is taken for one that runs.
 pub const FORGETS_HALTED: u8 = 4;
 /// An urgent waiter is put aside like others.
 pub const MOVES_URGENT: u8 = 5;

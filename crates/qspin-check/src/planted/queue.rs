@@ -12,7 +12,7 @@ pub const NO_FLAW: u8 = 0;
 pub const SKIPS_LINK: u8 = 1;
 /// An interrupt queues with the node of the level that it interrupts.
 pub const REUSES_NODE: u8 = 2;
-/// A waiter links its node without a release, and its own tail is not acquired by whoever
+/// A waiter links its node without a release, and its own tail is not acquired by the one that
 /// follows the link: the hand-over may come before the node's initialisation.
 pub const RELAXED_LINK: u8 = 4;
 /// A level that was used is not given back.

@@ -124,7 +124,7 @@ impl<M: Machine> SleepPlatform for Context<M> {
 
     fn wait_briefly(&self, word: &Word<M>, until: Until, _: u32) -> bool {
         if self.domain.levels > 1 {
-            // Who has it locked may be interrupted by somebody who waits for this very context.
+            // The context that has it locked may be interrupted by one that waits for this very context.
             return false;
         }
         self.wait_until(word, until, Budget::Unbounded, Ordering::Relaxed);

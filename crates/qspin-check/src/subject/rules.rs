@@ -222,7 +222,7 @@ pub const RW_HALTING: Rules = Rules {
 /// No diagram at all: for planted bugs whose own fault is to be found by something else.
 pub const ANYTHING: Rules = no_order(|_, _, _| true);
 
-/// A small queue: word 0 is the tail; whoever makes itself the tail has arrived.
+/// A small queue: word 0 is the tail; a context that makes itself the tail has arrived.
 pub const SMALL_QUEUE: Rules =
     Rules { arrives: |index, _, to| index == 0 && to != 0, fifo: true, ..ANYTHING };
 

@@ -378,7 +378,7 @@ pub enum Choice {
 
 /// Sleepers that were taken out of a queue, in their order. The caller must wake them.
 #[derive(Debug)]
-#[must_use = "whoever is taken out must be woken"]
+#[must_use = "a waiter that is taken out must be woken"]
 pub struct Taken {
     first: Option<NodeId>,
     last: Option<NodeId>,

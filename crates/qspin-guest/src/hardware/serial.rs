@@ -10,7 +10,7 @@ const BASE: u16 = 0x3f8;
 const LINE_STATUS: u16 = BASE + 5;
 const ROOM: u8 = 1 << 5;
 
-/// The port, for whoever writes now. Nobody keeps writers apart: one CPU writes at a time, but for
+/// The port, for the CPU that writes now. Nobody keeps writers apart: one CPU writes at a time, but for
 /// the last words of one that fails.
 #[derive(Debug, Clone, Copy)]
 pub struct Port;

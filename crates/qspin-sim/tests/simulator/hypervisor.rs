@@ -1,4 +1,4 @@
-//! Who runs where, and what a lock can do about it.
+//! Which virtual CPUs run where, and what a lock can do about it.
 
 use crate::fixtures;
 use qspin_sim::hypervisor::Hypervisor;
@@ -36,7 +36,7 @@ fn hogs_take_their_share_of_a_processor() {
 }
 
 #[test]
-fn an_idle_processor_takes_over_whoever_may_run_there() {
+fn an_idle_processor_takes_over_any_task_that_may_run_there() {
     let pinned = Scenario { placement: Placement::On(vec![0]), ..worker(1, 50_000.0) };
     let free = Scenario { pinning: Pinning::Any, ..pinned.clone() };
     let alone = run(&worker(0, 50_000.0)).elapsed_ns;

@@ -99,7 +99,7 @@ fn a_loop_of_system_calls_is_its_steps_and_its_lines_cost() {
             counts: 0,
         };
         let steps = vec![step(400.0, 50.0), step(300.0, 30.0)];
-        // Who follows whom is not to matter.
+        // The order of owners is not to matter.
         let mut machine = fixtures::exact();
         machine.costs.other_socket = machine.costs.same_cache;
         let workload = Workload::SystemCalls(SystemCalls { locks: 1, steps });
@@ -114,7 +114,7 @@ fn a_loop_of_system_calls_is_its_steps_and_its_lines_cost() {
     let bare = calls(0, 0, 0, 8);
     let (read, beside, written) = (calls(4, 0, 0, 8), calls(0, 0, 1, 8), calls(0, 4, 0, 8));
     for free in [read, beside] {
-        // Who meets whom when changes with every nanosecond: it may be less.
+        // Which threads meet, and when, changes with every nanosecond: it may be less.
         assert!((0.7 * bare..bare + 40.0).contains(&free), "{free} {bare}");
     }
     // All four lines are under way together: a copy of each, then the right to write it.

@@ -45,6 +45,6 @@ fn a_clock_that_leaps_breaks_no_lock() {
 /// The clock on the wall may be set at any time; waits do not know it. Its system call is all that could tell them.
 #[test]
 fn no_wait_asks_the_clock_on_the_wall() {
-    // A wait of 50 ms under a filter that kills whoever waits on the wall's clock: see the futexes.
+    // A wait of 50 ms under a filter that kills a thread that waits on the wall clock: see the futexes.
     super::futexes::no_wait_is_on_the_wall_clock();
 }

@@ -37,7 +37,7 @@ pub(crate) fn set(tuning: Tuning) {
     tuning::set(Box::leak(Box::new(tuning)));
 }
 
-/// Whoever has to wait halts after a single look.
+/// A waiter halts after a single poll.
 pub(crate) fn halting() -> Tuning {
     let mut tuning = Tuning::DEFAULT;
     let looks = |tunable: &&tuning::Tunable| tunable.name.ends_with("_looks");

@@ -1,4 +1,4 @@
-//! Fair releases: whoever waits comes before who releases and comes back at once.
+//! Fair releases: a waiter comes before the thread that releases and comes back at once.
 
 use std::fs;
 use std::sync::atomic::AtomicI32;

@@ -42,7 +42,7 @@ struct Page {
     left: u32,
 }
 
-/// Who comes last takes the memory away, at once after it has unlocked. The other's release may still be
+/// The last thread takes the memory away, at once after it has unlocked. The other's release may still be
 /// under way: it must not touch the lock.
 #[test]
 fn nothing_touches_a_lock_after_its_release() {

@@ -117,7 +117,7 @@ fn so_it_is_on_machines_with_levels() {
     println!("cna: {}", run("part_spinning", trees::epyc().path()));
 }
 
-/// A queue that comes once and is served. Who comes first is the pending waiter of a lock that spins.
+/// A queue that comes once and is served. The first to come is the pending waiter of a lock that spins.
 fn once(comes: &[(usize, Comes)], halts: bool) -> Play {
     let mut play = plainly(0, 1000, halts);
     comes.iter().for_each(|&(thread, how)| play.comes[thread] = how);

@@ -12,7 +12,7 @@ const NEAREST_OF: usize = 4;
 pub(crate) struct Setting {
     /// The place of each thread.
     pub(crate) places: Vec<u32>,
-    /// Who is never moved.
+    /// The waiters that are never moved.
     pub(crate) urgent: Vec<bool>,
     /// How far it is from a place to a place.
     pub(crate) distance: fn(u32, u32) -> u32,

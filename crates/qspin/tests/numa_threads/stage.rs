@@ -1,6 +1,6 @@
 //! Threads that play a queue of which every step is known.
 //!
-//! Whoever owns the lock keeps it until the one before has come again and is linked, and until the
+//! The owner of the lock keeps it until the one before has come again and is linked, and until the
 //! head of the queue has arranged what it can: a spinning head does so while the lock is taken, which
 //! its counter shows; one that halts does so when it wakes, so there the owner waits until everybody is
 //! asleep. So nothing is left to chance, and the order must be the model's in every turn.

@@ -1,4 +1,4 @@
-//! Who sleeps is woken in the order of priorities, as with a futex: real-time threads before others.
+//! Sleepers are woken in the order of priorities, as with a futex: real-time threads before others.
 
 use std::sync::atomic::AtomicI32;
 use std::sync::atomic::Ordering::{Acquire, Release};

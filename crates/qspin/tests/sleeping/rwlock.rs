@@ -201,7 +201,7 @@ fn who_gives_up_has_waited_and_leaves_nothing_behind() {
     let reads = lock.read();
     assert!(lock.try_write_for(Duration::ZERO).is_none());
     assert!(lock.try_write_until(Instant::now()).is_none());
-    // Whoever gave up had closed the lock to readers.
+    // The waiter that gave up had closed the lock to readers.
     assert!(lock.try_read().is_some());
     let upgradable = lock.upgradable_read();
     let Err(upgradable) = RwLockUpgradableReadGuard::try_upgrade_for(upgradable, moment) else {
@@ -363,7 +363,7 @@ fn a_handler_reads_what_it_has_interrupted_the_reading_of() {
     assert_eq!(*LOCK.read(), 8);
 }
 
-/// Who releases fairly and comes back at once comes after the one that has closed the lock.
+/// A thread that releases fairly and comes back at once comes after the one that has closed the lock.
 #[test]
 fn a_fair_release_is_for_who_waits() {
     let lock = RwLock::new(0_u64);

@@ -1,4 +1,4 @@
-//! Each count is counted once, whoever counts, and seen outside.
+//! Each count is counted once, whichever thread counts, and seen outside.
 
 use std::os::unix::fs::FileExt;
 use std::sync::Barrier;
@@ -107,7 +107,7 @@ fn no_count_is_lost_while_the_first_ones_publish() {
                     });
                 }
             });
-            // Who came while every other group was published has published none.
+            // A thread that came while every other group was published has published none.
             groups.iter().for_each(|group| group.add(Event::HashCount, 1));
             let exact =
                 |group: &Group| group.counts()[Event::HashCount as usize] == THREADS * EACH + 1;

@@ -1,4 +1,4 @@
-//! Counters that other processes read: exact whoever counts, separate after a fork, gone with their
+//! Counters that other processes read: exact whichever thread counts, separate after a fork, gone with their
 //! process.
 //!
 //! Children are made by `fork`, so each begins with groups that have not counted yet. The tests run
