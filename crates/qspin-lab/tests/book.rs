@@ -48,7 +48,10 @@ fn anchors(text: &str) -> BTreeSet<String> {
         let kept = kept.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
         kept.map(|c| if c == ' ' { '-' } else { c }).collect()
     };
-    prose(text).filter_map(|line| line.strip_prefix('#')).map(|line| plain(line.trim_start_matches('#'))).collect()
+    prose(text)
+        .filter_map(|line| line.strip_prefix('#'))
+        .map(|line| plain(line.trim_start_matches('#')))
+        .collect()
 }
 
 /// What is wrong with the links of a page.
@@ -70,13 +73,16 @@ fn every_link_of_every_page_leads_somewhere() {
     assert!(pages.len() > 40, "{pages:?}");
     let broken: Vec<String> = pages
         .iter()
-        .flat_map(|page| broken(page).into_iter().map(move |link| format!("{}: {link}", page.display())))
+        .flat_map(|page| {
+            broken(page).into_iter().map(move |link| format!("{}: {link}", page.display()))
+        })
         .collect();
     assert!(broken.is_empty(), "{}", broken.join("\n"));
     // And one that does not is found.
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("page.md");
-    fs::write(&page, "# A `b`, c\n[x](#a-b-c) [y](#d) [z](none.md)\n```\n[code](nowhere)\n```\n").unwrap();
+    fs::write(&page, "# A `b`, c\n[x](#a-b-c) [y](#d) [z](none.md)\n```\n[code](nowhere)\n```\n")
+        .unwrap();
     assert_eq!(self::broken(&page), ["#d", "none.md"]);
 }
 
@@ -95,7 +101,8 @@ fn the_book_names_every_page_once() {
 /// The statements of a text that have no subject: "Who acquires the lock waits", or a "whoever". Questions and
 /// headings may.
 fn without_subject(text: &str) -> Vec<String> {
-    let paragraphs = text.split("\n\n").filter(|paragraph| !paragraph.trim_start().starts_with('#'));
+    let paragraphs =
+        text.split("\n\n").filter(|paragraph| !paragraph.trim_start().starts_with('#'));
     let sentences = paragraphs.flat_map(|paragraph| {
         let plain = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
         let ends = plain.replace(['.', ';', ':'], "\u{0}").replace('?', "?\u{0}");
