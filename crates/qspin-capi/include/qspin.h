@@ -1624,7 +1624,7 @@ int qspin_cond_wait_for(struct qspin_cond_t *cond,
 QSPIN_NOEXCEPT;
 
 /**
- * Wakes one of those who wait, if there are any. Cannot fail. Whoever wakes may free the condition variable
+ * Wakes one of those who wait, if there are any. Cannot fail. A woken thread may free the condition variable
  * while this still returns.
  *
  * Thread-safe. Async-signal-safe, if the code that the handler interrupts is not in a function of this
@@ -1636,7 +1636,7 @@ void qspin_cond_signal(struct qspin_cond_t *cond)
 QSPIN_NOEXCEPT;
 
 /**
- * Wakes all who wait. Cannot fail. Whoever wakes may free the condition variable while this still returns.
+ * Wakes all who wait. Cannot fail. A woken thread may free the condition variable while this still returns.
  *
  * Thread-safe. Async-signal-safe, if the code that the handler interrupts is not in a function of this
  * condition variable.
