@@ -3,7 +3,7 @@
 //! Our locks stand against those that the reader has today ([`is_own`] tells them apart):
 //! - A lock's score is the geometric mean of its throughput over all loads, round by round, so that
 //!   [`compare()`] decides here as everywhere.
-//! - A lock that starves a thread under some load, or falls [`FALL`] times below the best of a load,
+//! - A lock that starves a thread under some load, or falls `FALL` times below the best of a load,
 //!   is unfit: it is never recommended, and one that people have is no measure of ours.
 //! - Ours is the default mutex, unless it is unfit or another of our locks is clearly better.
 //! - Ours is recommended where no fit lock of theirs is clearly better and at least one of theirs
