@@ -9,6 +9,7 @@ pub mod contender;
 pub mod failure;
 pub mod output;
 pub mod quantity;
+pub mod remedy;
 pub mod report;
 pub mod row;
 pub mod this_machine;

@@ -34,10 +34,16 @@ impl Tune {
         self.value
     }
 
+    /// The tunable of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<&'static Tunable> {
+        named(name)
+    }
+
     /// A value that is known to be in range.
     #[must_use]
     pub fn of(name: &str, value: u32) -> Option<Self> {
-        let tunable = named(name)?;
+        let tunable = Self::named(name)?;
         (tunable.least..=tunable.most).contains(&value).then_some(Self { tunable, value })
     }
 
