@@ -1872,6 +1872,19 @@ QSPIN_NOEXCEPT;
 int qspin_tunables_reset(void) QSPIN_NOEXCEPT;
 
 /**
+ * Lets other processes of the same user change the tunables of this one, by `qspin stat PID --tune NAME=VALUE`,
+ * from now on; a child of fork(), too. It costs an open file, numbered 200 or higher where that is allowed, and
+ * a page of memory. To call it again is allowed.
+ *
+ * Returns 0; EPERM if QSPIN_LISTEN=off stood in the environment when the library was loaded; ENOSYS if the
+ * kernel gives no file in memory. On an error nothing has changed.
+ *
+ * Thread-safe. Not async-signal-safe: it registers a handler of fork().
+ */
+int qspin_tunables_listen(void)
+QSPIN_NOEXCEPT;
+
+/**
  * The version of the library that runs, as text: "0.1.0". That of the header is QSPIN_VERSION.
  *
  * Thread-safe. Async-signal-safe.

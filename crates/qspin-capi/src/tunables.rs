@@ -7,7 +7,7 @@
 use core::ffi::{c_char, c_int};
 use std::sync::{Mutex, PoisonError};
 
-use qspin::tuning::{self, Tunable, Tuning};
+use qspin::tuning::{self, ListenError, Tunable, Tuning};
 
 use crate::edge::guarded;
 use crate::text::{passed, returned, texts};
@@ -197,4 +197,21 @@ pub unsafe extern "C" fn qspin_tunables_set(name: *const c_char, value: u32) -> 
 #[unsafe(no_mangle)]
 pub extern "C" fn qspin_tunables_reset() -> c_int {
     change(|tuning| *tuning = Tuning::DEFAULT)
+}
+
+/// Lets other processes of the same user change the tunables of this one, by `qspin stat PID --tune NAME=VALUE`,
+/// from now on; a child of fork(), too. It costs an open file, numbered 200 or higher where that is allowed, and
+/// a page of memory. To call it again is allowed.
+///
+/// Returns 0; EPERM if QSPIN_LISTEN=off stood in the environment when the library was loaded; ENOSYS if the
+/// kernel gives no file in memory. On an error nothing has changed.
+///
+/// Thread-safe. Not async-signal-safe: it registers a handler of fork().
+#[unsafe(no_mangle)]
+pub extern "C" fn qspin_tunables_listen() -> c_int {
+    match tuning::listen() {
+        Ok(()) => 0,
+        Err(ListenError::Refused) => libc::EPERM,
+        Err(ListenError::NoFile) => libc::ENOSYS,
+    }
 }

@@ -121,6 +121,8 @@ pub enum Group {
     Supported,
     /// For the laboratory: a switch or a threshold of the paravirt series, document 000.
     Document000,
+    /// For the laboratory: a switch of the NUMA-aware order's series, document 002.
+    Document002,
     /// For the laboratory: a switch of the powerpc series, document 004.
     Document004,
     /// For the laboratory: how the default locks wait.
@@ -129,8 +131,13 @@ pub enum Group {
 
 impl Group {
     /// All of them, in the order of [`Tuning::ALL`].
-    pub const ALL: [Self; 4] =
-        [Self::Supported, Self::Document000, Self::Document004, Self::DefaultLocks];
+    pub const ALL: [Self; 5] = [
+        Self::Supported,
+        Self::Document000,
+        Self::Document002,
+        Self::Document004,
+        Self::DefaultLocks,
+    ];
 
     /// What it is called in a table.
     #[must_use]
@@ -140,6 +147,7 @@ impl Group {
             Self::Document000 => {
                 "Document 000: switches and thresholds of the series, for the laboratory"
             }
+            Self::Document002 => "Document 002, for the laboratory",
             Self::Document004 => "Document 004, for the laboratory",
             Self::DefaultLocks => "How the default locks wait, for the laboratory",
         }
@@ -287,6 +295,11 @@ tunables! {
         Halt history_most: u32 = 30, 0..=1 << 16;
         /// Halt: wait history above which waiters heed the one before them.
         Halt history_threshold: u32 = 15, 0..=1 << 16;
+    }
+    Document002 {
+        /// CNA: whether all CPUs of a node are equally near, and all other nodes equally far, as in the series. Off: by
+        /// last-level cache, node and distance of nodes, as the machine has them.
+        Numa numa_by_node: bool = false, SWITCH;
     }
     Document004 {
         /// Halt: times that a waiter in the queue yields to the one before it before it halts.

@@ -18,8 +18,9 @@ use crate::{condvar, generation, libc_locks, quit, served, statistics};
 
 /// The lock that serves.
 const LOCK: &CStr = c"QSPIN_PRELOAD_LOCK";
-/// Tunables: `name=number`, with commas between them.
-const TUNE: &CStr = c"QSPIN_PRELOAD_TUNE";
+/// Tunables: `name=value`, with commas between them. The first is for every program that links the library, the
+/// second is what `qspin run` was asked for, and goes before.
+const TUNES: [&CStr; 2] = [c"QSPIN_TUNE", c"QSPIN_PRELOAD_TUNE"];
 /// The file in which this process reports that the library was loaded, and into which it counts.
 const REPORT: &CStr = c"QSPIN_PRELOAD_REPORT";
 /// Whether locks are counted.
@@ -46,19 +47,11 @@ const POLICY: Tuning =
 
 static TUNED: Tuned = Tuned(UnsafeCell::new(POLICY));
 
-/// Puts the policy in force, changed as `text` says; unknown names and values out of range are ignored.
-fn tune(text: &[u8]) {
+/// Puts the policy in force, changed as `texts` say; unknown names and values out of range are ignored.
+fn tune(texts: [&[u8]; 2]) {
     let mut tuning = POLICY;
-    for one in text.split(|byte| *byte == b',') {
-        let mut parts = one.splitn(2, |byte| *byte == b'=');
-        let (Some(name), Some(value)) = (parts.next(), parts.next()) else { continue };
-        let value = core::str::from_utf8(value).ok().and_then(|value| value.parse::<u32>().ok());
-        let known = Tuning::ALL.iter().find(|tunable| tunable.name.as_bytes() == name);
-        if let (Some(tunable), Some(value)) = (known, value)
-            && (tunable.least..=tunable.most).contains(&value)
-        {
-            (tunable.set)(&mut tuning, value);
-        }
+    for text in texts {
+        inside::apply_tunables(&mut tuning, text);
     }
     // SAFETY: the constructor's one write; there is one thread, and no reference exists yet.
     let tuned = unsafe {
@@ -87,7 +80,7 @@ fn begin(environment: &Environment) {
     if !alone.is_null() {
         ALONE.store(alone.cast(), Relaxed);
     }
-    let [lock, tunables, report] = [LOCK, TUNE, REPORT].map(|name| environment.value_of(name));
+    let [lock, report] = [LOCK, REPORT].map(|name| environment.value_of(name));
     let [counts, tracks] = [STATISTICS, DEADLOCKS]
         .map(|name| environment.value_of(name).is_some_and(|value| value.to_bytes() == b"1"));
     if let Some(lock) = lock {
@@ -98,7 +91,8 @@ fn begin(environment: &Environment) {
         let _ = topology::in_force();
     }
     ration::look();
-    tune(tunables.map_or(b"", CStr::to_bytes));
+    tune(TUNES.map(|name| environment.value_of(name).map_or(&b""[..], CStr::to_bytes)));
+    inside::share_tunables();
     statistics::prepare();
     statistics::begin(report, counts);
     served::begin(counts, tracks);

@@ -322,11 +322,14 @@ impl Platform for SimPlatform {
 
     fn distance(&self, from: u32, to: u32) -> u32 {
         let shape = &self.world.shape;
+        let by_node = self.tuning().numa_by_node;
         // A socket that is a single cache is not a level of its own.
         let within = u32::from(shape.llc() != shape.cores_per_socket);
         match shape.distance(from, to) {
             Distance::SameCore | Distance::SameCache => 0,
+            Distance::SameSocket if by_node => 0,
             Distance::SameSocket => within,
+            Distance::Hops(_) if by_node => 1,
             Distance::Hops(hops) => within + hops,
         }
     }

@@ -29,7 +29,7 @@ mod system;
 use crate::platform::StaticEvents;
 
 pub use group::{Group, Pages};
-pub(crate) use publish::register;
+pub(crate) use publish::{File, Text, make_file, register};
 pub use qspin_core::events::{Averages, Event, Events, NoEvents};
 
 /// A type that counts in a [`Group`]; [`counter_group!`](crate::counter_group) makes one.

@@ -2,9 +2,20 @@
 //!
 //! Every lock reads them on its slow path, each time anew. They may be changed at any moment; a wait in
 //! progress goes on with the old values or with the new ones.
+//!
+//! Three can change them: the program, by [`set`]; the environment when the program is loaded,
+//! `QSPIN_TUNE=NAME=VALUE,…`; and, if the program [listens](listen()), another process of the same user,
+//! `qspin stat PID --tune NAME=VALUE`.
+
+mod environment;
+mod kept;
+mod listen;
 
 use std::sync::atomic::AtomicPtr;
-use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::atomic::Ordering::{AcqRel, Acquire};
+
+pub(crate) use environment::{apply, note};
+pub use listen::{ListenError, listen};
 
 pub use qspin_core::tuning::{
     Adaptive, Defer, Group, KICK_AHEAD_MOST, Part, Setting, Tunable, Tuning, kick_ahead_level,
@@ -17,9 +28,17 @@ static IN_FORCE: AtomicPtr<Tuning> =
 #[inline]
 #[must_use]
 pub fn get() -> &'static Tuning {
-    // SAFETY: `set` made the pointer from a `'static` reference, or it is the constant's; it is only read
+    if listen::is_asked() {
+        listen::heed();
+    }
+    in_force()
+}
+
+#[inline]
+fn in_force() -> &'static Tuning {
+    // SAFETY: `set` and `change` made the pointer from a `'static` reference, or it is the constant's; it is only read
     // through.
-    // ORDERING: Acquire pairs with the Release of `set`. (On today's processors it is a plain load.)
+    // ORDERING: Acquire pairs with the AcqRel of `set` and `change`. (On today's processors it is a plain load.)
     unsafe { &*IN_FORCE.load(Acquire) }
 }
 
@@ -30,7 +49,25 @@ pub fn get() -> &'static Tuning {
 pub fn set(tuning: &'static Tuning) {
     let in_range = in_range(tuning);
     let tuning = if in_range == *tuning { tuning } else { Box::leak(Box::new(in_range)) };
-    IN_FORCE.store(core::ptr::from_ref(tuning).cast_mut(), Release);
+    IN_FORCE.swap(core::ptr::from_ref(tuning).cast_mut(), AcqRel);
+    listen::tell(tuning);
+}
+
+/// Changes the tunables in force as `change` says, unless there is no room for another set. Async-signal-safe.
+fn change(change: impl Fn(&mut Tuning)) {
+    let mut old = in_force();
+    loop {
+        let mut new = *old;
+        change(&mut new);
+        let Some(new) = kept::keep(&new) else { return };
+        let [before, after] = [old, new].map(|tuning| core::ptr::from_ref(tuning).cast_mut());
+        // ORDERING: Release pairs with the Acquire of `in_force`.
+        match IN_FORCE.compare_exchange(before, after, AcqRel, Acquire) {
+            Ok(_) => return listen::tell(new),
+            // SAFETY: as in `in_force`.
+            Err(other) => old = unsafe { &*other },
+        }
+    }
 }
 
 /// These tunables, each clamped to its range.
@@ -60,10 +97,10 @@ mod tests {
         assert_eq!(sound.kick_ahead, KICK_AHEAD_MOST as u32);
         tuning.numa_threshold_ns = u32::MAX;
         assert_eq!(in_range(&tuning).numa_threshold_ns, 1 << 30);
-        // No other test of this process changes the tunables in force.
+        // Other tests of this process change other tunables only.
         set(Box::leak(Box::new(tuning)));
         assert_eq!(get().numa_threshold_ns, 1 << 30);
         set(&Tuning::DEFAULT);
-        assert_eq!(get(), &Tuning::DEFAULT);
+        assert_eq!(get().numa_threshold_ns, Tuning::DEFAULT.numa_threshold_ns);
     }
 }

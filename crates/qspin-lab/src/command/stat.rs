@@ -6,6 +6,7 @@ mod header;
 mod locks;
 mod process;
 mod show;
+mod tune;
 
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::PathBuf;
@@ -15,12 +16,13 @@ use std::time::{Duration, Instant};
 use crate::bench::interrupt::Interrupt;
 use crate::failure::Failure;
 use crate::quantity::parse_seconds;
+use crate::tune::Tune;
 
 use counters::{Found, Reading, Search};
 use process::Process;
 use show::Before;
 
-/// Show what the locks of a running process count.
+/// Show what the locks of a running process count, or change their tunables.
 ///
 /// Shows the groups of counters that the process publishes, each with the averages that follow
 /// from it. It takes no privilege to look at a process of one's own. docs/statistics.md says what
@@ -32,7 +34,7 @@ pub struct Args {
     process: Option<u32>,
     /// Compare two files that `qspin run --stats=json --stats-out FILE` wrote.
     #[arg(long, value_names = ["OLD", "NEW"], num_args = 2,
-          conflicts_with_all = ["process", "interval", "json", "reset", "deadlocks"])]
+          conflicts_with_all = ["process", "interval", "json", "reset", "deadlocks", "tune"])]
     diff: Option<Vec<PathBuf>>,
     /// Show what each thread waits for and holds, and which wait for each other: the exit code is 1 if some do.
     #[arg(long, conflicts_with_all = ["interval", "json", "reset"])]
@@ -49,6 +51,11 @@ pub struct Args {
     /// Let every counter begin at zero again: after showing them, or before watching.
     #[arg(long)]
     reset: bool,
+    /// Change a tunable of the process, as numa_threshold_ns=2000000; may be given several times. For a program
+    /// under `qspin run`, and one that calls `qspin::tuning::listen`.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = crate::tune::parse,
+          conflicts_with_all = ["deadlocks", "interval", "json", "reset"])]
+    tune: Vec<Tune>,
 }
 
 fn parse_process(text: &str) -> Result<u32, String> {
@@ -78,6 +85,10 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     let number = args.process.unwrap_or_default();
     let process = Process::open(number)?;
+    if !args.tune.is_empty() {
+        tune::run(&process, &args.tune)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let live = super::run::live(number);
     if args.deadlocks {
         return locks::deadlocks(&process, live);

@@ -4,6 +4,7 @@
 
 mod refused;
 mod shown;
+mod tuned;
 
 use std::fs::File;
 use std::io::Read;

@@ -159,19 +159,19 @@ extern "C" fn forked() {
 }
 
 /// A group's open file.
-pub(super) struct File {
+pub(crate) struct File {
     descriptor: AtomicI32,
     device: AtomicU64,
     inode: AtomicU64,
 }
 
 impl File {
-    pub(super) const fn none() -> Self {
+    pub(crate) const fn none() -> Self {
         Self { descriptor: AtomicI32::new(-1), device: AtomicU64::new(0), inode: AtomicU64::new(0) }
     }
 
     /// Remembers which file it is.
-    fn keep(&self, descriptor: u64) {
+    pub(crate) fn keep(&self, descriptor: u64) {
         if let Some((device, inode)) = identity(descriptor) {
             self.device.store(device, Relaxed);
             self.inode.store(inode, Relaxed);
@@ -180,7 +180,7 @@ impl File {
     }
 
     /// Closes it, unless the program has closed it and has another of that number.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         let Ok(descriptor) = u64::try_from(self.descriptor.swap(-1, Relaxed)) else { return };
         let kept = (self.device.load(Relaxed), self.inode.load(Relaxed));
         if identity(descriptor) == Some(kept) {
@@ -210,7 +210,7 @@ fn close(descriptor: u64) {
 /// Gives the group pages of this process's own, shown to others if that is possible.
 fn publish(group: &'static Group) {
     let pages = group.pages();
-    let replaced = match make_file(group) {
+    let replaced = match make_file(group.file_name(), size_of::<Pages>() as u64) {
         Some(descriptor) => {
             let replaced = replace(pages, Some(descriptor));
             if replaced {
@@ -261,14 +261,13 @@ fn replace(pages: &'static Pages, descriptor: Option<u64>) -> bool {
 /// they open, and of standard streams that are closed.
 const LOWEST: u64 = 200;
 
-/// Makes the file, of the right size and sealed to it.
-fn make_file(group: &'static Group) -> Option<u64> {
-    let size = size_of::<Pages>() as u64;
+/// Makes a file in memory, of this size and sealed to it. The name ends with a zero. Async-signal-safe.
+pub(crate) fn make_file(name: &'static str, size: u64) -> Option<u64> {
     // The kernel answers a file beyond this limit with a signal, which kills by default.
     if file_size_limit() < size {
         return None;
     }
-    let name = group.file_name().as_ptr() as u64;
+    let name = name.as_ptr() as u64;
     let create = |flags: libc::c_uint| {
         // SAFETY: the name ends with a zero.
         let made = unsafe { syscall(libc::SYS_memfd_create, [name, u64::from(flags)]) };
@@ -320,8 +319,7 @@ const FORMAT: u64 = 1;
 
 /// Writes what the file holds, as text, on its first page.
 fn describe(group: &'static Group) {
-    let mut text = Text { page: group.pages().header(), at: 1 };
-    // The first letter is written last.
+    let mut text = Text::after_the_first_byte(group.pages().header());
     text.words(&["spin-stat"]).number(FORMAT).end_line();
     text.words(&["group", group.name()]).end_line();
     // SAFETY: a system call without arguments that touches no memory of ours.
@@ -364,21 +362,27 @@ const LONGEST: usize = {
 const _: () = assert!(LONGEST < HEADER);
 
 /// Text on a page, written without allocation: words with a space between them.
-struct Text {
-    page: &'static [AtomicU8; HEADER],
+pub(crate) struct Text {
+    page: &'static [AtomicU8],
     at: usize,
 }
 
 impl Text {
+    /// Text on `page`, from its second byte on: the first is written last, so that a reader that sees it sees
+    /// the others.
+    pub(crate) fn after_the_first_byte(page: &'static [AtomicU8]) -> Self {
+        Self { page, at: 1 }
+    }
+
     fn byte(&mut self, byte: u8) {
-        // `LONGEST` guarantees that the page is long enough.
+        // `LONGEST` of each caller guarantees that the page is long enough.
         if let Some(place) = self.page.get(self.at) {
             place.store(byte, Relaxed);
         }
         self.at += 1;
     }
 
-    fn words(&mut self, words: &[&str]) -> &mut Self {
+    pub(crate) fn words(&mut self, words: &[&str]) -> &mut Self {
         for word in words {
             word.bytes().for_each(|byte| self.byte(byte));
             self.byte(b' ');
@@ -386,7 +390,7 @@ impl Text {
         self
     }
 
-    fn number(&mut self, number: u64) -> &mut Self {
+    pub(crate) fn number(&mut self, number: u64) -> &mut Self {
         let mut scale = 1;
         while number / scale >= 10 {
             scale *= 10;
@@ -400,7 +404,7 @@ impl Text {
     }
 
     /// Ends the line, in the place of the space after its last word.
-    fn end_line(&mut self) {
+    pub(crate) fn end_line(&mut self) {
         self.at -= 1;
         self.byte(b'\n');
     }

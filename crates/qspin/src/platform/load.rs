@@ -27,7 +27,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use super::environment::Environment;
 use super::errno::Errno;
 use super::{barrier, cpu, rseq, sleep};
-use crate::{events, select};
+use crate::{events, select, tuning};
 
 static REGISTERED: AtomicU32 = AtomicU32::new(0);
 
@@ -73,4 +73,5 @@ pub(crate) fn begin(environment: &Environment) {
     register();
     barrier::note(environment);
     select::note(environment);
+    tuning::note(environment);
 }

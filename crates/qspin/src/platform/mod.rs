@@ -30,6 +30,7 @@ pub mod run_status;
 pub(crate) mod sleep;
 pub(crate) mod syscall;
 pub mod topology;
+pub(crate) mod tunables;
 pub mod urgency;
 
 use core::marker::PhantomData;

@@ -45,6 +45,7 @@ use super::environment;
 use super::rseq::{self, Area};
 use super::syscall::syscall;
 use crate::excerpt::excerpt;
+use crate::tuning;
 
 #[doc(hidden)]
 pub use sysfs::sharing_last_cache;
@@ -172,6 +173,16 @@ impl Topology {
                 self.ranks[from.node as usize * self.nodes.len() + to.node as usize]
             }
             _ => 1,
+        }
+    }
+
+    /// 1 from one place to another on a different node, and 0 on the same: the levels of the NUMA order's series.
+    #[inline]
+    #[must_use]
+    pub fn distance_by_node(&self, from: u32, to: u32) -> u32 {
+        match (self.places.get(from as usize), self.places.get(to as usize)) {
+            (Some(from), Some(to)) => u32::from(from.node != to.node),
+            _ => u32::from(from != to),
         }
     }
 
@@ -316,10 +327,15 @@ pub fn place(thread: Option<CpuId>) -> u32 {
     }
 }
 
-/// The distance between two places, for a lock: see [`place`].
+/// The distance between two places, for a lock: see [`place`]. With the tunable `numa_by_node`, whether their nodes
+/// differ.
 #[inline]
 pub(super) fn distance(from: u32, to: u32) -> u32 {
-    known().map_or_else(|| u32::from(from != to), |topology| topology.distance(from, to))
+    match known() {
+        None => u32::from(from != to),
+        Some(topology) if tuning::get().numa_by_node => topology.distance_by_node(from, to),
+        Some(topology) => topology.distance(from, to),
+    }
 }
 
 /// The node on which this thread runs, according to the kernel.
@@ -376,6 +392,22 @@ mod tests {
     fn places_of_another_topology_are_apart_and_harmless() {
         let topology = Topology::fake(OsStr::new("2x1x1")).unwrap();
         assert_eq!((topology.distance(9, 9), topology.distance(0, 9)), (0, 1));
+    }
+
+    #[test]
+    fn by_node_there_is_one_level() {
+        // Two caches on each of two nodes, and a third node farther away.
+        let place = |cache, node| Place { cache, node };
+        let topology = Topology {
+            nodes: vec![0, 1, 2],
+            places: vec![place(0, 0), place(1, 0), place(2, 1), place(3, 2)],
+            place_of: vec![0, 1, 2, 3],
+            ranks: vec![0, 2, 3, 2, 0, 3, 3, 3, 0],
+            laid: Vec::new(),
+        };
+        let all = |distance: &dyn Fn(u32, u32) -> u32| [1, 2, 3, 9].map(|to| distance(0, to));
+        assert_eq!(all(&|from, to| topology.distance(from, to)), [1, 2, 3, 1]);
+        assert_eq!(all(&|from, to| topology.distance_by_node(from, to)), [0, 1, 1, 1]);
     }
 
     #[test]
