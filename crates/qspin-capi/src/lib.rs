@@ -33,6 +33,7 @@ pub mod edge;
 pub mod general;
 pub mod locks;
 mod pointer;
+pub mod remedies;
 pub mod select;
 pub mod statistics;
 mod text;

@@ -65,15 +65,18 @@ pub enum Adaptive {
     History,
     /// If the one before it is halted: what the patch's reviewer proposed instead.
     Neighbour,
+    /// If the one before it does not run, at a look each `check_looks`: as Linux ended up. The head
+    /// that is asleep counts, too.
+    Periodic,
 }
 
 impl Setting for Adaptive {
-    const NAMES: &'static [&'static str] = &["off", "history", "neighbour"];
+    const NAMES: &'static [&'static str] = &["off", "history", "neighbour", "periodic"];
     fn to_number(self) -> u32 {
         self as u32
     }
     fn from_number(number: u32) -> Self {
-        [Self::Off, Self::History, Self::Neighbour][number.min(2) as usize]
+        [Self::Off, Self::History, Self::Neighbour, Self::Periodic][number.min(3) as usize]
     }
 }
 
@@ -84,6 +87,8 @@ pub enum Part {
     Owner,
     /// Newcomers of a queued lock, at its pending waiter.
     Pending,
+    /// The backoff lock.
+    Backoff,
     /// The simple lock.
     Simple,
     /// The yielding lock.
@@ -123,6 +128,8 @@ pub enum Group {
     Document000,
     /// For the laboratory: a switch of the NUMA-aware order's series, document 002.
     Document002,
+    /// For the laboratory: the bound of the backoff patch, document 003.
+    Document003,
     /// For the laboratory: a switch of the powerpc series, document 004.
     Document004,
     /// For the laboratory: how the default locks wait.
@@ -131,10 +138,11 @@ pub enum Group {
 
 impl Group {
     /// All of them, in the order of [`Tuning::ALL`].
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Supported,
         Self::Document000,
         Self::Document002,
+        Self::Document003,
         Self::Document004,
         Self::DefaultLocks,
     ];
@@ -148,6 +156,7 @@ impl Group {
                 "Document 000: switches and thresholds of the series, for the laboratory"
             }
             Self::Document002 => "Document 002, for the laboratory",
+            Self::Document003 => "Document 003, for the laboratory",
             Self::Document004 => "Document 004, for the laboratory",
             Self::DefaultLocks => "How the default locks wait, for the laboratory",
         }
@@ -282,7 +291,7 @@ tunables! {
         /// Halt: when the kick of a new head is left to the release (patch 5).
         Defer defer: Defer = Defer::Always, CHOICE;
         /// Halt: whether a waiter halts earlier if the one before it is halted (patch 6).
-        Halt adaptive: Adaptive = Adaptive::Off, CHOICE;
+        Halt adaptive: Adaptive = Adaptive::Off, 0..=3;
         /// Halt: the threshold of a waiter that halts early is `queue_looks` divided by this.
         Halt short_divisor: u32 = 32, 1..=1 << 16;
         /// Halt: looks between two looks at the waiter before. The series: 256 of 32768.
@@ -300,6 +309,10 @@ tunables! {
         /// CNA: whether all CPUs of a node are equally near, and all other nodes equally far, as in the series. Off: by
         /// last-level cache, node and distance of nodes, as the machine has them.
         Numa numa_by_node: bool = false, SWITCH;
+    }
+    Document003 {
+        /// Backoff: pause instructions between two looks, at most.
+        Backoff backoff_cap: u32 = BACKOFF_CAP, 1..=1024;
     }
     Document004 {
         /// Halt: times that a waiter in the queue yields to the one before it before it halts.
@@ -365,7 +378,7 @@ pub const SIMPLE_LOOKS: u32 = 256;
 /// with 1 from 0.7 to 0.8; more than 256 gains nothing.
 pub const YIELD_LOOKS: u32 = 256;
 
-/// Largest pause of the backoff lock, in pause instructions: document 003's bound. Its grid,
+/// Default of [`Tuning::backoff_cap`]: document 003's bound. Its grid,
 /// `qspin bench --workload kernel-lock-bench --ratio backoff/tas`, is the evidence.
 pub const BACKOFF_CAP: u32 = 64;
 

@@ -77,6 +77,22 @@ fn other_values_have_a_range() {
 }
 
 #[test]
+fn remedies_are_four_and_exclude_what_sets_the_same() {
+    assert_said(&["bench", "--remedy", "d"], &["`d` is no remedy", "none, a, b, c"]);
+    assert_said(&["bench", "--remedy", ""], &["`` is no remedy"]);
+    assert_said(&["bench", "--remedy", "a", "--steps"], &["--remedy", "--steps"]);
+    assert_said(&["bench", "--remedy", "a", "--workload", "rw"], &["--remedy", "lengths"]);
+    assert_said(
+        &["bench", "--remedy", "a", "--tune", "queue_yields=2"],
+        &["--remedy sets queue_yields itself"],
+    );
+    assert_said(
+        &["bench", "--remedy", "a", "--locks", "ticket"],
+        &["nothing is left to measure: ticket a is left out: its waiters do not yield"],
+    );
+}
+
+#[test]
 fn tunables_have_names_and_ranges() {
     assert_said(&["bench", "--tune", "kickahead=2"], &["`kickahead`", "kick_ahead?", "--tunables"]);
     assert_said(&["bench", "--tune", "moon=full"], &["`moon`", "owner_looks, ", "rotate_turns"]);

@@ -217,3 +217,54 @@ fn locks_lists_every_tunable() {
     assert!(of("pending_looks").lines().take(3).any(|line| line.contains("queued-rw")), "{text}");
     assert!(text.contains("never, conditions or always") && text.contains("0 to 5"), "{text}");
 }
+
+#[test]
+fn remedies_are_a_row_each_and_those_that_are_not_to_be_had_say_why() {
+    let remedies = ["--remedy", "c,none,a,b", "--threads", "4", "--pin", "C"];
+    let (said, rows, machine) = bench(&remedies);
+    let warnings = machine["warnings"].to_string();
+    let mut expected = Vec::new();
+    for lock in ["ticket", "simple", "yield", "paravirt"] {
+        for remedy in ["none", "a", "b", "c"] {
+            let is_left_out = warnings.contains(&format!("{lock} {remedy} is left out: "));
+            if !is_left_out {
+                expected.push(format!("{lock} {remedy}"));
+            }
+        }
+    }
+    assert_eq!(first_cells(&said, "remedy"), expected, "{said}");
+    for (row, name) in rows.iter().zip(&expected) {
+        let named = format!(
+            "{} {}",
+            row["lock"].as_str().unwrap(),
+            row["params"]["remedy"].as_str().unwrap()
+        );
+        assert_eq!((&named, &row["pin"]), (name, &json!("C")));
+    }
+    assert_eq!(rows.len(), expected.len());
+    let tune = |name: &str| {
+        let at = expected.iter().position(|other| other == name);
+        at.map(|at| rows[at]["tune"].clone())
+    };
+    // What a lock does not have is in the lock, not in the machine.
+    assert_eq!((tune("ticket a"), tune("ticket c"), tune("yield c")), (None, None, None));
+    assert_eq!(tune("simple none"), Some(json!({"simple_looks": 1 << 24})));
+    assert_eq!(tune("simple a"), Some(json!({})));
+    assert_eq!(tune("paravirt a"), Some(json!({"queue_yields": 1})));
+    if let Err(why) = qspin::platform::holder::available() {
+        assert!(warnings.contains(&format!("paravirt b is left out: {why}")), "{warnings}");
+    }
+    assert!(machine["order"][0].as_str().unwrap().contains("paravirt:none@4"), "{machine}");
+}
+
+#[test]
+fn every_tunable_for_programs_has_an_experiment_and_every_tunable_a_place_on_the_page() {
+    let experiments = include_str!("../../qspin/examples/tunables.rs");
+    for tunable in Tuning::SUPPORTED {
+        assert!(experiments.contains(&format!(" {}: ", tunable.name)), "{}", tunable.name);
+    }
+    let page = include_str!("../../../docs/tuning.md");
+    for tunable in Tuning::ALL {
+        assert!(page.contains(&format!("`{}`", tunable.name)), "{}", tunable.name);
+    }
+}

@@ -7,7 +7,8 @@
 //! in turn, round after round. Printed is the median throughput over that of the default, and the
 //! 95 % interval of the median of the ratios that the rounds gave.
 //!
-//! `-- queue_looks head_looks` measures these two alone.
+//! `-- queue_looks head_looks` measures these two alone. Those of the NUMA order move nothing on a machine with one
+//! node, unless `QSPIN_TOPOLOGY=2x1x1` makes up two.
 
 use std::arch::asm;
 use std::hint::black_box;
@@ -18,6 +19,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use lock_api::RawMutex;
+use qspin::platform::topology;
 use qspin::tuning::{self, Tunable, Tuning};
 
 const ROUNDS: usize = 41;
@@ -58,6 +60,13 @@ const EXPERIMENTS: &[Experiment] = experiments! {
     native TWO pending_looks: 1 16 64 512 4096;
     simple CROWD simple_looks: 1 16 64 256 1024;
     yielding CROWD yield_looks: 1 16 64 256 1024;
+    backoff TWO backoff_cap: 1 4 16 64 256 1024;
+    simple CROWD heed_preempted: 0 1;
+    paravirt_queued HALTING heed_preempted: 0 1;
+    paravirt_queued HALTING queue_yields: 0 1 4;
+    paravirt_queued HALTING adaptive: 0 1 2 3;
+    cna CROWD numa_threshold_ns: 1000 100000 1000000 10000000;
+    cna CROWD numa_skip_bits: 0 4 7 10;
     paravirt HALTING queue_looks: 1 16 64 256 1024 32768;
     paravirt HALTING head_looks: 1 64 256 1024 32768;
     paravirt_queued HALTING pending_wait_looks: 1 256 1024 4096;
@@ -183,6 +192,8 @@ fn main() -> ExitCode {
         eprintln!("tunables: no experiment for '{unknown}'; there are {}", names.join(", "));
         return ExitCode::from(2);
     }
+    // The order goes by caches and distances from now on.
+    let _ = topology::in_force();
     for experiment in EXPERIMENTS {
         if wanted.is_empty() || wanted.iter().any(|name| name == experiment.tunable) {
             let tunable = Tuning::ALL.iter().find(|tunable| tunable.name == experiment.tunable);

@@ -12,6 +12,7 @@ use qspin::tuning::{self, Adaptive, Tuning};
 
 static OFF: Tuning = Tuning { adaptive: Adaptive::Off, ..Tuning::DEFAULT };
 static NEIGHBOUR: Tuning = Tuning { adaptive: Adaptive::Neighbour, ..Tuning::DEFAULT };
+static PERIODIC: Tuning = Tuning { adaptive: Adaptive::Periodic, ..Tuning::DEFAULT };
 /// By history: whatever has happened is no reason.
 static STOIC: Tuning =
     Tuning { adaptive: Adaptive::History, history_threshold: 100, ..Tuning::DEFAULT };
@@ -68,6 +69,8 @@ fn a_waiter_behind_a_halted_one_halts_early_where_it_is_told_to() {
     assert_eq!(halted_early(&OFF), 0);
     // The first of the three is behind the head, which is no neighbour that is waited for.
     assert_eq!(halted_early(&NEIGHBOUR), 2);
+    // Linux asks only whether it runs, so the head counts.
+    assert_eq!(halted_early(&PERIODIC), 3);
     assert_eq!(halted_early(&STOIC), 0);
     // The threads are new, their numbers are not: these have halted before.
     assert_eq!(halted_early(&ANXIOUS), 2);

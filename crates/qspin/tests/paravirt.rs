@@ -74,7 +74,9 @@ fn steps_together_count_exactly<R: RawMutex + Send + Sync>() {
     let _alone = Alone::with(Tuning::DEFAULT);
     for kick_ahead in 0..=tuning::KICK_AHEAD_MOST as u32 {
         for defer in [tuning::Defer::Never, tuning::Defer::Conditions, tuning::Defer::Always] {
-            for adaptive in [tuning::Adaptive::History, tuning::Adaptive::Neighbour] {
+            for adaptive in
+                [tuning::Adaptive::History, tuning::Adaptive::Neighbour, tuning::Adaptive::Periodic]
+            {
                 for kick_unconditionally in [false, true] {
                     let mut tuning = halting();
                     tuning.kick_ahead = kick_ahead;

@@ -23,6 +23,7 @@ pub(crate) type Tree = Vec<(PathBuf, Content)>;
 const PAGES: &[(&str, &str)] = &[
     ("qspin.3", include_str!("../../man/qspin.3")),
     ("qspin_cond_wait.3", include_str!("../../man/qspin_cond_wait.3")),
+    ("qspin_holder_enter.3", include_str!("../../man/qspin_holder_enter.3")),
     ("qspin_lock.3", include_str!("../../man/qspin_lock.3")),
     ("qspin_rdlock.3", include_str!("../../man/qspin_rdlock.3")),
     ("qspin_select.3", include_str!("../../man/qspin_select.3")),

@@ -38,8 +38,8 @@ static uint64_t slow_paths(void) {
     return count;
 }
 
-/* Whether the counters are to be seen by other processes: the name of an open file says so. */
-static bool are_shown(void) {
+/* Whether an open file is called so. */
+static bool is_open(const char *called) {
     bool shown = false;
     DIR *files = opendir("/proc/self/fd");
     struct dirent *file;
@@ -48,10 +48,15 @@ static bool are_shown(void) {
         char name[64];
         ssize_t length = readlinkat(dirfd(files), file->d_name, name, sizeof name - 1);
         name[length > 0 ? length : 0] = '\0';
-        shown = shown || strstr(name, "memfd:qspin-stat:process") != NULL;
+        shown = shown || strstr(name, called) != NULL;
     }
     closedir(files);
     return shown;
+}
+
+/* Whether the counters are to be seen by other processes. */
+static bool are_shown(void) {
+    return is_open("memfd:qspin-stat:process");
 }
 
 static void statistics(void) {
@@ -140,6 +145,28 @@ static void tunables(void) {
     REQUIRE(value == 99 && least == 99);
 }
 
+/* Other processes may change tunables from now on, by a file that is open here. */
+static void listening(void) {
+    REQUIRE(!is_open("memfd:qspin-tunables"));
+    REQUIRE(qspin_tunables_listen() == 0 && is_open("memfd:qspin-tunables"));
+    REQUIRE(qspin_tunables_listen() == 0);
+}
+
+/* What kernel and C library have is not for us to say, but the answers fit each other. */
+static void remedies(void) {
+    int holder = qspin_holder_available();
+    REQUIRE(holder >= 0 && holder == qspin_holder_available());
+    REQUIRE(qspin_run_status_available() || holder == ENXIO);
+    for (int i = 0; i < 3; i++) {
+        qspin_native_lock(&lock);
+        qspin_holder_enter();
+        qspin_holder_enter();
+        qspin_native_unlock(&lock);
+        qspin_holder_exit();
+        qspin_holder_exit();
+    }
+}
+
 static void choice(void) {
     qspin_select_t chosen = QSPIN_SELECT_INIT;
     REQUIRE(!qspin_select_is_fixed());
@@ -164,6 +191,8 @@ int main(void) {
     alarm(1200);
     statistics();
     tunables();
+    listening();
+    remedies();
     choice();
     puts("every name means what it says");
     return 0;

@@ -199,6 +199,11 @@ fn of_halting() -> Vec<Subject> {
         strict("paravirt-queued-adaptive-neighbour", tunings::ADAPTIVE_NEIGHBOUR)
             .must(&[Never(LockKickCount)])
             .must_each(&[], early),
+        strict("paravirt-queued-adaptive-periodic", tunings::ADAPTIVE_PERIODIC)
+            .must(&[Never(LockKickCount)])
+            .must_each(&[], early),
+        strict("paravirt-queued-queue-yields", tunings::QUEUE_YIELDS)
+            .must(&[Never(PendingLockCount), Never(LockKickCount)]),
         strict("paravirt-queued-heed-preempted", tunings::HEED_PREEMPTED)
             .must(&[Counts(WaitEarlyCount), Never(LockKickCount)]),
         // A head of readers and writers that is the heir at once.

@@ -136,5 +136,12 @@ pub(crate) const ADAPTIVE_HISTORY_KICK_AHEAD: Tuning = Tuning { kick_ahead: 1, .
 pub(crate) const ADAPTIVE_NEIGHBOUR: Tuning =
     Tuning { adaptive: Adaptive::Neighbour, ..NO_PENDING };
 
+/// As Linux ended up: a look at the one before, then one at the lock, twice.
+pub(crate) const ADAPTIVE_PERIODIC: Tuning =
+    Tuning { adaptive: Adaptive::Periodic, queue_looks: 2, ..NO_PENDING };
+
+/// Document 004: a waiter yields to the one before it, and looks again, before it halts.
+pub(crate) const QUEUE_YIELDS: Tuning = Tuning { queue_yields: 1, ..NO_PENDING };
+
 /// Everybody's neighbour is taken for one that does not run.
 pub(crate) const HEED_PREEMPTED: Tuning = Tuning { heed_preempted: true, ..NO_PENDING };

@@ -241,7 +241,7 @@ register! { $
             waiting: "pauses, ever longer",
             family: Flag, waits: Spins, fifo: false, near_first: false,
             words: 1,
-            reads: [],
+            reads: [Backoff],
         }
         Tas: backoff::TasLock, tas {
             name: "tas",

@@ -343,6 +343,8 @@ fn watch<P: Platform>(p: &P, me: NodeId, prev: NodeId) -> bool {
     let node = p.node(me);
     // The node of another CPU, which may be in its next life by now: hints only.
     let neighbour = p.node(prev);
+    // As Linux asks: a head that is halted counts, too.
+    let stopped = || tuning.adaptive == Adaptive::Periodic && neighbour.state.peek() != RUNNING;
     let halted = || neighbour.locked.peek() != TURN && neighbour.state.peek() == HALTED;
     let preempted = || tuning.heed_preempted && p.is_preempted(prev.cpu());
     // The threshold to begin with, and whether to read the neighbour's state again in between.
@@ -361,8 +363,13 @@ fn watch<P: Platform>(p: &P, me: NodeId, prev: NodeId) -> bool {
     // ORDERING: Acquire pairs with the Release of `hand_over`.
     let order = p.ordering(Site::QueueTurn, Acquire);
     let turn = Until::is(TURN);
+    let looks_back = by_history || tuning.adaptive == Adaptive::Periodic;
     while looks > 0 {
-        let chunk = if by_history { looks.min(tuning.check_looks.max(1)) } else { looks };
+        if stopped() {
+            early = true;
+            break;
+        }
+        let chunk = if looks_back { looks.min(tuning.check_looks.max(1)) } else { looks };
         if turn.met_by(p.wait_until(&node.locked, turn, Budget::Looks(chunk), order)) {
             return true;
         }

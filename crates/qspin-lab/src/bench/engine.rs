@@ -27,7 +27,8 @@ pub enum MutexWork {
     Varied(Varied),
 }
 
-type MeasureMutex = fn(MutexWork, &Conditions<'_>) -> Result<Measured, Spoiled>;
+/// What measures a mutual exclusion lock.
+pub type MeasureMutex = fn(MutexWork, &Conditions<'_>) -> Result<Measured, Spoiled>;
 type Torture = fn(&Torment, &Interrupt) -> anyhow::Result<Outcome>;
 type MeasureRw = fn(Mix, &Conditions<'_>) -> Result<Measured, Spoiled>;
 
@@ -61,7 +62,8 @@ impl MutexEngine {
     }
 }
 
-fn measure_mutex<C: Contender>(
+/// Measures `C`.
+pub(super) fn measure_mutex<C: Contender>(
     work: MutexWork,
     conditions: &Conditions<'_>,
 ) -> Result<Measured, Spoiled> {

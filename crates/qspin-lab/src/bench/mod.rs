@@ -8,6 +8,7 @@ pub mod engine;
 pub mod fairness;
 pub mod found;
 pub mod grid;
+pub mod hinted;
 pub mod hog_threads;
 pub mod hogs;
 pub mod interrupt;

@@ -7,6 +7,7 @@ use qspin::tuning::Tuning;
 use serde_json::Value;
 
 use crate::contender::catalog::{EMPTY, Engine, Lock};
+use crate::remedy::Remedy;
 use crate::tune;
 
 use super::affinity::Placement;
@@ -97,11 +98,13 @@ pub struct Variant {
     pub counting: bool,
     /// The step of a series that it is, as rows name it.
     pub step: Option<&'static str>,
+    /// The remedy against an owner that does not run that it is, as rows name it.
+    pub remedy: Option<Remedy>,
 }
 
 impl Default for Variant {
     fn default() -> Self {
-        Self { tuning: &Tuning::DEFAULT, counting: false, step: None }
+        Self { tuning: &Tuning::DEFAULT, counting: false, step: None, remedy: None }
     }
 }
 
@@ -320,6 +323,9 @@ impl Plan {
         let name = self.locks[cell.lock].name;
         if let Some(step) = cell.variant.step {
             return format!("{name}:{step}");
+        }
+        if let Some(remedy) = cell.variant.remedy {
+            return format!("{name}:{remedy}");
         }
         let tune = cell.variant.tune();
         if tune.is_empty() {

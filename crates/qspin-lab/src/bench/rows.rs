@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::bench::engine::MutexWork;
 use crate::contender::catalog::EMPTY;
+use crate::remedy;
 use crate::row::{Row, SCHEMA, WaitNs};
 
 use super::counters::locality;
@@ -103,11 +104,14 @@ pub fn of_rounds(kind: &str, lock: &str, rates: Vec<f64>, operations: &[Vec<u64>
     }
 }
 
-/// What the workload and the step add to the key.
+/// What the workload, and the step or the remedy, add to the key.
 fn params(setting: &Setting, cell: Cell) -> BTreeMap<String, Value> {
     let mut params = setting.params.clone();
     if let Some(step) = cell.variant.step {
         params.insert("step".to_owned(), step.into());
+    }
+    if let Some(remedy) = cell.variant.remedy {
+        params.insert(remedy::PARAM.to_owned(), remedy.to_string().into());
     }
     params
 }

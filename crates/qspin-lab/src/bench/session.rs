@@ -206,7 +206,7 @@ mod tests {
         for (tuning, counting, said) in
             [(ahead, false, "2 ahead, false"), (&Tuning::DEFAULT, true, "0 ahead, true")]
         {
-            plan.cells[0].variant = Variant { tuning, counting, step: None };
+            plan.cells[0].variant = Variant { tuning, counting, ..Variant::default() };
             let failure = run(&plan, &Interrupt::never()).unwrap_err().to_string();
             assert!(failure.contains(said), "{failure}");
             assert_eq!(*tuning::get(), Tuning::DEFAULT);

@@ -9,8 +9,10 @@ use qspin::tuning::{self, Tuning};
 use quanta::Clock;
 
 use crate::contender::catalog::Engine;
+use crate::remedy::Remedy;
 
 use super::cell::{Conditions, Measured, Spoiled};
+use super::hinted;
 use super::interrupt::Interrupt;
 use super::plan::{Cell, Job, Plan};
 use super::surroundings::Surroundings;
@@ -84,7 +86,11 @@ impl<'a> Stand<'a> {
         let _tuned = InForce::put(cell.variant.tuning);
         let result = match (lock.engine, job) {
             (Engine::Mutex(engine), Job::Mutex(work)) => {
-                engine.count.filter(|_| counting).unwrap_or(engine.measure)(work, &conditions)
+                let hinted = (cell.variant.remedy == Some(Remedy::B))
+                    .then(|| lock.ours.and_then(hinted::measure))
+                    .flatten();
+                let counted = engine.count.filter(|_| counting);
+                hinted.or(counted).unwrap_or(engine.measure)(work, &conditions)
             }
             (Engine::Rw(engine), Job::Rw(mix)) => {
                 engine.count.filter(|_| counting).unwrap_or(engine.measure)(mix, &conditions)

@@ -6,6 +6,7 @@ mod files;
 mod matrix;
 mod quick;
 mod random;
+mod remedies;
 mod settings;
 mod simulated;
 mod torture;
@@ -37,6 +38,7 @@ use crate::quantity::{
     Levels, Ratio, parse_duration, parse_holder, parse_levels, parse_overcommit, parse_phases,
     parse_quota, parse_ratio, parse_seconds, parse_seed, parse_threads,
 };
+use crate::remedy::Remedy;
 use crate::report;
 use crate::row::{Machine, Row};
 use crate::this_machine::{self, Ticks};
@@ -172,6 +174,12 @@ pub struct Args {
     #[arg(long, value_enum, value_name = "ORDER", num_args = 0..=1, require_equals = true,
           default_missing_value = "series", conflicts_with_all = ["kick_ahead", "peers"])]
     steps: Option<Series>,
+    /// The remedies of document 001 against an owner that does not run, a row each: none; a, waiters yield; b, the
+    /// owner asks not to be preempted; c, its run status is visible. Of ticket, simple, yield and paravirt, if no
+    /// `--locks` are named.
+    #[arg(long, value_name = "REMEDY,…", value_delimiter = ',',
+          conflicts_with_all = ["steps", "kick_ahead", "matrix", "random", "quick", "ratio", "compare_simulated"])]
+    remedy: Vec<Remedy>,
     /// Compare kick-ahead levels, as `0..5` with both ends, `0,2,4` or `3`.
     #[arg(long, value_name = "LEVELS", allow_hyphen_values = true, conflicts_with = "peers",
           value_parser = parse_levels)]
@@ -261,7 +269,7 @@ impl Args {
         match (self.steps, &self.kick_ahead) {
             (Some(_), _) => Some("--steps"),
             (None, Some(_)) => Some("--kick-ahead"),
-            (None, None) => None,
+            (None, None) => (!self.remedy.is_empty()).then_some("--remedy"),
         }
     }
 }
@@ -299,6 +307,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let seed = args.seed();
     let mut machine = this_machine::describe(seed);
     machine.warnings.extend(choose::left_out(args));
+    machine.warnings.extend(contend::left_out(args)?);
     let cpus = allowed_cpus();
     let threads = choose::threads(args, cpus.len());
     let (threads, left_out) = choose::within_budget(args, threads, locks.len());

@@ -34,13 +34,8 @@ fn a_process_that_waits_has_the_new_values_at_once() {
                 }
             });
         }
-        let text = said(&[
-            &this(),
-            "--tune",
-            "numa_threshold_ns=2000000",
-            "--tune",
-            "defer=conditions",
-        ]);
+        let text =
+            said(&[&this(), "--tune", "numa_threshold_ns=2000000", "--tune", "defer=conditions"]);
         done.store(true, std::sync::atomic::Ordering::Relaxed);
         assert_eq!(text, "numa_threshold_ns: 1000000 -> 2000000\ndefer: always -> conditions\n");
     });

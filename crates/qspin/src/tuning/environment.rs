@@ -83,7 +83,8 @@ mod tests {
         let two = Tuning { heed_preempted: true, numa_threshold_ns: 5, ..Tuning::DEFAULT };
         assert_eq!(said("heed_preempted=on,numa_threshold_ns=5"), (true, two));
         assert_eq!(said("heed_preempted=1,,numa_threshold_ns=5,"), (true, two));
-        for wrong in ["x=1", "numa_threshold_ns=0", "steal_looks", "steal_looks=", "defer=3", "=1"] {
+        for wrong in ["x=1", "numa_threshold_ns=0", "steal_looks", "steal_looks=", "defer=3", "=1"]
+        {
             assert_eq!(said(wrong), (false, Tuning::DEFAULT), "{wrong}");
             let beside = said(&format!("heed_preempted=on,{wrong},numa_threshold_ns=5"));
             assert_eq!(beside, (false, two), "{wrong}");

@@ -38,9 +38,9 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32};
 
 use super::Tuning;
 use crate::events::{File, Text};
+use crate::platform::generation;
 use crate::platform::say_unless_blocked;
 use crate::platform::tunables::share;
-use crate::platform::generation;
 
 /// Bytes that describe the page, as text.
 const TEXT: usize = 3072;
@@ -92,7 +92,9 @@ impl fmt::Display for ListenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Refused => "QSPIN_LISTEN=off forbids that other processes change tunables",
-            Self::NoFile => "the kernel gives no file in memory, by which tunables could be changed",
+            Self::NoFile => {
+                "the kernel gives no file in memory, by which tunables could be changed"
+            }
         })
     }
 }

@@ -3,22 +3,37 @@
 //! The order is that of document 000's patches, from a lock that does nothing but halt; each step
 //! keeps what the steps before it have brought. The review wanted the deferral of kicks before
 //! kick-ahead, since a release that finds nobody left to kick has nobody to kick ahead of. What came
-//! after the series, in Linux and here, follows.
+//! after the series, in Linux and here, follows: the look at the one before that Linux ended up with,
+//! every kick deferred, run status, the yield of document 004, stealing and culling.
 
 use qspin::tuning::{Adaptive, Defer, Tuning, kick_ahead_level};
 
 use super::{Step, step};
 
 /// The tunables that the steps set.
-pub(super) const SETS: [&str; 6] =
-    ["kick_unconditionally", "pending", "kick_ahead", "defer", "adaptive", "heed_preempted"];
+pub(super) const SETS: [&str; 7] = [
+    "kick_unconditionally",
+    "pending",
+    "kick_ahead",
+    "defer",
+    "adaptive",
+    "heed_preempted",
+    "queue_yields",
+];
 
 const QUEUED: &str = "paravirt-queued";
 
 /// The step whose lock has the tuning that it has by default.
 const CULLED: Step = step("10-culled", "10 culled: the default", "paravirt", |tuning, _| {
     let Tuning {
-        kick_unconditionally, pending, kick_ahead, defer, adaptive, heed_preempted, ..
+        kick_unconditionally,
+        pending,
+        kick_ahead,
+        defer,
+        adaptive,
+        heed_preempted,
+        queue_yields,
+        ..
     } = Tuning::DEFAULT;
     *tuning = Tuning {
         kick_unconditionally,
@@ -27,6 +42,7 @@ const CULLED: Step = step("10-culled", "10 culled: the default", "paravirt", |tu
         defer,
         adaptive,
         heed_preempted,
+        queue_yields,
         ..*tuning
     };
 });
@@ -41,6 +57,7 @@ pub(super) fn steps(reviewed: bool) -> Vec<Step> {
             defer: Defer::Never,
             adaptive: Adaptive::Off,
             heed_preempted: false,
+            queue_yields: 0,
             ..*tuning
         };
     });
@@ -62,11 +79,17 @@ pub(super) fn steps(reviewed: bool) -> Vec<Step> {
     let neighbour = step("6b-neighbour", "6' adaptive: neighbour", QUEUED, |tuning, _| {
         tuning.adaptive = Adaptive::Neighbour;
     });
+    let periodic = step("6c-periodic", "6'' adaptive: periodic", QUEUED, |tuning, _| {
+        tuning.adaptive = Adaptive::Periodic;
+    });
     let always = step("7-always", "7 always deferred", QUEUED, |tuning, _| {
         tuning.defer = Defer::Always;
     });
     let preempted = step("8-preempted", "8 heed preempted", QUEUED, |tuning, _| {
         tuning.heed_preempted = true;
+    });
+    let yields = step("8b-yields", "8' yield to the one before", QUEUED, |tuning, _| {
+        tuning.queue_yields = 1;
     });
     let stealing = step("9-stealing", "9 stealing", "paravirt-stealing", |_, _| {});
     let (fourth, fifth) = if reviewed { (deferral, ahead) } else { (ahead, deferral) };
@@ -79,8 +102,10 @@ pub(super) fn steps(reviewed: bool) -> Vec<Step> {
         fifth,
         history,
         neighbour,
+        periodic,
         always,
         preempted,
+        yields,
         stealing,
         CULLED,
     ]
@@ -112,6 +137,7 @@ mod tests {
         let halt = tuning(&steps[..1], Tuning::DEFAULT, 32);
         assert!(!halt.kick_unconditionally && !halt.pending && !halt.heed_preempted);
         assert_eq!((halt.kick_ahead, halt.defer, halt.adaptive), (0, Defer::Never, Adaptive::Off));
+        assert_eq!(halt.queue_yields, 0);
         let last = tuning(&steps, Tuning::DEFAULT, 32);
         assert!(away_from_default(&last).is_empty());
         // What the user has tuned beside the steps stays.

@@ -13,11 +13,12 @@ use crate::bench::series::{self, Line};
 use crate::bench::steps::{self, Series};
 use crate::contender::catalog::{self, Lock};
 use crate::failure::Failure;
+use crate::remedy::Remedy;
 use crate::row::{Machine, Row};
 use crate::tune::{self, Tune};
 use crate::verdict::starving;
 
-use super::{Args, Workload, choose};
+use super::{Args, Workload, choose, remedies};
 
 /// A lock that takes part.
 pub(super) struct Entrant {
@@ -68,7 +69,7 @@ pub(super) fn inform(cells: &mut [Cell], entrants: &[Entrant]) {
     }
 }
 
-/// Everybody who takes part.
+/// Everything that takes part.
 pub(super) fn entrants(args: &Args) -> Result<Vec<Entrant>, Failure> {
     check(args)?;
     let given = args.tunes();
@@ -76,6 +77,7 @@ pub(super) fn entrants(args: &Args) -> Result<Vec<Entrant>, Failure> {
     let entrants = match (args.steps, &args.kick_ahead) {
         (Some(series), _) => in_steps(&tunes, series)?,
         (None, Some(levels)) => kicking_ahead(args, &tunes, &levels.0)?,
+        (None, None) if !args.remedy.is_empty() => in_remedies(args, &tunes)?,
         (None, None) => {
             let locks = choose::locks(args)?.into_iter();
             locks.map(|lock| Entrant::new(lock, &tunes)).collect()
@@ -128,7 +130,11 @@ fn check(args: &Args) -> Result<(), Failure> {
             "{option} measures locks under --workload lengths or locktorture only"
         )));
     }
-    let sets = args.steps.map_or(&["kick_ahead"][..], Series::sets);
+    let sets = match args.steps {
+        Some(series) => series.sets(),
+        None if args.remedy.is_empty() => &["kick_ahead"],
+        None => remedies::TUNES,
+    };
     if let Some((by, tune)) = tunes.iter().find(|(_, tune)| sets.contains(&tune.name())) {
         let name = tune.name();
         return Err(Failure::usage(if *by == "--tune" {
@@ -167,6 +173,7 @@ fn in_steps(tunes: &[Tune], series: Series) -> Result<Vec<Entrant>, Failure> {
             tuning: tune::keep(steps::tuning(&so_far, base, threads)),
             counting,
             step: Some(name),
+            remedy: None,
         };
         let line = Place {
             label: step.label.to_owned(),
@@ -201,6 +208,58 @@ fn kicking_ahead(args: &Args, tunes: &[Tune], levels: &[u32]) -> Result<Vec<Entr
         entrants.push(Entrant { line: Some(line), ..Entrant::new(lock, &tunes) });
     }
     Ok(entrants)
+}
+
+/// A lock in a remedy: what makes it, or why it is not to be had.
+type InRemedy = (Lock, Remedy, Result<Vec<Tune>, String>);
+
+/// Each lock in each remedy that was asked for.
+fn remedies_of(args: &Args) -> Result<Vec<InRemedy>, Failure> {
+    let locks = if args.locks.is_empty() {
+        remedies::LOCKS.into_iter().map(named).collect::<Result<Vec<_>, _>>()?
+    } else {
+        choose::locks(args)?
+    };
+    let mut asked = args.remedy.clone();
+    asked.sort_unstable();
+    asked.dedup();
+    let in_each = |lock| asked.iter().map(move |&one| (lock, one, remedies::of(one, &lock)));
+    Ok(locks.into_iter().flat_map(in_each).collect())
+}
+
+fn in_remedies(args: &Args, tunes: &[Tune]) -> Result<Vec<Entrant>, Failure> {
+    let all = remedies_of(args)?;
+    let mut entrants: Vec<Entrant> = Vec::new();
+    // The line of the same lock without a remedy.
+    let mut without = None;
+    for (lock, remedy, own) in &all {
+        let Ok(own) = own else { continue };
+        let tuning = heeded(lock, &[tunes, &own[..]].concat());
+        let variant = Variant { tuning, remedy: Some(*remedy), ..Variant::default() };
+        if *remedy == Remedy::None {
+            without = Some(entrants.len());
+        }
+        let base = without.filter(|&at| at < entrants.len() && entrants[at].lock.name == lock.name);
+        let label = format!("{} {remedy}", lock.name);
+        let line = Some(Place { label, base, reference: false });
+        entrants.push(Entrant { lock: *lock, form: Box::new(move |_| variant), line });
+    }
+    if entrants.is_empty() {
+        let why = left_out(args)?.join(" ");
+        return Err(Failure::usage(format!("nothing is left to measure: {why}")));
+    }
+    Ok(entrants)
+}
+
+/// The remedies that are not to be had, a sentence each.
+pub(super) fn left_out(args: &Args) -> Result<Vec<String>, Failure> {
+    if args.remedy.is_empty() {
+        return Ok(Vec::new());
+    }
+    let all = remedies_of(args)?.into_iter();
+    Ok(all
+        .filter_map(|(lock, remedy, own)| Some(remedies::left_out(&lock, remedy, &own.err()?)))
+        .collect())
 }
 
 fn kicks_ahead(lock: &Lock) -> bool {
@@ -241,7 +300,11 @@ pub(super) fn show(
     if lines.is_empty() {
         return None;
     }
-    let title = if args.steps.is_some() { "step" } else { "kick-ahead" };
+    let title = match (args.steps, args.remedy.is_empty()) {
+        (Some(_), _) => "step",
+        (None, true) => "kick-ahead",
+        (None, false) => "remedy",
+    };
     let mut text = series::show(title, &lines, &starving(machine, rows));
     match args.steps {
         Some(Series::Numa) => text += &notes_on_nodes(machine),

@@ -74,9 +74,8 @@ pub(super) fn run(process: &Process, tunes: &[Tune]) -> Result<(), Failure> {
     let page = find(process)?;
     let places: Vec<usize> =
         tunes.iter().map(|tune| place(process, &page, tune)).collect::<Result<_, _>>()?;
-    let cannot = |why: io::Error| {
-        Failure::usage(format!("cannot write the tunables of {process}: {why}"))
-    };
+    let cannot =
+        |why: io::Error| Failure::usage(format!("cannot write the tunables of {process}: {why}"));
     // Two commands at a time take turns. Where that is not to be had, the later request holds.
     let _ = flock(&page.file, FlockOperation::LockExclusive);
     let values = || places.iter().map(|&place| page.value(place)).collect::<io::Result<Vec<u32>>>();
