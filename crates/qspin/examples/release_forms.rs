@@ -1,4 +1,4 @@
-//! What does each way to release a queued lock cost? The table of `docs/native.md`.
+//! What does each way to release a queued lock cost? The table of `docs/notes/algorithms.md`.
 //!
 //! `cargo run --release -p qspin --example release_forms`
 //!
