@@ -2,13 +2,15 @@
 //!
 //! A block of code that begins with "```sh" is run, line by line, and must succeed. One that begins with "```sh no_run",
 //! or with "```" alone, measures, installs, or takes long: it is not run, but each command of qspin in it must have its
-//! options, and each file, test and example of this repository that it names must be there.
+//! options, and each file, test and example of this repository that it names must be there. A command in a sentence must
+//! name a subcommand and options that there are.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process;
 
 use clap::Subcommand;
+use clap::error::ErrorKind;
 use qspin_lab::command::Command;
 
 fn root() -> PathBuf {
@@ -47,6 +49,22 @@ fn blocks(page: &str) -> Vec<Block> {
     blocks
 }
 
+/// The commands of qspin in the sentences of a page.
+fn in_sentences(page: &str) -> Vec<String> {
+    let mut is_code = false;
+    let lines = page.lines().filter(|line| {
+        let fence = line.trim_start().starts_with("```");
+        is_code ^= fence;
+        !is_code && !fence
+    });
+    let text = lines.collect::<Vec<_>>().join("\n");
+    // A span of code may go on in the next line, but not in the next paragraph.
+    let paragraphs = text.split("\n\n");
+    let spans = paragraphs.flat_map(|paragraph| paragraph.split('`').skip(1).step_by(2));
+    let spans = spans.map(|span| span.split_whitespace().collect::<Vec<_>>().join(" "));
+    spans.filter(|span| span.starts_with("qspin ")).collect()
+}
+
 /// The simple commands of a text of the shell.
 fn commands(text: &str) -> Vec<String> {
     let text = text.replace("\\\n", " ");
@@ -54,7 +72,8 @@ fn commands(text: &str) -> Vec<String> {
     let lines = lines.flat_map(|line| line.split(['|', ';', '&']));
     let begun = lines.map(|line| {
         let line = line.trim().trim_start_matches("$ ");
-        let line = line.split_once(" 2>").map_or(line, |(before, _)| before);
+        let line =
+            [" 2>", " >"].iter().fold(line, |line, to| line.split(to).next().unwrap_or(line));
         let words: Vec<&str> = line.split_whitespace().collect();
         let begin = words.iter().position(|word| !is_before_a_command(word)).unwrap_or(words.len());
         words[begin..].join(" ")
@@ -82,7 +101,7 @@ fn of_qspin(command: &str) -> Option<Vec<&str>> {
 /// What is wrong with a command, as far as that can be told without running it.
 fn wrong(command: &str) -> Option<String> {
     if let Some(words) = of_qspin(command) {
-        return wrong_options(&words).or_else(|| missing(&words));
+        return refused(&words).map(|said| first_line(&said)).or_else(|| missing(&words));
     }
     let words: Vec<&str> = command.split_whitespace().collect();
     let is_cargo = words[0] == "cargo" && matches!(words.get(1), Some(&"run" | &"test" | &"build"));
@@ -90,7 +109,7 @@ fn wrong(command: &str) -> Option<String> {
 }
 
 /// What clap says to these words.
-fn wrong_options(words: &[&str]) -> Option<String> {
+fn refused(words: &[&str]) -> Option<clap::Error> {
     // A synopsis names what may be left out, and a page leaves out what does not matter.
     if words.iter().any(|word| word.starts_with('[') || word.contains('…')) {
         return None;
@@ -104,7 +123,19 @@ fn wrong_options(words: &[&str]) -> Option<String> {
     });
     let parser = Command::augment_subcommands(clap::Command::new("qspin"));
     let said = parser.try_get_matches_from(["qspin"].into_iter().chain(words)).err()?;
-    said.use_stderr().then(|| said.to_string().lines().next().unwrap_or_default().to_owned())
+    said.use_stderr().then_some(said)
+}
+
+/// What is wrong with a command in a sentence, which may name an option and leave out what it belongs to.
+fn wrong_in_a_sentence(command: &str) -> Option<String> {
+    let said = refused(&of_qspin(command)?)?;
+    let is_unknown =
+        matches!(said.kind(), ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand);
+    is_unknown.then(|| first_line(&said))
+}
+
+fn first_line(said: &clap::Error) -> String {
+    said.to_string().lines().next().unwrap_or_default().to_owned()
 }
 
 /// A file of this repository that is named, and is not there.
@@ -142,12 +173,14 @@ fn every_command_of_the_pages_has_its_options_and_files() {
     let mut checked = 0;
     let mut wrong = Vec::new();
     for page in pages() {
-        for block in blocks(&fs::read_to_string(&page).unwrap()) {
-            checked += block.commands.len();
-            wrong.extend(block.commands.iter().filter_map(|command| {
-                let why = self::wrong(command)?;
-                Some(format!("{}: {command}: {why}", page.display()))
-            }));
+        let text = fs::read_to_string(&page).unwrap();
+        let in_blocks = blocks(&text).into_iter().flat_map(|block| block.commands);
+        let in_blocks = in_blocks.map(|command| (self::wrong(&command), command));
+        let in_sentences = in_sentences(&text).into_iter();
+        let in_sentences = in_sentences.map(|command| (wrong_in_a_sentence(&command), command));
+        for (why, command) in in_blocks.chain(in_sentences) {
+            checked += 1;
+            wrong.extend(why.map(|why| format!("{}: {command}: {why}", page.display())));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -159,9 +192,11 @@ fn what_the_pages_let_run_succeeds() {
     let mut run = 0;
     for page in pages() {
         let blocks = blocks(&fs::read_to_string(&page).unwrap());
-        for command in blocks.iter().filter(|block| block.is_run).flat_map(|block| &block.commands) {
-            let words = of_qspin(command)
-                .unwrap_or_else(|| panic!("{}: only commands of qspin are run: {command}", page.display()));
+        for command in blocks.iter().filter(|block| block.is_run).flat_map(|block| &block.commands)
+        {
+            let words = of_qspin(command).unwrap_or_else(|| {
+                panic!("{}: only commands of qspin are run: {command}", page.display())
+            });
             let mut qspin = process::Command::new(env!("CARGO_BIN_EXE_qspin"));
             let output = qspin.args(&words).current_dir(root()).output().unwrap();
             let said = String::from_utf8_lossy(&output.stderr);
@@ -175,7 +210,7 @@ fn what_the_pages_let_run_succeeds() {
 
 #[test]
 fn what_is_wrong_is_found() {
-    let page = "```sh\nqspin locks   # all\n```\n```\nX=1 qspin bench \\\n  --locks a; ./test | head\n```\n\
+    let page = "```sh\nqspin locks   # all\n```\n```\nX=1 qspin bench \\\n  --locks a > b; ./test | head\n```\n\
                 ```rust\nlet x;\n```\n";
     let two = ["qspin bench --locks a", "./test", "head"].map(str::to_owned);
     assert_eq!(
@@ -185,9 +220,13 @@ fn what_is_wrong_is_found() {
             Block { is_run: false, commands: two.to_vec() },
         ]
     );
-    for right in ["qspin locks", "qspin stat PID", "ls", "cargo test -p qspin --test mutex", "./test"] {
+    for right in
+        ["qspin locks", "qspin stat PID", "ls", "cargo test -p qspin --test mutex", "./test"]
+    {
         assert_eq!(wrong(right), None, "{right}");
     }
+    assert_eq!(wrong_in_a_sentence("qspin run --stats"), None);
+    assert!(wrong_in_a_sentence("qspin bench --no-such-option").is_some());
     for command in [
         "qspin locks --no-such-option",
         "cargo run --release -- no-such-command",
