@@ -230,7 +230,7 @@ macro_rules! for_every_halting_lock {
     ($($lock:ident)*) => {
         $(
             mod $lock {
-                type Counted = qspin::$lock::CountedRawLock;
+                type Counted = qspin::$lock::CountedRawMutex;
                 #[test]
                 fn a_halt_leaves_errno_alone() {
                     super::a_halt_leaves_errno_alone::<Counted>();

@@ -154,8 +154,8 @@ fn a_thread_is_where_it_runs_at_each_moment() {
     let unlisted = leak(&Tree::new(last + 2, &[&known, &third]));
     topology::set(unlisted);
     assert_eq!(topology::place(None), 0, "as a CPU of the lowest node");
-    counts_on_moving_threads::<qspin::cna::RawLock>(&[one, other], &[two, unlisted]);
-    counts_on_moving_threads::<qspin::cna_paravirt::RawLock>(&[one, other], &[two, unlisted]);
+    counts_on_moving_threads::<qspin::cna::RawMutex>(&[one, other], &[two, unlisted]);
+    counts_on_moving_threads::<qspin::cna_paravirt::RawMutex>(&[one, other], &[two, unlisted]);
 }
 
 /// Runs `part` of this program with `QSPIN_TOPOLOGY`.
@@ -180,8 +180,8 @@ fn part_program() {
         });
         assert_eq!(lock.into_inner(), 400);
     }
-    counts::<qspin::cna::RawLock>();
-    counts::<qspin::cna_paravirt::RawLock>();
+    counts::<qspin::cna::RawMutex>();
+    counts::<qspin::cna_paravirt::RawMutex>();
     println!("said: {} {}", topology::in_force(), topology::in_force().is_fake());
 }
 

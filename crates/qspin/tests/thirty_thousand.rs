@@ -59,8 +59,8 @@ macro_rules! locks {
 }
 
 locks!(Default: qspin::RawMutex);
-locks!(Paravirt: qspin::paravirt::RawLock);
-locks!(Counted: qspin::paravirt::CountedRawLock);
+locks!(Paravirt: qspin::paravirt::RawMutex);
+locks!(Counted: qspin::paravirt::CountedRawMutex);
 
 struct CLibrary([UnsafeCell<libc::pthread_mutex_t>; LOCKS]);
 

@@ -218,7 +218,7 @@ fn nobody_is_passed_over_for_ever() {
 fn the_counting_lock_counts_what_it_does() {
     use qspin::events;
     use qspin_core::events::Event;
-    let lock = qspin::mutex::CountedRawLock::INIT;
+    let lock = qspin::mutex::CountedRawMutex::INIT;
     assert_eq!(contend(&lock, 4, 2000), 8000);
     let count = |wanted| {
         let counts = events::snapshot();
