@@ -13,7 +13,7 @@ fn operations(threads: u32) -> u64 {
     if threads <= cpus { 200_000 } else { 100 }
 }
 
-/// Two halves that are equal whenever nobody is inside: a torn update shows at once.
+/// Two halves that are equal whenever no thread is inside: a torn update shows at once.
 #[derive(Default)]
 struct Halves(u64, u64);
 

@@ -14,7 +14,7 @@ mod arc_lock {
         assert!(lock.try_lock().is_none() && lock.try_lock_arc().is_none());
         let other = Arc::downgrade(&lock);
         drop(lock);
-        // It goes to another thread, which releases what nobody else has any more.
+        // It goes to another thread, which releases what no other thread has any more.
         thread::spawn(move || *guard += 1).join().unwrap();
         assert!(other.upgrade().is_none());
     }
@@ -72,7 +72,7 @@ fn the_public_face_is_that_of_other_locks() {
     RwLockWriteGuard::unlocked(&mut guard, || assert!(SHARED.try_write().is_some()));
     assert!(SHARED.is_locked_exclusive() && format!("{SHARED:?}").contains("<locked>"));
     drop(guard);
-    // SAFETY: nobody else has it.
+    // SAFETY: no other thread has it.
     assert_eq!(unsafe { *MUTEX.data_ptr() }, (1, 2));
     let mut own = Mutex::from(3);
     *own.get_mut() += 1;

@@ -168,5 +168,9 @@ fn main() {
     events::reset();
     let (many, _) = pass::<Counted>(many.min(20_000));
     let without = events::snapshot().into_iter().find(|(event, _)| *event == Event::LockNoNode);
-    assert_eq!(without.map(|(_, count)| count), Some(0), "nobody of {many} waits without a node");
+    assert_eq!(
+        without.map(|(_, count)| count),
+        Some(0),
+        "no thread of {many} waits without a node"
+    );
 }

@@ -384,7 +384,7 @@ mod tests {
             _: Budget,
             _: core::sync::atomic::Ordering,
         ) -> u32 {
-            unreachable!("nobody else could end the wait")
+            unreachable!("no other thread could end the wait")
         }
         fn relax(&self, _: u32) {}
         fn fence(&self, _: core::sync::atomic::Ordering) {}

@@ -22,7 +22,7 @@ fn everything_that_was_put_in_is_taken_out() {
                     emptied.wait_while(&mut queue, |queue| queue.len() == ROOM);
                     queue.push(producer * THINGS + thing);
                     drop(queue);
-                    // Either has to do: with one, somebody else than who was meant may not be told.
+                    // Either has to do: with one, another thread than the one that was meant may not be told.
                     if thing % 2 == 0 {
                         filled.notify_one()
                     } else {
@@ -137,7 +137,7 @@ fn one_condition_may_serve_two_mutexes() {
     });
 }
 
-/// Waiters that give up just when they are told, or are moved: nobody's notification is lost with them.
+/// Waiters that give up just when they are told, or are moved: no thread's notification is lost with them.
 #[test]
 fn who_gives_up_takes_no_notification_along() {
     let (mutex, condition) = (Mutex::new(0_u64), Condvar::new());

@@ -99,7 +99,7 @@ fn a_cpu_whose_turns_are_over_leaves_when_a_mark_says_that_it_is_relieved() {
     assert!(cpu.acquires(QUEUE | SLEEPER), "its turns have begun anew");
 
     let cpu = Cpu::over();
-    assert!(!cpu.acquires(QUEUE | NO_STEAL), "somebody is awake and at a loss");
+    assert!(!cpu.acquires(QUEUE | NO_STEAL), "a waiter is awake and at a loss");
 }
 
 /// Its own release clears SLEEPER, and the head clears NO_STEAL when it falls asleep again.

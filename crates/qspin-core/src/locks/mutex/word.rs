@@ -122,7 +122,7 @@ mod tests {
             marks = one_less(marks);
             assert_eq!(marks, awake * AWAKE);
         }
-        assert_eq!(one_less(0), 0, "who was not counted takes nobody back");
+        assert_eq!(one_less(0), 0, "a thread that was not counted takes none back");
     }
 
     #[test]
