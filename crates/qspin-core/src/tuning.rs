@@ -389,7 +389,7 @@ pub const ROTATE_US: u32 = 500;
 /// As [`ROTATE_US`], where the process has less CPU time than CPUs, by a quota. 16 threads with 10 µs and nothing outside, a quota of half a CPU or one,
 /// over `std`, which lets one thread have all: 0.80 with 500, 0.83 with 1000, 0.92 and 0.96 with 2000, 0.99 with 5000;
 /// busiest over idlest 2, 5, 5 and 59 in a second.
-pub const RATIONED_ROTATE_US: u32 = 4000;
+pub const QUOTA_ROTATE_US: u32 = 4000;
 /// Default of [`Tuning::yield_turns`]. From 8 to 64 throughput differs little, and the longest wait
 /// grows with it; one in every turn costs 64 threads a tenth of the work.
 pub const YIELD_TURNS: u32 = 16;
