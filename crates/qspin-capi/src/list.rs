@@ -35,7 +35,7 @@ pub fn fill(text: &str, lock: &Lock) -> String {
         .replace("{about}", lock.about)
         .replace("{name}", lock.module)
         .replace("{NAME}", &lock.module.to_uppercase())
-        .replace("{raw}", if lock.shared { "RawRwLock" } else { "RawLock" })
+        .replace("{raw}", if lock.shared { "RawRwLock" } else { "RawMutex" })
         .replace("{words}", &lock.words.to_string())
         .replace("{size}", &lock.bytes().to_string())
 }

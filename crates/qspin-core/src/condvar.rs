@@ -28,9 +28,15 @@
 //!   once there was another (`MANY`) no waiter is moved, and all are woken.
 //! * **CONDVAR-5** The notifying thread does not touch the mutex, which may no longer exist. The address is a
 //!   number.
+//! * **CONDVAR-6** Each waiter that a notification counts returns as notified, and no notification counts it again:
+//!   it was taken out of the queue, or moved to the mutex, under the bucket's lock, and there it is found neither
+//!   by its deadline nor by another notification. One that was moved, and whose deadline passes while it sleeps
+//!   for the mutex, has been notified.
 //!
 //! # Limits
-//! A wait may end spuriously, as the standard library's may: use `wait_while`, or check the condition again.
+//! A wait may end spuriously, as the standard library's may: use `wait_while`, or check the condition again. A
+//! notification does not count waiters that could not join the sleepers, nor any where it cannot lock the bucket: it
+//! leaves them to the bucket's owner (SLEEP-6 of [`crate::sleepers`]).
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -47,6 +53,17 @@ const MANY: usize = 1;
 
 /// The tag of the sleepers of a condition.
 const TAG: u32 = 0;
+
+/// How a wait has ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    /// The waiter was woken.
+    Woken,
+    /// The deadline passed while the waiter slept for the mutex, to which a notification had moved it.
+    Moved,
+    /// The deadline passed.
+    Deadline,
+}
 
 /// A condition variable. See the [module](self) documentation.
 #[derive(Debug)]
@@ -87,16 +104,16 @@ impl<W: AtomicWord, A: AtomicAddress> Condition<W, A> {
         self.know(lock.address(p));
         // SAFETY: the caller's promise.
         let waited = sleepers::with_sleeper(p, |me| unsafe { self.sleep(p, me, lock, deadline) });
+        // Not with the node: waiting for the lock takes one of its own.
         match waited {
-            Some(Some(woken)) => {
-                // Not with the node: waiting for the lock takes one of its own.
-                if woken {
-                    // CONDVAR-3.
-                    lock.acquire_woken(p);
-                } else {
-                    lock.acquire(p);
-                }
-                woken
+            Some(Some(Ended::Woken)) => {
+                // CONDVAR-3.
+                lock.acquire_woken(p);
+                true
+            }
+            Some(Some(ended)) => {
+                lock.acquire(p);
+                ended == Ended::Moved
             }
             // The waiter cannot sleep: the wait ends spuriously, after a moment for other threads.
             Some(None) | None => {
@@ -109,8 +126,8 @@ impl<W: AtomicWord, A: AtomicAddress> Condition<W, A> {
         }
     }
 
-    /// Releases the lock and sleeps; returns whether it was woken. `None` if the waiter could not join the
-    /// sleepers; then the lock is still held.
+    /// Releases the lock and sleeps; returns how that ended. `None` if the waiter could not join the sleepers; then
+    /// the lock is still held.
     ///
     /// # Safety
     /// As [`wait_until`](Self::wait_until).
@@ -120,9 +137,10 @@ impl<W: AtomicWord, A: AtomicAddress> Condition<W, A> {
         me: NodeId,
         lock: &DefaultLock<W>,
         deadline: u64,
-    ) -> Option<bool> {
+    ) -> Option<Ended> {
+        let on = p.address(&self.waiters);
         // CONDVAR-1.
-        if !sleepers::enqueue(p, me, p.address(&self.waiters), TAG, End::Last) {
+        if !sleepers::enqueue(p, me, on, TAG, End::Last) {
             return None;
         }
         self.waiters.fetch_add(1, Relaxed);
@@ -130,7 +148,13 @@ impl<W: AtomicWord, A: AtomicAddress> Condition<W, A> {
         unsafe { lock.release(p) };
         let woken = sleepers::await_wake(p, me, deadline);
         self.waiters.fetch_add(1_u32.wrapping_neg(), Relaxed);
-        Some(woken)
+        Some(if woken {
+            Ended::Woken
+        } else if sleepers::sleeps_on(p, me) == on {
+            Ended::Deadline
+        } else {
+            Ended::Moved
+        })
     }
 
     /// Notes that a wait with the mutex at `address` is about to begin (CONDVAR-4).
@@ -147,15 +171,15 @@ impl<W: AtomicWord, A: AtomicAddress> Condition<W, A> {
         }
     }
 
-    /// Wakes the first waiter. Returns whether there was one, as far as it knows.
+    /// Wakes the first waiter. Returns whether there was one (CONDVAR-6).
     #[inline]
     pub fn notify_one<P: SleepPlatform<Word = W>>(&self, p: &P) -> bool {
         // CONDVAR-1.
         self.waiters.load(Relaxed) != 0 && sleepers::wake(p, p.address(&self.waiters), 1) > 0
     }
 
-    /// Wakes all waiters: one at once, the others when they can acquire the mutex. Returns how many there were,
-    /// as far as it knows.
+    /// Wakes all waiters: one at once, the others when they can acquire the mutex. Returns how many there were
+    /// (CONDVAR-6).
     #[inline]
     pub fn notify_all<P: SleepPlatform<Word = W>>(&self, p: &P) -> u32 {
         if self.waiters.load(Relaxed) != 0 { self.notify_all_slow(p) } else { 0 }

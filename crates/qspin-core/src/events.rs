@@ -67,7 +67,7 @@ events! {
     CnaPrioritised = "cna_prioritised";
     /// The head of a queue halted.
     WaitHeadCount = "wait_head_count", "pv_wait_head";
-    /// The head halted once more: it had been kicked, and somebody else had taken the lock.
+    /// The head halted once more: it had been kicked, and another thread had acquired the lock.
     PvWaitAgain = "pv_wait_again";
     /// A waiter in the queue halted.
     WaitNodeCount = "wait_node_count", "pv_wait_node";

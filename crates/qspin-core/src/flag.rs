@@ -50,7 +50,7 @@ pub trait Manner: Sized {
 
     /// Polls the lock's word, for as long as that is worthwhile; returns what was seen last. Changes nothing,
     /// orders nothing.
-    fn look<P: Platform>(&self, p: &P, word: &P::Word) -> u32;
+    fn poll<P: Platform>(&self, p: &P, word: &P::Word) -> u32;
 
     /// The lock was `seen` taken; or free, and another context was faster. What to do before the next poll.
     fn missed<P: Platform>(&mut self, p: &P, seen: u32);
@@ -82,7 +82,7 @@ impl<W: AtomicWord, M: Manner> FlagLock<W, M> {
     fn acquire_slow<P: Platform<Word = W>>(&self, p: &P) {
         let mut manner = M::begin(p);
         loop {
-            let seen = manner.look(p, &self.word);
+            let seen = manner.poll(p, &self.word);
             if seen == FREE && self.take(p) {
                 return;
             }

@@ -28,6 +28,15 @@
 //! waiter in. Beside both stand the small locks: [`locks::ticket`], [`locks::mcs`], and the manners of one
 //! [`flag`].
 
+//!
+//! # Stability
+//! Programs take the crate `qspin`. Here the lock types in [`locks`], the adaptors in [`raw`], and the traits of
+//! [`platform`] and [`lock`] follow semver. **Everything else is unstable and may change in a minor release**: the axes
+//! ([`waiting`], [`order`], [`admission`]), [`sleepers`], [`condvar`] and [`once`] below their adaptors, [`word`],
+//! [`node`], [`site`], [`events`], [`tuning`], [`flag`], [`atomic`] and [`processor`] are public for the platforms and
+//! checkers of this repository. A platform of your own implements a trait with provided methods, of which a minor
+//! release may add more.
+
 #![no_std]
 #![warn(missing_docs)]
 
@@ -49,11 +58,11 @@ pub mod once;
 pub mod order;
 pub mod platform;
 pub mod processor;
+mod quantum;
 pub mod raw;
 pub mod site;
 pub mod sleepers;
 mod slowpath;
 pub mod tuning;
-mod turns;
 pub mod waiting;
 pub mod word;

@@ -3,14 +3,15 @@
 //! # States
 //! ```text
 //!            begin                    end
-//!   NEW ───────────────► RUNNING ───────────► DONE
-//!    ▲                   │    │ a waiter        ▲
-//!    │       it failed   │    ▼                 │ end
-//!    └───────────────────┴─ RUNNING | WAITED ───┘
+//!   NEW, FAILED ───────► RUNNING ───────────► DONE
+//!         ▲              │    │ a waiter        ▲
+//!         │  it failed   │    ▼                 │ end
+//!         └──────────────┴─ RUNNING | WAITED ───┘
 //! ```
+//! FAILED is as NEW, and says that it was begun before.
 //!
 //! # Invariants
-//! * **ONCE-1** RUNNING is set by a compare-exchange from NEW, so by one context, which clears it again.
+//! * **ONCE-1** RUNNING is set by a compare-exchange from NEW or FAILED, so by one context, which clears it again.
 //! * **ONCE-2** What is done before DONE is set happens before everything that follows a load that has seen DONE.
 //! * **ONCE-3** A waiter joins the sleepers, and then sets WAITED by a compare-exchange from a word with RUNNING:
 //!   the step that clears RUNNING sees WAITED and wakes all waiters, or comes before, and no waiter sleeps.
@@ -30,6 +31,8 @@ const RUNNING: u32 = 1;
 /// A waiter sleeps until it is done.
 const WAITED: u32 = 2;
 const DONE: u32 = 4;
+/// As [`NEW`], after a context has begun it and failed.
+const FAILED: u32 = 8;
 
 /// The tag of the sleepers.
 const TAG: u32 = 0;
@@ -41,11 +44,42 @@ pub struct OnceWord<W> {
     word: W,
 }
 
-/// Ends what [`OnceWord::begin`] began: done, or, if it is dropped before (by a panic), as if never begun.
+/// How far something is that is done once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnceState {
+    /// It was not begun.
+    New,
+    /// It was begun, and failed, by a panic: the next caller begins anew. The name is that of `parking_lot`; nothing
+    /// is refused because of it.
+    Poisoned,
+    /// A thread is doing it.
+    InProgress,
+    /// It is done.
+    Done,
+}
+
+impl OnceState {
+    /// Whether it has failed, and was not begun again.
+    #[inline]
+    #[must_use]
+    pub const fn poisoned(self) -> bool {
+        matches!(self, Self::Poisoned)
+    }
+
+    /// Whether it is done.
+    #[inline]
+    #[must_use]
+    pub const fn done(self) -> bool {
+        matches!(self, Self::Done)
+    }
+}
+
+/// Ends what [`OnceWord::begin`] began: done, or, if it is dropped before (by a panic), failed.
 #[derive(Debug)]
 pub struct Running<'a, P: SleepPlatform> {
     p: &'a P,
     once: &'a OnceWord<P::Word>,
+    after: OnceState,
     ends_as: u32,
 }
 
@@ -96,8 +130,15 @@ impl<W: AtomicWord> OnceWord<W> {
     pub fn try_begin<'a, P: SleepPlatform<Word = W>>(&'a self, p: &'a P) -> Option<Running<'a, P>> {
         // ONCE-1. ORDERING: Acquire pairs with the Release of `Running::drop`, of a context that has failed.
         let order = p.ordering(Site::OnceBegin, Acquire);
-        self.word.compare_exchange(NEW, RUNNING, order).ok()?;
-        Some(Running { p, once: self, ends_as: NEW })
+        let after = match self.word.compare_exchange(NEW, RUNNING, order) {
+            Ok(_) => OnceState::New,
+            Err(FAILED) => {
+                self.word.compare_exchange(FAILED, RUNNING, order).ok()?;
+                OnceState::Poisoned
+            }
+            Err(_) => return None,
+        };
+        Some(Running { p, once: self, after, ends_as: FAILED })
     }
 
     /// As [`try_begin`](Self::try_begin), for a context that has begun already, and has forgotten its
@@ -106,7 +147,18 @@ impl<W: AtomicWord> OnceWord<W> {
     /// # Safety
     /// This context has begun, and its [`Running`] was not dropped.
     pub unsafe fn go_on<'a, P: SleepPlatform<Word = W>>(&'a self, p: &'a P) -> Running<'a, P> {
-        Running { p, once: self, ends_as: NEW }
+        Running { p, once: self, after: OnceState::New, ends_as: FAILED }
+    }
+
+    /// How far it is at this moment. Acquire ordering, if it is done or has failed.
+    pub fn state<P: SleepPlatform<Word = W>>(&self, p: &P) -> OnceState {
+        // ONCE-2. ORDERING: Acquire pairs with the Release of `Running::drop`.
+        match self.word.load(p.ordering(Site::OnceLook, Acquire)) {
+            NEW => OnceState::New,
+            FAILED => OnceState::Poisoned,
+            DONE => OnceState::Done,
+            _ => OnceState::InProgress,
+        }
     }
 
     /// Whether a context is doing it at this moment.
@@ -143,6 +195,12 @@ impl<W: AtomicWord> Default for OnceWord<W> {
 }
 
 impl<P: SleepPlatform> Running<'_, P> {
+    /// What it was before this context began: [`OnceState::New`] or [`OnceState::Poisoned`].
+    #[must_use]
+    pub fn after(&self) -> OnceState {
+        self.after
+    }
+
     /// Marks it as done.
     pub fn done(mut self) {
         self.ends_as = DONE;

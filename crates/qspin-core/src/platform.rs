@@ -114,7 +114,7 @@ pub trait Platform {
     /// overrides it.
     #[inline]
     fn wait_until(&self, word: &Self::Word, until: Until, budget: Budget, order: Ordering) -> u32 {
-        let mut looks = 0;
+        let mut polls = 0;
         let spinning = Spinning::begin();
         loop {
             let seen = word.load(order);
@@ -124,8 +124,8 @@ pub trait Platform {
             match budget {
                 Budget::Unbounded => spinning.await_change(word, seen),
                 Budget::Looks(limit) => {
-                    looks += 1;
-                    if looks >= limit {
+                    polls += 1;
+                    if polls >= limit {
                         return seen;
                     }
                     spinning.pause();

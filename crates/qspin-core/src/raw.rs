@@ -233,7 +233,7 @@ mod tests {
             unreachable!("a context without a number has no node")
         }
         fn wait_until(&self, _: &AtomicU32, _: Until, _: Budget, _: Ordering) -> u32 {
-            unreachable!("nobody else could end the wait")
+            unreachable!("no other thread could end the wait")
         }
         fn relax(&self, _: u32) {}
         fn fence(&self, _: Ordering) {}

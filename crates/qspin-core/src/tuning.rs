@@ -83,7 +83,7 @@ impl Setting for Adaptive {
 /// The part of the locks that reads a tunable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// Newcomers of a queued lock, at a lock that has an owner and nobody in line.
+    /// Newcomers of a queued lock, at a lock that has an owner and no waiter.
     Owner,
     /// Newcomers of a queued lock, at its pending waiter.
     Pending,
@@ -101,7 +101,7 @@ pub enum Part {
     HaltPending,
     /// Whether a kick is left to the release.
     Defer,
-    /// Waiters that look whether the one they wait for runs.
+    /// Waiters that check whether the one they wait for runs.
     RunStatus,
     /// Order by place.
     Numa,
@@ -109,7 +109,7 @@ pub enum Part {
     Stealing,
     /// Admission that culls the waiters.
     Culled,
-    /// Turns past others that wait.
+    /// The barging quantum.
     Turns,
     /// The default locks.
     Mutex,
@@ -227,26 +227,26 @@ macro_rules! tunables {
     };
 }
 
-/// The range of a number of looks.
+/// The range of a number of polls.
 const LOOKS: core::ops::RangeInclusive<u32> = 0..=1 << 24;
 const SWITCH: core::ops::RangeInclusive<u32> = 0..=1;
 const CHOICE: core::ops::RangeInclusive<u32> = 0..=2;
 
 tunables! {
     Supported {
-        /// Looks at a lock that has an owner and nobody in line, before a newcomer lines up as the
-        /// pending waiter. Linux: 0.
+        /// Polls of a lock that has an owner and no waiter, before a newcomer becomes the pending waiter.
+        /// Linux: 0.
         Owner owner_looks: u32 = OWNER_LOOKS, 0..=16;
-        /// Pause instructions before the first of those looks; each further one is after twice as
+        /// Pause instructions before the first of those polls; each further one is after twice as
         /// many.
         Owner owner_pauses: u32 = OWNER_PAUSES, 0..=1024;
-        /// Looks at the word while the pending waiter is just taking the lock, before a newcomer
+        /// Polls of the word while the pending waiter is just acquiring the lock, before a newcomer
         /// gives up waiting for the word to settle and queues. Linux: 1 by default, 512 on x86 and
         /// powerpc ("not tuned").
         Pending pending_looks: u32 = PENDING_LOOKS, LOOKS;
-        /// Looks at a taken simple lock before its waiter yields to the holder.
+        /// Polls of a taken simple lock before its waiter yields to the owner.
         Simple simple_looks: u32 = SIMPLE_LOOKS, LOOKS;
-        /// Looks at a taken yielding lock before its waiter yields.
+        /// Polls of a taken yielding lock before its waiter yields.
         Yield yield_looks: u32 = YIELD_LOOKS, LOOKS;
         /// Halt: whether a waiter halts earlier if the one before it is known not to be running.
         /// Simple: whether a waiter yields at once if the owner is.
@@ -254,34 +254,34 @@ tunables! {
         /// CNA: nanoseconds after which the secondary queue is put before the main one. The series: 1 ms,
         /// and 10 ms before its last version.
         Numa numa_threshold_ns: u32 = NUMA_THRESHOLD_NS, 1..=1 << 30;
-        /// CNA: while nobody is in the secondary queue, one head in 2 to the power of this arranges the
+        /// CNA: while no waiter is in the secondary queue, one head in 2 to the power of this arranges the
         /// queue (shuffle reduction); with 0, each does. The series: 7.
         Numa numa_skip_bits: u32 = 7, 0..=16;
-        /// Stealing: looks of a newcomer at a taken lock before it queues.
+        /// Stealing: polls of a newcomer at a taken lock before it queues.
         Stealing steal_looks: u32 = STEAL_LOOKS, LOOKS;
-        /// Culled: looks of a newcomer at a taken lock before it queues.
+        /// Culled: polls of a newcomer at a taken lock before it queues.
         Culled cull_looks: u32 = CULL_LOOKS, LOOKS;
-        /// Culled: looks of the awake waiter before it gives up and queues.
+        /// Culled: polls of the awake waiter before it gives up and queues.
         Culled awake_looks: u32 = AWAKE_LOOKS, 1..=1 << 24;
-        /// Culled: looks of an awake waiter at a taken lock before it forbids stealing.
+        /// Culled: polls of an awake waiter at a taken lock before it forbids stealing.
         Culled patience_looks: u32 = PATIENCE_LOOKS, LOOKS;
-        /// Culled: turns of a CPU past others that wait (locks stolen past a queue, releases past a
-        /// sleeping head) before it wakes the head, to queue itself when that one has come.
+        /// Culled: the barging quantum: acquisitions of a CPU past waiters (locks stolen past a queue,
+        /// releases past a sleeping head) before it wakes the head, to queue itself when that one has come.
         Turns rotate_turns: u32 = ROTATE_TURNS, 1..=1 << 24;
-        /// Culled: the same in microseconds since the first of these turns.
+        /// Culled: the same in microseconds since the first of these acquisitions.
         Turns rotate_us: u32 = ROTATE_US, 1..=1 << 24;
-        /// Culled: a CPU whose turns are over and whom nobody has relieved yields once in so many
-        /// turns. 0: never.
+        /// Culled: a CPU whose quantum is over, and which no waiter has replaced yet, yields once in so many
+        /// acquisitions. 0: never.
         Turns yield_turns: u32 = YIELD_TURNS, 0..=1 << 24;
     }
     Document000 {
-        /// Halt: looks of a waiter in the queue before it halts. Linux: 32768.
+        /// Halt: polls of a waiter in the queue before it halts. Linux: 32768.
         QueueSpin queue_looks: u32 = QUEUE_LOOKS, 1..=1 << 24;
-        /// Halt: looks of the head of the queue before it halts. Linux: 32768.
+        /// Halt: polls of the head of the queue before it halts. Linux: 32768.
         Halt head_looks: u32 = HEAD_LOOKS, 1..=1 << 24;
         /// Halt: whether a newcomer may wait as the pending waiter (patch 2 of the series).
         HaltPending pending: bool = true, SWITCH;
-        /// Halt: looks of the pending waiter before it gives up and queues (patch 2). The series: a
+        /// Halt: polls of the pending waiter before it gives up and queues (patch 2). The series: a
         /// 32nd of the threshold in the queue.
         HaltPending pending_wait_looks: u32 = PENDING_WAIT_LOOKS, 1..=1 << 24;
         /// Halt: whether a release kicks the halted head whatever its state (patch 1).
@@ -294,7 +294,7 @@ tunables! {
         Halt adaptive: Adaptive = Adaptive::Off, 0..=3;
         /// Halt: the threshold of a waiter that halts early is `queue_looks` divided by this.
         Halt short_divisor: u32 = 32, 1..=1 << 16;
-        /// Halt: looks between two looks at the waiter before. The series: 256 of 32768.
+        /// Halt: polls between two checks of the waiter before. The series: 256 of 32768.
         Halt check_looks: u32 = CHECK_LOOKS, 1..=1 << 24;
         /// Halt: what a halt adds to the wait history; a halt that came early adds 1.
         Halt history_increment: u32 = 2, 0..=1 << 16;
@@ -328,10 +328,10 @@ tunables! {
         /// Default locks and the paravirt reader-writer lock: microseconds that a waiter has waited before it forbids
         /// others to take the lock past it.
         Heir mutex_heir_us: u32 = MUTEX_HEIR_US, 0..=1 << 24;
-        /// Mutex: turns past others that wait are short if they take less than so many nanoseconds in the mean: then
-        /// nobody is to sleep. 0: none is.
+        /// Mutex: the acquisitions of a quantum are short if they take less than so many nanoseconds in the mean: then
+        /// no thread is to sleep. 0: none is short.
         Mutex mutex_short_ns: u32 = MUTEX_SHORT_NS, 0..=1 << 30;
-        /// Default locks: releases in a row that find nobody asleep before they are plain stores again.
+        /// Default locks: releases in a row that find no sleeper before they are plain stores again.
         Mutex sleep_idle: u32 = SLEEP_IDLE, 1..=1 << 24;
     }
 }
@@ -358,8 +358,8 @@ pub const fn kick_ahead_level(cpus: u32) -> u32 {
 // up a run on a machine with 2 CPUs, docs/notes/tuning.md holds its tables.
 
 /// Default of [`Tuning::owner_looks`]. Without them two threads with empty sections do 0.51 of the
-/// work; with sections of 300 ns and of 3 µs there is no clear difference. Eight looks do 1.37 of
-/// the work of empty sections, but keep a newcomer out of line for 510 pauses.
+/// work; with sections of 300 ns and of 3 µs there is no clear difference. Eight polls do 1.37 of
+/// the work of empty sections, but keep a newcomer out of the queue for 510 pauses.
 pub const OWNER_LOOKS: u32 = 4;
 
 /// Default of [`Tuning::owner_pauses`]. With 8, two threads do 1.79 of the work with empty sections
@@ -415,7 +415,7 @@ pub const ROTATE_US: u32 = 500;
 /// As [`ROTATE_US`], where the process has less CPU time than CPUs, by a quota. 16 threads with 10 µs and nothing outside, a quota of half a CPU or one,
 /// over `std`, which lets one thread have all: 0.80 with 500, 0.83 with 1000, 0.92 and 0.96 with 2000, 0.99 with 5000;
 /// busiest over idlest 2, 5, 5 and 59 in a second.
-pub const RATIONED_ROTATE_US: u32 = 4000;
+pub const QUOTA_ROTATE_US: u32 = 4000;
 /// Default of [`Tuning::yield_turns`]. From 8 to 64 throughput differs little, and the longest wait
 /// grows with it; one in every turn costs 64 threads a tenth of the work.
 pub const YIELD_TURNS: u32 = 16;

@@ -123,6 +123,13 @@ pub fn compare<'a>(own: impl Into<Sample<'a>>, other: impl Into<Sample<'a>>) -> 
     Comparison { ratio, outcome: judge(ratio, own.rounds().min(other.rounds())) }
 }
 
+/// The same of rows of two runs: their rounds met different moments and do not pair, so the medians are compared
+/// with their intervals.
+pub fn compare_runs(own: &Row, other: &Row) -> Comparison {
+    let summary = |row: &Row| Sample::Summary(row.ops_per_s, row.rounds);
+    compare(summary(own), summary(other))
+}
+
 /// The ratios round by round. Between two of them lies their geometric mean, so that the ratio of
 /// B to A is the inverse of that of A to B (COMPARE-3).
 fn paired(own: &[f64], other: &[f64]) -> Interval {

@@ -5,16 +5,8 @@ use std::process::ExitCode;
 use clap::Parser;
 use clap::error::ErrorKind;
 use qspin::select::{self, Hints};
-use qspin_lab::command::{self, Command};
+use qspin_lab::command::{self, Cli};
 use qspin_lab::failure::Failure;
-
-/// Measure locks, and show what was measured.
-#[derive(Parser)]
-#[command(name = "qspin", bin_name = "qspin", version, disable_help_subcommand = true)]
-struct Cli {
-    #[command(subcommand)]
-    command: Command,
-}
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {

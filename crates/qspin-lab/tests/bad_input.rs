@@ -282,3 +282,19 @@ fn a_matrix_decides_for_itself() {
     assert_said(&["bench", "--table", "/tmp/matrix.md"], &["--matrix default"]);
     assert_said(&["bench", "--matrix", "quick", "--table", "/no/such/file.md"], &["/no/such"]);
 }
+
+#[test]
+fn a_baseline_is_a_run_of_bench_under_one_load() {
+    assert_said(&["bench", "--baseline", "none.jsonl"], &["none.jsonl", "qspin bench --out"]);
+    assert_said(
+        &["bench", "--baseline", "x", "--random", "3"],
+        &["--baseline", "leave out --random"],
+    );
+    assert_said(&["bench", "--baseline", "x", "--quick"], &["leave out --quick without a load"]);
+    assert_said(&["bench", "--baseline", "x", "--steps"], &["leave out --steps"]);
+}
+
+#[test]
+fn manual_pages_go_into_a_directory_that_is_there() {
+    assert_said(&["manual", "nowhere"], &["nowhere is no directory"]);
+}

@@ -466,3 +466,35 @@ fn locks_lists_every_lock() {
         assert!(text.contains(heading), "{text}");
     }
 }
+
+/// A run beside an earlier one: its rows by name, and what is refused.
+#[test]
+fn a_baseline_is_compared_row_by_row() {
+    let directory = tempfile::tempdir().unwrap();
+    let old = directory.path().join("old.jsonl");
+    let old = old.to_str().unwrap();
+    let load = [
+        "bench",
+        "--locks",
+        "mutex,std",
+        "--threads",
+        "1,2",
+        "--rounds",
+        "2",
+        "--seconds",
+        "0.005",
+    ];
+    qspin(&load).args(["--out", old]).assert().success();
+    let output = qspin(&load).args(["--baseline", old]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let compared = text.split("\nNow, and in ").nth(1).unwrap_or_else(|| panic!("{text}"));
+    assert!(compared.starts_with(old), "{compared}");
+    for part in
+        ["now / then", "1 thread on", "2 threads on", "mutex", "std", "too few rounds to tell (?)"]
+    {
+        assert!(compared.contains(part), "`{part}` is missing: {compared}");
+    }
+    // Nothing of it is a row.
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+}

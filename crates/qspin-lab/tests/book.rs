@@ -1,8 +1,10 @@
-//! The pages: the book names all of them, no link leads nowhere, and statements have a subject.
+//! The pages: the book names all of them, no link leads nowhere, statements have a subject, and tunables are current.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use qspin_core::tuning::Tuning;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -152,4 +154,20 @@ fn statements_have_a_subject() {
     let text = "# Who waits\n\nWho waits? A thread.\nWho takes the lock waits. `Whoever` has it: who knows.";
     assert_eq!(without_subject(text), ["Who takes the lock waits", "`Whoever` has it"]);
     assert_eq!(comments("x\n// Who has\n//! it.\ny"), "\nWho has\nit.\n");
+}
+
+#[test]
+fn the_page_of_tunables_has_each_with_its_default() {
+    let page = fs::read_to_string(root().join("docs/tuning.md")).unwrap();
+    for tunable in Tuning::ALL {
+        let default = (tunable.get)(&Tuning::DEFAULT);
+        let default = match tunable.names.get(default as usize) {
+            Some(name) => (*name).to_owned(),
+            None => default.to_string(),
+        };
+        let begin = format!("`{}`, {default}", tunable.name);
+        // No further digit may follow.
+        let is_there = [" |", ";"].iter().any(|end| page.contains(&format!("{begin}{end}")));
+        assert!(is_there, "docs/tuning.md lacks {begin}");
+    }
 }

@@ -78,16 +78,16 @@ macro_rules! served {
             }
         }
 
-        const _: () = { $(assert!(size_of::<qspin::$module::RawLock>() <= size_of::<Words>());)* };
+        const _: () = { $(assert!(size_of::<qspin::$module::RawMutex>() <= size_of::<Words>());)* };
 
         #[inline(always)]
         fn lock_of(choice: Choice, words: &Words) {
-            match choice { $(Choice::$id => { of::<qspin::$module::RawLock>(words).lock(); })* }
+            match choice { $(Choice::$id => { of::<qspin::$module::RawMutex>(words).lock(); })* }
         }
 
         #[inline(always)]
         fn try_of(choice: Choice, words: &Words) -> bool {
-            match choice { $(Choice::$id => of::<qspin::$module::RawLock>(words).try_lock().is_some(),)* }
+            match choice { $(Choice::$id => of::<qspin::$module::RawMutex>(words).try_lock().is_some(),)* }
         }
 
         #[inline(always)]
@@ -95,13 +95,13 @@ macro_rules! served {
             match choice {
                 // SAFETY: the caller has seen the lock held, and unlocks: the program promises that it is the
                 // owner. A broken promise breaks this lock, and no other.
-                $(Choice::$id => unsafe { of::<qspin::$module::RawLock>(words).unlock(Guard::marker()) },)*
+                $(Choice::$id => unsafe { of::<qspin::$module::RawMutex>(words).unlock(Guard::marker()) },)*
             }
         }
 
         #[inline(always)]
         fn is_locked_of(choice: Choice, words: &Words) -> bool {
-            match choice { $(Choice::$id => of::<qspin::$module::RawLock>(words).is_locked(),)* }
+            match choice { $(Choice::$id => of::<qspin::$module::RawMutex>(words).is_locked(),)* }
         }
     };
 }
@@ -214,7 +214,7 @@ pub(crate) fn lock_at_once(Mode(mode): Mode, words: &Words) -> bool {
 fn try_at_once(words: &Words) -> bool {
     match DEFAULT.form() {
         // The first step of the lock's own acquisition; the slow path handles any other word.
-        Form::Marked => of::<qspin::mutex::RawLock>(words).lock_at_once(),
+        Form::Marked => qspin::inside::lock_at_once(of(words)),
         // The same. ORDERING: Acquire pairs with the Release of the last owner.
         Form::Queued => words[0].compare_exchange(0, LOCKED, Acquire, Relaxed).is_ok(),
         Form::Opaque | Form::Flag => try_of(DEFAULT, words),
@@ -308,7 +308,7 @@ pub(crate) fn lock_notified(words: &Words) {
     let choice = chosen();
     match choice.form() {
         Form::Marked => {
-            of::<qspin::mutex::RawLock>(words).lock_notified();
+            qspin::inside::lock_notified(of(words));
         }
         Form::Queued | Form::Opaque | Form::Flag => lock_of(choice, words),
     }
@@ -411,7 +411,7 @@ const LONGEST_WAIT_NS: u64 = 100_000_000;
 
 /// Waits for the default mutex, among the sleepers of that mutex.
 fn lock_marked_until(words: &Words, deadline: &Deadline) -> bool {
-    let lock = of::<qspin::mutex::RawLock>(words);
+    let lock = of::<qspin::mutex::RawMutex>(words);
     while let Some(left) = deadline.remaining() {
         if lock.try_lock_for(Duration::from_nanos(left.min(LONGEST_WAIT_NS))).is_some() {
             return true;

@@ -91,6 +91,13 @@ impl<'a, R: ?Sized> Columns<'a, R> {
         self.last(|head| head.spare = true)
     }
 
+    /// Without the columns that are left out on a narrow terminal.
+    #[must_use]
+    pub fn without_spare(mut self) -> Self {
+        self.0.retain(|(head, _)| !head.spare);
+        self
+    }
+
     /// The last column holds sentences, which are broken into lines on a narrow terminal.
     #[must_use]
     pub fn prose(self) -> Self {

@@ -31,6 +31,15 @@ pub fn rate(per_second: f64) -> String {
     }
 }
 
+/// Two rates as a range, with the prefix once if it is the same: `12.3 – 12.5 M`, `990 k – 1.1 M`.
+#[must_use]
+pub fn rates(lo: f64, hi: f64) -> String {
+    let (lo, hi) = (rate(lo), rate(hi));
+    let (number, prefix) = lo.split_once(' ').unwrap_or((&lo, ""));
+    let same = hi.split_once(' ').map_or("", |(_, prefix)| prefix) == prefix;
+    format!("{} – {hi}", if same { number } else { &lo })
+}
+
 /// A duration with its unit: `120 ns`, `1.2 µs`, `3.4 ms`, `5 s`.
 #[must_use]
 pub fn duration(ns: f64) -> String {
@@ -101,6 +110,10 @@ mod tests {
         assert_eq!(rate(12_345_678.0), "12.3 M");
         assert_eq!(rate(999_700.0), "1 M");
         assert_eq!(rate(456_000.0), "456 k");
+        assert_eq!(rates(12_345_678.0, 12_500_000.0), "12.3 – 12.5 M");
+        assert_eq!(rates(990_000.0, 1_100_000.0), "990 k – 1.1 M");
+        assert_eq!(rates(93.3, 120.0), "93.3 – 120");
+        assert_eq!(rates(93.3, 1200.0), "93.3 – 1.2 k");
         assert_eq!(duration(120.0), "120 ns");
         assert_eq!(duration(1200.0), "1.2 µs");
         assert_eq!(duration(5e9), "5 s");

@@ -40,12 +40,12 @@ macro_rules! probe {
 }
 
 probe! {
-    native::RawLock: probe_native_acquire probe_native_release
-    native::CountedRawLock: probe_native_acquire_counted probe_native_release_counted
-    paravirt::RawLock: probe_paravirt_acquire probe_paravirt_release
-    paravirt::CountedRawLock: probe_paravirt_acquire_counted probe_paravirt_release_counted
-    paravirt_ticket::RawLock: probe_paravirt_ticket_acquire probe_paravirt_ticket_release
-    paravirt_ticket::CountedRawLock:
+    native::RawMutex: probe_native_acquire probe_native_release
+    native::CountedRawMutex: probe_native_acquire_counted probe_native_release_counted
+    paravirt::RawMutex: probe_paravirt_acquire probe_paravirt_release
+    paravirt::CountedRawMutex: probe_paravirt_acquire_counted probe_paravirt_release_counted
+    paravirt_ticket::RawMutex: probe_paravirt_ticket_acquire probe_paravirt_ticket_release
+    paravirt_ticket::CountedRawMutex:
         probe_paravirt_ticket_acquire_counted probe_paravirt_ticket_release_counted
-    select::RawLock: probe_select_acquire probe_select_release
+    select::RawMutex: probe_select_acquire probe_select_release
 }

@@ -1,4 +1,4 @@
-//! What does each way to release a queued lock cost? The table of `docs/native.md`.
+//! What does each way to release a queued lock cost? The table of `docs/notes/algorithms.md`.
 //!
 //! `cargo run --release -p qspin --example release_forms`
 //!
@@ -88,7 +88,7 @@ const FORMS: [Form; 6] = [
     ("byte store (as Linux; undefined in Rust, here by assembly)", |outside| {
         time(outside, || {
             acquire();
-            // SAFETY: one byte of a static that nobody else uses, outside Rust's sight.
+            // SAFETY: one byte of a static that no other thread uses, outside Rust's sight.
             unsafe {
                 asm!("mov byte ptr [{}], 0", in(reg) WORD.as_ptr(), options(nostack, preserves_flags));
             }

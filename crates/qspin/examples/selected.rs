@@ -22,10 +22,10 @@ fn pair<R: RawMutex>(lock: &R) -> f64 {
 }
 
 fn main() {
-    let chosen = qspin::select::RawLock::INIT;
-    let native = qspin::native::RawLock::INIT;
-    let paravirt = qspin::paravirt::RawLock::INIT;
-    let backoff = qspin::backoff::RawLock::INIT;
+    let chosen = qspin::select::RawMutex::INIT;
+    let native = qspin::native::RawMutex::INIT;
+    let paravirt = qspin::paravirt::RawMutex::INIT;
+    let backoff = qspin::backoff::RawMutex::INIT;
     let mut rounds: Vec<[f64; 4]> = (0..ROUNDS)
         .map(|_| [pair(&chosen), pair(&native), pair(&paravirt), pair(&backoff)])
         .collect();

@@ -47,7 +47,7 @@ macro_rules! experiments {
     ($($lock:ident $loads:ident $tunable:ident: $($value:literal)*;)*) => {
         &[$(Experiment {
             tunable: stringify!($tunable),
-            run: run::<qspin::$lock::RawLock>,
+            run: run::<qspin::$lock::RawMutex>,
             loads: $loads,
             values: &[$($value),*],
         }),*]

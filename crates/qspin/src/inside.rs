@@ -19,6 +19,19 @@ pub fn share_tunables() {
     let _ = crate::tuning::listen();
 }
 
+/// The first step of locking the default mutex. Returns whether it acquired the lock.
+#[inline(always)]
+pub fn lock_at_once(lock: &crate::RawMutex) -> bool {
+    lock.0.lock_at_once()
+}
+
+/// Locks the default mutex for a waiter that another condition variable than this crate's has woken, most likely
+/// notified by a thread that still owns the lock: it does not stay awake for long.
+#[inline]
+pub fn lock_notified(lock: &crate::RawMutex) {
+    let _: lock_api::GuardSend = lock.0.lock_notified();
+}
+
 /// Does at once what otherwise the first release and the first wait of the process do: registers handlers and
 /// asks the kernel. For a library that runs before the C library has an environment, and before this library's
 /// own load-time function.

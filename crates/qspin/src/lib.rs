@@ -150,8 +150,8 @@ pub use lock_api::WaitTimeoutResult;
 pub use mutex::ArcMutexGuard;
 #[doc = include_str!("mutex.md")]
 pub use mutex::Mutex;
-pub use mutex::{MappedMutexGuard, MutexGuard, RawLock as RawMutex};
-pub use once::Once;
+pub use mutex::{MappedMutexGuard, MutexGuard, RawMutex};
+pub use once::{Once, OnceState};
 #[doc = include_str!("rwlock.md")]
 pub use rwlock::RwLock;
 #[cfg(feature = "arc_lock")]

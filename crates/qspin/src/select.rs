@@ -1,6 +1,6 @@
 //! Choosing the lock at the start of `main`: what Linux does at boot, for a program.
 //!
-//! [`Mutex`] and [`RawLock`] are one of several one-word locks. Rules ([`RULES`]) decide which one, once for
+//! [`Mutex`] and [`RawMutex`] are one of several one-word locks. Rules ([`RULES`]) decide which one, once for
 //! the whole process, from what the machine and the process are like ([`Inputs`]). `qspin advise` shows the
 //! inputs, the choice and the reason.
 //!
@@ -63,7 +63,7 @@ pub use rules::{RULES, Rule, Verdict};
 
 crate::typed::typed_mutex! {
     /// The types of the chosen lock; [`select`](super) re-exports them.
-    typed: super::SelectedLock
+    plain typed: super::SelectedLock
 }
 pub use typed::*;
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use lock_api::RawMutex;
 use qspin::events::{self, Event};
-use qspin::paravirt_queued::CountedRawLock;
+use qspin::paravirt_queued::CountedRawMutex;
 use qspin::tuning::{self, Adaptive, Tuning};
 
 static OFF: Tuning = Tuning { adaptive: Adaptive::Off, ..Tuning::DEFAULT };
@@ -38,7 +38,7 @@ fn await_halts(halts: u64) {
 fn halted_early(tuning: &'static Tuning) -> u64 {
     tuning::set(tuning);
     events::reset();
-    let lock = CountedRawLock::INIT;
+    let lock = CountedRawMutex::INIT;
     let held = lock.lock();
     thread::scope(|scope| {
         for halts in 0..4 {

@@ -13,7 +13,7 @@ fn operations(threads: u32) -> u64 {
     if threads <= cpus { 200_000 } else { 100 }
 }
 
-/// Two halves that are equal whenever nobody is inside: a torn update shows at once.
+/// Two halves that are equal whenever no thread is inside: a torn update shows at once.
 #[derive(Default)]
 struct Halves(u64, u64);
 
@@ -104,19 +104,19 @@ macro_rules! for_every_lock {
             mod $lock {
                 #[test]
                 fn excludes() {
-                    super::excludes::<qspin::$lock::RawLock>();
+                    super::excludes::<qspin::$lock::RawMutex>();
                 }
                 #[test]
                 fn excludes_and_counts() {
-                    super::excludes::<qspin::$lock::CountedRawLock>();
+                    super::excludes::<qspin::$lock::CountedRawMutex>();
                 }
                 #[test]
                 fn try_lock_takes_what_is_free_and_only_that() {
-                    super::try_lock_takes_what_is_free_and_only_that::<qspin::$lock::RawLock>();
+                    super::try_lock_takes_what_is_free_and_only_that::<qspin::$lock::RawMutex>();
                 }
                 #[test]
                 fn released_by_a_panic_and_movable_while_forgotten() {
-                    super::released_by_a_panic_and_movable_while_forgotten::<qspin::$lock::RawLock>();
+                    super::released_by_a_panic_and_movable_while_forgotten::<qspin::$lock::RawMutex>();
                 }
             }
         )*

@@ -14,7 +14,7 @@ mod arc_lock {
         assert!(lock.try_lock().is_none() && lock.try_lock_arc().is_none());
         let other = Arc::downgrade(&lock);
         drop(lock);
-        // It goes to another thread, which releases what nobody else has any more.
+        // It goes to another thread, which releases what no other thread has any more.
         thread::spawn(move || *guard += 1).join().unwrap();
         assert!(other.upgrade().is_none());
     }
@@ -72,7 +72,7 @@ fn the_public_face_is_that_of_other_locks() {
     RwLockWriteGuard::unlocked(&mut guard, || assert!(SHARED.try_write().is_some()));
     assert!(SHARED.is_locked_exclusive() && format!("{SHARED:?}").contains("<locked>"));
     drop(guard);
-    // SAFETY: nobody else has it.
+    // SAFETY: no other thread has it.
     assert_eq!(unsafe { *MUTEX.data_ptr() }, (1, 2));
     let mut own = Mutex::from(3);
     *own.get_mut() += 1;
@@ -86,4 +86,44 @@ fn the_public_face_is_that_of_other_locks() {
     // SAFETY: forgotten above.
     unsafe { MUTEX.force_unlock(lock_api::GuardSend::new()) };
     assert!(!MUTEX.is_locked());
+}
+
+/// What a compiler's message says of a lock.
+#[test]
+fn the_name_of_a_type_is_that_of_its_module() {
+    use std::any::type_name;
+
+    assert_eq!(
+        type_name::<qspin::Mutex<u8>>(),
+        "lock_api::mutex::Mutex<qspin::mutex::RawMutex, u8>"
+    );
+    assert_eq!(
+        type_name::<qspin::native::Mutex<u8>>(),
+        "lock_api::mutex::Mutex<qspin::native::RawMutex, u8>"
+    );
+    assert_eq!(
+        type_name::<qspin::cna::HintedMutex<u8>>(),
+        "lock_api::mutex::Mutex<qspin::cna::HintedRawMutex, u8>"
+    );
+    assert_eq!(
+        type_name::<qspin::RwLock<u8>>(),
+        "lock_api::rwlock::RwLock<qspin::rwlock::RawRwLock, u8>"
+    );
+    assert_eq!(type_name::<qspin::Condvar>(), "qspin::condvar::Condvar");
+    assert_eq!(format!("{:?}", qspin::paravirt::RawMutex::new()), "RawMutex { .. }");
+}
+
+/// Every program that takes qspin takes these, too.
+#[test]
+fn there_are_two_dependencies_outside_this_workspace() {
+    let manifest = include_str!("../Cargo.toml");
+    let list = manifest.split("[dependencies]\n").nth(1).unwrap();
+    let names =
+        list.lines().take_while(|line| !line.starts_with('[')).filter(|line| !line.is_empty());
+    let outside: Vec<_> = names.filter(|line| !line.starts_with("qspin")).collect();
+    assert_eq!(outside, ["lock_api.workspace = true", "libc.workspace = true"]);
+    let core = include_str!("../../qspin-core/Cargo.toml");
+    let list = core.split("[dependencies]\n").nth(1).unwrap();
+    let names: Vec<_> = list.lines().take_while(|line| !line.is_empty()).collect();
+    assert_eq!(names, ["lock_api.workspace = true"]);
 }

@@ -166,5 +166,5 @@ fn calls_are_few() {
     for call in after(MAIN) {
         assert!(of_the_first.contains(&call), "system call {call} of the first lock");
     }
-    assert_eq!(after(FIRST), [], "of a lock that nobody waits for");
+    assert_eq!(after(FIRST), [], "of a lock that no thread waits for");
 }

@@ -74,7 +74,7 @@ fn the_tables_of_locks_are_current() {
 #[test]
 fn the_sizes_are_those_of_the_types() {
     assert_eq!(
-        size_of::<qspin::select::RawLock>(),
+        size_of::<qspin::select::RawMutex>(),
         4,
         "of the one that the register does not have"
     );

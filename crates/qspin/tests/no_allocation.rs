@@ -61,7 +61,7 @@ fn mutex<R: RawMutex + Sync>() -> u64 {
 fn locking_does_not_allocate() {
     // The very first operation fixes which lock it is.
     let before = ALLOCATIONS.with(Cell::get);
-    let lock = qspin::select::RawLock::INIT;
+    let lock = qspin::select::RawMutex::INIT;
     assert!(!qspin::select::is_fixed());
     lock.lock();
     assert!(qspin::select::is_fixed());
@@ -70,20 +70,20 @@ fn locking_does_not_allocate() {
     // The counter counts.
     assert!(allocations(|| drop(std::hint::black_box(Box::new(1)))) >= 40_000);
 
-    assert_eq!(mutex::<qspin::native::CountedRawLock>(), 0);
-    assert_eq!(mutex::<qspin::backoff::RawLock>(), 0);
-    assert_eq!(mutex::<qspin::tas::RawLock>(), 0);
-    assert_eq!(mutex::<qspin::yielding::RawLock>(), 0);
-    assert_eq!(mutex::<qspin::ticket::RawLock>(), 0);
-    assert_eq!(mutex::<qspin::mcs::RawLock>(), 0);
-    assert_eq!(mutex::<qspin::simple::RawLock>(), 0);
-    assert_eq!(mutex::<qspin::paravirt::CountedRawLock>(), 0);
-    assert_eq!(mutex::<qspin::paravirt_stealing::CountedRawLock>(), 0);
-    assert_eq!(mutex::<qspin::paravirt_queued::CountedRawLock>(), 0);
-    assert_eq!(mutex::<qspin::cna::CountedRawLock>(), 0);
-    assert_eq!(mutex::<qspin::cna_paravirt::CountedRawLock>(), 0);
-    assert_eq!(mutex::<qspin::paravirt_ticket::CountedRawLock>(), 0);
-    assert_eq!(mutex::<qspin::select::CountedRawLock>(), 0);
+    assert_eq!(mutex::<qspin::native::CountedRawMutex>(), 0);
+    assert_eq!(mutex::<qspin::backoff::RawMutex>(), 0);
+    assert_eq!(mutex::<qspin::tas::RawMutex>(), 0);
+    assert_eq!(mutex::<qspin::yielding::RawMutex>(), 0);
+    assert_eq!(mutex::<qspin::ticket::RawMutex>(), 0);
+    assert_eq!(mutex::<qspin::mcs::RawMutex>(), 0);
+    assert_eq!(mutex::<qspin::simple::RawMutex>(), 0);
+    assert_eq!(mutex::<qspin::paravirt::CountedRawMutex>(), 0);
+    assert_eq!(mutex::<qspin::paravirt_stealing::CountedRawMutex>(), 0);
+    assert_eq!(mutex::<qspin::paravirt_queued::CountedRawMutex>(), 0);
+    assert_eq!(mutex::<qspin::cna::CountedRawMutex>(), 0);
+    assert_eq!(mutex::<qspin::cna_paravirt::CountedRawMutex>(), 0);
+    assert_eq!(mutex::<qspin::paravirt_ticket::CountedRawMutex>(), 0);
+    assert_eq!(mutex::<qspin::select::CountedRawMutex>(), 0);
     let lock = qspin::queued_rw::RawRwLock::INIT;
     let shared = allocations(|| {
         let held = lock.lock_shared();

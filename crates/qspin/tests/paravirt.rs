@@ -127,7 +127,7 @@ macro_rules! for_every_halting_lock {
     ($($lock:ident)*) => {
         $(
             mod $lock {
-                type Counted = qspin::$lock::CountedRawLock;
+                type Counted = qspin::$lock::CountedRawMutex;
                 #[test]
                 fn every_step_counts_exactly() {
                     super::every_step_counts_exactly::<Counted>();
@@ -138,7 +138,7 @@ macro_rules! for_every_halting_lock {
                 }
                 #[test]
                 fn tunables_may_change_under_waiters() {
-                    super::tunables_may_change_under_waiters::<qspin::$lock::RawLock>();
+                    super::tunables_may_change_under_waiters::<qspin::$lock::RawMutex>();
                 }
             }
         )*
@@ -150,7 +150,11 @@ for_every_halting_lock!(paravirt paravirt_stealing paravirt_queued paravirt_tick
 #[test]
 fn tickets_wrap_around_under_waiters_that_halt() {
     let _alone = Alone::with(halting());
-    counts_exactly::<qspin::paravirt_ticket::CountedRawLock>(3, 12_000, "36 000 of 32 768 tickets");
+    counts_exactly::<qspin::paravirt_ticket::CountedRawMutex>(
+        3,
+        12_000,
+        "36 000 of 32 768 tickets",
+    );
     assert!(halts() > 0, "nobody has halted");
 }
 

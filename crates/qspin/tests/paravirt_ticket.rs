@@ -1,4 +1,4 @@
-//! A release of the paravirt ticket lock kicks the owner of the next ticket, and nobody else.
+//! A release of the paravirt ticket lock kicks the owner of the next ticket, and no other thread.
 //!
 //! Alone in its process: a late kick of another test would be counted here, as a spurious wake-up.
 

@@ -107,7 +107,7 @@ fn a_handler_may_halt_while_it_interrupts_a_halt<R: RawMutex + Send + Sync + 'st
             until(|| halts() > before);
             drop(held_inner);
             until(|| HANDLED.load(Ordering::Acquire) == round);
-            // The handler was interrupted by nobody, and has left its halt and its node.
+            // The handler was not interrupted, and has left its halt and its node.
             assert_eq!(*inner.lock(), round);
             drop(held);
         });
@@ -158,7 +158,7 @@ fn a_child_is_not_harmed_by_those_that_halted_at_the_fork<R: RawMutex + Send + S
     let mut waited_for = lock_api::Mutex::<R, u32>::new(0);
     let place = &raw mut waited_for;
     let other = lock_api::Mutex::<R, u32>::new(0);
-    // SAFETY: nobody writes to the place but the child, to its copy.
+    // SAFETY: no thread writes to the place but the child, to its copy.
     let lock = unsafe { &*place };
     thread::scope(|scope| {
         let held = lock.lock();
@@ -230,7 +230,7 @@ macro_rules! for_every_halting_lock {
     ($($lock:ident)*) => {
         $(
             mod $lock {
-                type Counted = qspin::$lock::CountedRawLock;
+                type Counted = qspin::$lock::CountedRawMutex;
                 #[test]
                 fn a_halt_leaves_errno_alone() {
                     super::a_halt_leaves_errno_alone::<Counted>();

@@ -149,13 +149,13 @@ fn a_thread_is_where_it_runs_at_each_moment() {
         pinning::pin(other);
         assert_eq!(topology::place(None), 1);
     }
-    // A CPU that came online later, or was put into the cpuset: nobody has listed it.
+    // A CPU that came online later, or was put into the cpuset: it is in no list.
     let (known, third) = (one.to_string(), (last + 1).to_string());
     let unlisted = leak(&Tree::new(last + 2, &[&known, &third]));
     topology::set(unlisted);
     assert_eq!(topology::place(None), 0, "as a CPU of the lowest node");
-    counts_on_moving_threads::<qspin::cna::RawLock>(&[one, other], &[two, unlisted]);
-    counts_on_moving_threads::<qspin::cna_paravirt::RawLock>(&[one, other], &[two, unlisted]);
+    counts_on_moving_threads::<qspin::cna::RawMutex>(&[one, other], &[two, unlisted]);
+    counts_on_moving_threads::<qspin::cna_paravirt::RawMutex>(&[one, other], &[two, unlisted]);
 }
 
 /// Runs `part` of this program with `QSPIN_TOPOLOGY`.
@@ -180,8 +180,8 @@ fn part_program() {
         });
         assert_eq!(lock.into_inner(), 400);
     }
-    counts::<qspin::cna::RawLock>();
-    counts::<qspin::cna_paravirt::RawLock>();
+    counts::<qspin::cna::RawMutex>();
+    counts::<qspin::cna_paravirt::RawMutex>();
     println!("said: {} {}", topology::in_force(), topology::in_force().is_fake());
 }
 
@@ -220,7 +220,7 @@ fn a_description_that_is_wrong_harms_no_program() {
         let output = run("part_program", described);
         let said = String::from_utf8_lossy(&output.stdout);
         assert!(said.contains("said: 1 node false"), "{described:?}: {said}");
-        assert!(output.stderr.is_empty(), "nobody has locked a chosen lock: {output:?}");
+        assert!(output.stderr.is_empty(), "no thread has locked a chosen lock: {output:?}");
     }
     for (right, nodes) in [("3x2x1".as_ref(), 3), (tree.path().as_os_str(), 2)] {
         let said = String::from_utf8(run("part_program", right).stdout).unwrap();

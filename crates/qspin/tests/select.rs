@@ -248,7 +248,7 @@ fn what_may_not_run_because_it_is_offline_does_not_count() {
     let machine = Machine::bare().status("0-127", 1);
     assert_eq!(machine.inputs(Hints::NONE).cpus, [0, 1, 2, 3]);
     assert_chosen(&machine, threads(5), Choice::Paravirt, "more-threads-than-cpus");
-    // A cpuset whose CPUs are all offline by now: nobody knows where the process runs.
+    // A cpuset whose CPUs are all offline by now: it is not known where the process runs.
     let gone = Machine::bare().status("64-127", 1);
     assert_eq!(gone.inputs(Hints::NONE).cpus, [0]);
 }

@@ -66,7 +66,7 @@ fn counts_together() {
 #[ignore = "a part of other tests"]
 fn part_lock() {
     let before = (select::chosen(), select::is_fixed());
-    assert!(!before.1, "nobody has locked yet");
+    assert!(!before.1, "no thread has locked yet");
     let lock = Mutex::new(1);
     assert!(!lock.is_locked() && !select::is_fixed(), "a look fixes nothing");
     let held = lock.try_lock().expect("a free lock");
@@ -163,7 +163,7 @@ fn a_malformed_topology_is_one_node_and_a_fake_one_is_heeded() {
 fn part_decide() {
     assert_eq!(select::force(Choice::Backoff), Ok(()));
     assert_eq!(select::chosen(), Choice::Backoff);
-    // The program's word counts until somebody locks ...
+    // The program's word counts until a thread locks ...
     let hints = |lock| Hints { lock: Some(lock), ..Hints::NONE };
     assert_eq!(select::decide(hints(Choice::Native)).choice, Choice::Native);
     assert_eq!(select::chosen(), Choice::Native);

@@ -59,8 +59,8 @@ macro_rules! locks {
 }
 
 locks!(Default: qspin::RawMutex);
-locks!(Paravirt: qspin::paravirt::RawLock);
-locks!(Counted: qspin::paravirt::CountedRawLock);
+locks!(Paravirt: qspin::paravirt::RawMutex);
+locks!(Counted: qspin::paravirt::CountedRawMutex);
 
 struct CLibrary([UnsafeCell<libc::pthread_mutex_t>; LOCKS]);
 
@@ -168,5 +168,9 @@ fn main() {
     events::reset();
     let (many, _) = pass::<Counted>(many.min(20_000));
     let without = events::snapshot().into_iter().find(|(event, _)| *event == Event::LockNoNode);
-    assert_eq!(without.map(|(_, count)| count), Some(0), "nobody of {many} waits without a node");
+    assert_eq!(
+        without.map(|(_, count)| count),
+        Some(0),
+        "no thread of {many} waits without a node"
+    );
 }

@@ -365,7 +365,7 @@ fn threads_for_whose_nodes_there_is_no_memory_have_no_number_and_stay_exclusive(
         until(|| count(Event::LockNoNode) >= EXTRA as u64 - 1);
         drop(held);
     });
-    // Whom nobody refuses it, gets memory and a number.
+    // A thread to which it is not refused gets memory and a number.
     thread::scope(|scope| {
         scope.spawn(|| assert_eq!(cpu::current(), CpuId::new(WITH_MEMORY)));
     });

@@ -11,9 +11,9 @@
 //! # Invariants
 //! * **CULLED-1** While SLEEPER is set and the lock is free, *pending* is set: its owner is awake and will
 //!   acquire the lock, and release it. It gives up only while the lock is held.
-//! * **CULLED-2** No waiter is passed over for ever. A CPU that has used up its barging quantum ([`Turns`]) wakes the
+//! * **CULLED-2** No waiter is passed over for ever. A CPU that has used up its barging quantum ([`Quantum`]) wakes the
 //!   head at its next release, yields from time to time, and queues itself when it is replaced: when it finds one
-//!   of the bits [`RELIEVED`] at an acquisition, or has to wake a head once more, because the previous one has
+//!   of the bits [`REPLACED`] at an acquisition, or has to wake a head once more, because the previous one has
 //!   acquired the lock, or has fallen asleep again. And a starving awake waiter, pending or head, sets NO_STEAL:
 //!   from then on only these two may acquire the lock. They are the heirs: starving waiters that hold a
 //!   reservation.
@@ -28,7 +28,7 @@
 //! in turn leaves each of them earlier than necessary.
 //!
 //! A CPU that yields may hold other locks, whose critical sections last that much longer: it yields to any thread
-//! that is in line for it. `yield_turns=0` turns it off, for longer waits here. Contexts in which a wait was
+//! that is in line for it. `yield_turns=0` switches it off, for longer waits here. Contexts in which a wait was
 //! interrupted never yield.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -38,8 +38,8 @@ use super::{Admission, await_lone_owner};
 use crate::counting;
 use crate::events::Event;
 use crate::platform::{AtomicWord, Budget, Platform, Until};
+use crate::quantum::Quantum;
 use crate::site::Site;
-use crate::turns::Turns;
 use crate::word::{LOCKED, NO_STEAL, PENDING, SLEEPER, TAIL_MASK};
 
 /// One awake waiter beside the owner.
@@ -58,26 +58,26 @@ impl Admission for Culled {
         seen: u32,
         _: impl FnOnce(&P) -> Option<Budget>,
     ) -> bool {
-        let turns = Turns::of(p);
+        let quantum = Quantum::of(p);
         if seen & TAIL_MASK == 0 {
             // The queue is empty.
-            turns.begin_anew();
+            quantum.begin_anew();
         }
-        let relieved = turns.is_relieved() || turns.are_over() && seen & RELIEVED != 0;
-        let acquired = !relieved && take_or_compete(&turns, word, seen);
+        let replaced = quantum.is_replaced() || quantum.is_over() && seen & REPLACED != 0;
+        let acquired = !replaced && take_or_compete(&quantum, word, seen);
         if !acquired {
-            turns.begin_anew();
+            quantum.begin_anew();
         }
         acquired
     }
 
     #[inline]
-    fn looks<P: Platform>(p: &P) -> u32 {
+    fn polls<P: Platform>(p: &P) -> u32 {
         p.tuning().cull_looks
     }
 
     #[inline]
-    fn patience<P: Platform>(p: &P) -> u32 {
+    fn spin_budget<P: Platform>(p: &P) -> u32 {
         p.tuning().patience_looks
     }
 
@@ -89,21 +89,21 @@ impl Admission for Culled {
 
     #[inline]
     fn leaves_asleep<P: Platform>(p: &P) -> bool {
-        // CULLED-2. A CPU without a number has no turns.
-        let turns = Turns::of(p);
-        turns.are_counted() && !turns.count()
+        // CULLED-2. A CPU without a number has no quantum.
+        let quantum = Quantum::of(p);
+        quantum.is_counted() && !quantum.count()
     }
 
     fn released<P: Platform>(p: &P, seen: u32, kicked: bool) {
-        let turns = Turns::of(p);
-        if !turns.are_over() {
+        let quantum = Quantum::of(p);
+        if !quantum.is_over() {
             return;
         }
         if seen & TAIL_MASK == 0 {
             // No waiter is behind this CPU any more.
-            turns.begin_anew();
-        } else if turns.give_way() > 0 && kicked {
-            turns.relieve();
+            quantum.begin_anew();
+        } else if quantum.give_way() > 0 && kicked {
+            quantum.replace();
         }
     }
 }
@@ -111,18 +111,18 @@ impl Admission for Culled {
 /// Bits in the word that say that another waiter replaces a CPU whose barging quantum is used up: NO_STEAL, an
 /// awake waiter starves; SLEEPER, the head that was woken has acquired the lock, or has given up, and the head
 /// sleeps.
-const RELIEVED: u32 = SLEEPER | NO_STEAL;
+const REPLACED: u32 = SLEEPER | NO_STEAL;
 
 /// Takes the lock past the queue; or competes for it as the one awake waiter, if there is none yet.
-fn take_or_compete<P: Platform>(turns: &Turns<P>, word: &P::Word, seen: u32) -> bool {
-    let p = turns.p;
+fn take_or_compete<P: Platform>(quantum: &Quantum<P>, word: &P::Word, seen: u32) -> bool {
+    let p = quantum.p;
     let mut seen = if seen == LOCKED { await_lone_owner(p, word) } else { seen };
-    let mut looks = p.tuning().cull_looks;
+    let mut polls = p.tuning().cull_looks;
     loop {
         match steal(p, word, seen) {
             Ok(()) => {
                 if seen & TAIL_MASK != 0 {
-                    turns.count();
+                    quantum.count();
                 }
                 return true;
             }
@@ -138,10 +138,10 @@ fn take_or_compete<P: Platform>(turns: &Turns<P>, word: &P::Word, seen: u32) -> 
                 }
             }
         }
-        if looks == 0 {
+        if polls == 0 {
             return false;
         }
-        looks -= 1;
+        polls -= 1;
         p.relax(1);
         seen = word.load(Relaxed);
     }
@@ -150,11 +150,11 @@ fn take_or_compete<P: Platform>(turns: &Turns<P>, word: &P::Word, seen: u32) -> 
 /// Competes as the one awake waiter, until it acquires the lock, or gives up and should queue.
 fn compete<P: Platform>(p: &P, word: &P::Word) -> bool {
     let free = Until::clear(LOCKED);
-    let mut looks = p.tuning().awake_looks;
-    let mut patience = p.tuning().patience_looks;
+    let mut polls = p.tuning().awake_looks;
+    let mut spin_budget = p.tuning().patience_looks;
     let mut raised = 0;
     loop {
-        let chunk = if patience == 0 { looks } else { patience.min(looks) };
+        let chunk = if spin_budget == 0 { polls } else { spin_budget.min(polls) };
         let seen = p.wait_until(word, free, Budget::Looks(chunk), Relaxed);
         if free.met_by(seen) {
             // ORDERING: Acquire pairs with the owner's Release (`QueueRelease`).
@@ -167,18 +167,18 @@ fn compete<P: Platform>(p: &P, word: &P::Word) -> bool {
         // A lost race counts as a poll: this waiter is as unlucky as one that saw the lock taken.
         let lost = free.met_by(seen);
         let spent = if lost { 1 } else { chunk };
-        looks = looks.saturating_sub(spent);
-        patience = patience.saturating_sub(spent);
+        polls = polls.saturating_sub(spent);
+        spin_budget = spin_budget.saturating_sub(spent);
         // CULLED-1: only while the lock is held.
-        if looks == 0
+        if polls == 0
             && !lost
             && word.compare_exchange(seen, seen & !(PENDING | raised), Relaxed).is_ok()
         {
             counting::count(p, Event::PendingFailCount);
             return false;
         }
-        looks = looks.max(1);
-        if patience == 0 && seen & NO_STEAL == 0 {
+        polls = polls.max(1);
+        if spin_budget == 0 && seen & NO_STEAL == 0 {
             word.fetch_or(NO_STEAL, Relaxed);
             raised = NO_STEAL;
         }

@@ -36,7 +36,7 @@ pub trait Admission {
 
     /// Polls of a newcomer that a reader-writer lock does not admit, before it queues beside the lock.
     #[inline]
-    fn looks<P: Platform>(p: &P) -> u32 {
+    fn polls<P: Platform>(p: &P) -> u32 {
         let _ = p;
         0
     }
@@ -46,7 +46,7 @@ pub trait Admission {
 
     /// Polls of a taken lock by an awake head before it forbids stealing, where that is possible.
     #[inline]
-    fn patience<P: Platform>(p: &P) -> u32 {
+    fn spin_budget<P: Platform>(p: &P) -> u32 {
         let _ = p;
         0
     }

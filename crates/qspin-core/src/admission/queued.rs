@@ -42,8 +42,8 @@ impl Admission for Queued {
         if seen == PENDING {
             // The pending waiter is just acquiring the lock; a moment later its place is free. Bounded, since it
             // may be descheduled in that moment.
-            let looks = Budget::Looks(p.tuning().pending_looks);
-            seen = p.wait_until(word, Until::is_not(PENDING), looks, Relaxed);
+            let polls = Budget::Looks(p.tuning().pending_looks);
+            seen = p.wait_until(word, Until::is_not(PENDING), polls, Relaxed);
         }
         if seen & !LOCKED_MASK != 0 {
             return false;

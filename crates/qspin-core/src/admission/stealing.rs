@@ -67,7 +67,7 @@ impl Admission for Stealing {
     }
 
     #[inline]
-    fn looks<P: Platform>(p: &P) -> u32 {
+    fn polls<P: Platform>(p: &P) -> u32 {
         p.tuning().steal_looks
     }
 }

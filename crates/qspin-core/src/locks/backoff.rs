@@ -60,7 +60,7 @@ impl<const CAP: u32> Manner for Backoff<CAP> {
     }
 
     #[inline]
-    fn look<P: Platform>(&self, _: &P, word: &P::Word) -> u32 {
+    fn poll<P: Platform>(&self, _: &P, word: &P::Word) -> u32 {
         word.load(Relaxed)
     }
 

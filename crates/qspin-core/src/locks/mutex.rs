@@ -7,7 +7,7 @@
 //!
 //! # Source
 //! Culling after Dave Dice, "Malthusian Locks", EuroSys 2017, as in [`crate::admission::Culled`], with which it
-//! shares the barging quantum ([turns](crate::admission)); the queue of sleepers beside the lock is
+//! shares the barging quantum ([culling](crate::admission)); the queue of sleepers beside the lock is
 //! [`crate::sleepers`].
 //!
 //! # States of the word
@@ -68,13 +68,13 @@ use crate::events::Event;
 use crate::lock::{ConstLock, RawLock, RawTimedLock};
 use crate::node::NodeId;
 use crate::platform::{AtomicWord, ConstWord, Until};
+use crate::quantum::Quantum;
 use crate::site::Site;
 use crate::sleepers::{self, Choice, End, NEVER, Pace, SleepPlatform, SpinBudget, Taken};
-use crate::turns::Turns;
 
 use word::{
-    HEIR, LOCKED, PLACE, are_enough, generation, locked_here, marks, marks_in, may_be_patient,
-    one_less, one_more, owner_is_here, with_marks,
+    HEIR, LOCKED, PLACE, are_enough, bits, bits_in, generation, locked_here, may_stay_awake,
+    one_less, one_more, owner_is_here, with_bits,
 };
 
 /// The tag of the sleepers of a mutex.
@@ -88,19 +88,19 @@ pub struct DefaultLock<W> {
 }
 
 impl<W: AtomicWord> DefaultLock<W> {
-    /// Acquires the lock from `seen`, in which it is free. A waiter that is `marked` takes its count back, or,
+    /// Acquires the lock from `seen`, in which it is free. A waiter that is `counted` takes its count back, or,
     /// after short turns, clears all state bits.
     #[inline]
-    fn take<P: SleepPlatform<Word = W>>(&self, p: &P, seen: u32, marked: bool) -> bool {
+    fn take<P: SleepPlatform<Word = W>>(&self, p: &P, seen: u32, counted: bool) -> bool {
         // MUTEX-1. ORDERING: Acquire pairs with the Release of `release`, `release_slow`, `release_to_sleeper`
         // and `release_fair`.
         let order = p.ordering(Site::MutexTake, Acquire);
         let of = generation(p);
-        let mut marks = marks_in(of, seen);
-        if marked && marks != 0 {
-            marks = if sleepers::turns_are_short(p, self.address(p)) { 0 } else { one_less(marks) };
+        let mut bits = bits_in(of, seen);
+        if counted && bits != 0 {
+            bits = if sleepers::turns_are_short(p, self.address(p)) { 0 } else { one_less(bits) };
         }
-        let to = with_marks(of, locked_here(p), marks);
+        let to = with_bits(of, locked_here(p), bits);
         self.word.compare_exchange(seen, to, order).is_ok()
     }
 
@@ -116,7 +116,7 @@ impl<W: AtomicWord> DefaultLock<W> {
     pub fn acquire_woken<P: SleepPlatform<Word = W>>(&self, p: &P) {
         let mut wait = Wait::new(self, p, NEVER);
         wait.budget = SpinBudget::of_notified(p, self.address(p));
-        wait.marked = true;
+        wait.counted = true;
         wait.slept = true;
         wait.begin();
         // Without a deadline the waiter does not give up.
@@ -155,7 +155,7 @@ impl<W: AtomicWord> DefaultLock<W> {
     #[inline(never)]
     fn acquire_slow<P: SleepPlatform<Word = W>>(&self, p: &P, deadline: u64) -> bool {
         let seen = self.word.load(Relaxed);
-        if seen & LOCKED == 0 && marks(p, seen) & HEIR == 0 && self.take(p, seen, false) {
+        if seen & LOCKED == 0 && bits(p, seen) & HEIR == 0 && self.take(p, seen, false) {
             return true;
         }
         counting::count(p, Event::MutexSlowpath);
@@ -167,22 +167,22 @@ impl<W: AtomicWord> DefaultLock<W> {
     fn release_slow<P: SleepPlatform<Word = W>>(&self, p: &P, on: usize) {
         // ORDERING: Release pairs with the Acquire of `acquire_at_once` and of `take`.
         let order = p.ordering(Site::MutexRelease, Release);
-        let turns = Turns::of(p);
+        let quantum = Quantum::of(p);
         let of = generation(p);
         let mut rotates = None;
         let mut seen = self.word.load(Relaxed);
         loop {
-            let awake = marks_in(of, seen);
-            if awake != 0 && !*rotates.get_or_insert_with(|| rotates_now(p, on, &turns, awake)) {
+            let awake = bits_in(of, seen);
+            if awake != 0 && !*rotates.get_or_insert_with(|| rotates_now(p, on, &quantum, awake)) {
                 // An awake waiter will acquire the lock next (MUTEX-3).
-                match self.word.compare_exchange(seen, with_marks(of, 0, awake), order) {
-                    Ok(_) => return given_way(&turns),
+                match self.word.compare_exchange(seen, with_bits(of, 0, awake), order) {
+                    Ok(_) => return given_way(&quantum),
                     Err(now) => seen = now,
                 }
                 continue;
             }
             if !sleepers::perhaps_anybody(p, on) {
-                match self.word.compare_exchange(seen, with_marks(of, 0, awake), order) {
+                match self.word.compare_exchange(seen, with_bits(of, 0, awake), order) {
                     Ok(_) => break,
                     Err(now) => seen = now,
                 }
@@ -198,9 +198,9 @@ impl<W: AtomicWord> DefaultLock<W> {
         }
     }
 
-    /// Releases the lock and wakes a sleeper, if there is one. The sleeper is counted as awake; `mark` is HEIR or
+    /// Releases the lock and wakes a sleeper, if there is one. The sleeper is counted as awake; `bit` is HEIR or
     /// 0.
-    fn release_to_sleeper<P>(&self, p: &P, on: usize, mut seen: u32, mark: u32)
+    fn release_to_sleeper<P>(&self, p: &P, on: usize, mut seen: u32, bit: u32)
     where
         P: SleepPlatform<Word = W>,
     {
@@ -210,8 +210,8 @@ impl<W: AtomicWord> DefaultLock<W> {
         let taken = take_one(p, on);
         let wakes = taken.as_ref().is_some_and(|taken| !taken.is_empty());
         let to = |seen| {
-            let marks = marks_in(of, seen);
-            with_marks(of, 0, if wakes { one_more(marks, mark) } else { marks })
+            let bits = bits_in(of, seen);
+            with_bits(of, 0, if wakes { one_more(bits, bit) } else { bits })
         };
         // ORDERING: as in `release_slow`.
         let order = p.ordering(Site::MutexRelease, Release);
@@ -226,7 +226,7 @@ impl<W: AtomicWord> DefaultLock<W> {
                 woke(p);
             }
             Some(_) => {
-                if marks_in(of, seen) == 0 && sleepers::anybody(p, on) {
+                if bits_in(of, seen) == 0 && sleepers::anybody(p, on) {
                     wake_one(p, on);
                 }
             }
@@ -234,11 +234,11 @@ impl<W: AtomicWord> DefaultLock<W> {
     }
 
     /// Takes a waiter's count back; returns the word before.
-    fn unmark<P: SleepPlatform<Word = W>>(&self, p: &P) -> u32 {
+    fn clear<P: SleepPlatform<Word = W>>(&self, p: &P) -> u32 {
         let of = generation(p);
         let mut seen = self.word.load(Relaxed);
-        while marks_in(of, seen) != 0 {
-            let to = with_marks(of, seen & (LOCKED | PLACE), one_less(marks_in(of, seen)));
+        while bits_in(of, seen) != 0 {
+            let to = with_bits(of, seen & (LOCKED | PLACE), one_less(bits_in(of, seen)));
             match self.word.compare_exchange(seen, to, Relaxed) {
                 Ok(_) => break,
                 Err(now) => seen = now,
@@ -250,31 +250,31 @@ impl<W: AtomicWord> DefaultLock<W> {
 
 /// Whether this thread has just used up its barging quantum, with others `awake`, and wakes one more for that at
 /// this release.
-fn rotates_now<P: SleepPlatform>(p: &P, on: usize, turns: &Turns<P>, awake: u32) -> bool {
-    let number = turns.number();
-    if turns.are_over() || !turns.count() {
+fn rotates_now<P: SleepPlatform>(p: &P, on: usize, quantum: &Quantum<P>, awake: u32) -> bool {
+    let number = quantum.number();
+    if quantum.is_over() || !quantum.count() {
         return false;
     }
-    let short = turns.mean_ns(number + 1) < u64::from(p.tuning().mutex_short_ns);
+    let short = quantum.mean_ns(number + 1) < u64::from(p.tuning().mutex_short_ns);
     sleepers::note_turns(p, on, short);
     short || !are_enough(awake)
 }
 
 /// Whether these bits say that a waiter has replaced a thread whose barging quantum is used up.
-fn relieves(marks: u32) -> bool {
-    marks == 0 || marks & HEIR != 0
+fn replaces(bits: u32) -> bool {
+    bits == 0 || bits & HEIR != 0
 }
 
 /// After a release past waiters: yields when that is due.
-fn given_way<P: SleepPlatform>(turns: &Turns<P>) {
-    if turns.are_over() {
-        turns.give_way();
+fn given_way<P: SleepPlatform>(quantum: &Quantum<P>) {
+    if quantum.is_over() {
+        quantum.give_way();
     }
 }
 
 /// After a release that has woken a sleeper.
 fn woke<P: SleepPlatform>(p: &P) {
-    given_way(&Turns::of(p));
+    given_way(&Quantum::of(p));
 }
 
 fn take_one<P: SleepPlatform>(p: &P, on: usize) -> Option<Taken> {
@@ -298,7 +298,7 @@ struct Wait<'a, P: SleepPlatform> {
     p: &'a P,
     deadline: u64,
     /// Whether this waiter has set a state bit, or one was set for it (MUTEX-2).
-    marked: bool,
+    counted: bool,
     /// Whether this waiter has slept.
     slept: bool,
     /// When it first yielded or slept; 0 if it has only polled.
@@ -317,7 +317,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
             lock,
             p,
             deadline,
-            marked: false,
+            counted: false,
             slept: false,
             since: 0,
             budget: SpinBudget::new(p, on, pace.is_rare()),
@@ -354,16 +354,16 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
     /// Waits until the lock is acquired, or the deadline has passed.
     fn acquire(&mut self, seen: u32) -> bool {
         let (p, word) = (self.p, &self.lock.word);
-        if self.is_over() || self.is_relieved(seen) {
+        if self.is_over() || self.is_replaced(seen) {
             self.budget = SpinBudget::none();
         }
         let mut seen = word.load(Relaxed);
         loop {
-            let marks = marks(p, seen);
-            if seen & LOCKED == 0 && (marks & HEIR == 0 || self.marked) {
+            let bits = bits(p, seen);
+            if seen & LOCKED == 0 && (bits & HEIR == 0 || self.counted) {
                 if self.take(seen) {
                     if self.slept {
-                        Turns::of(p).begin_anew();
+                        Quantum::of(p).begin_anew();
                     }
                     return true;
                 }
@@ -373,19 +373,19 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
             if !self.budget.only_spins() && self.is_over() {
                 return self.give_up();
             }
-            if !self.marked && !may_be_patient(marks) {
+            if !self.counted && !may_stay_awake(bits) {
                 self.budget.beside_others(p);
             }
             if !self.budget.is_spent() {
-                self.mark(seen, marks);
+                self.set_bits(seen, bits);
                 seen = self.poll(seen);
                 continue;
             }
             if sleepers::with_sleeper(p, |me| self.sleep(me)) != Some(true) {
                 // MUTEX-2: a waiter in a timed backoff is not awake. It takes its count back, and polls once more
                 // after that.
-                if core::mem::take(&mut self.marked) {
-                    self.lock.unmark(p);
+                if core::mem::take(&mut self.counted) {
+                    self.lock.clear(p);
                 } else {
                     p.doze();
                 }
@@ -398,12 +398,12 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
     fn take(&mut self, seen: u32) -> bool {
         let (p, lock, on) = (self.p, self.lock, self.on());
         if !self.pace.probes() || self.owner == 0 {
-            return lock.take(p, seen, self.marked);
+            return lock.take(p, seen, self.counted);
         }
         let owner = self.owner;
         let is_back = |now| now & (LOCKED | PLACE) == owner;
         if self.pace.probe(p, on, &lock.word, seen, is_back) == seen {
-            return Pace::take(p, on, || lock.take(p, seen, self.marked));
+            return Pace::take(p, on, || lock.take(p, seen, self.counted));
         }
         if self.pace.is_rare() && self.budget.only_spins() {
             self.budget = SpinBudget::new(p, on, true);
@@ -430,38 +430,38 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
 
     /// MUTEX-6: whether this thread's barging quantum is used up, and the waiter woken for that has acquired the
     /// lock.
-    fn is_relieved(&self, seen: u32) -> bool {
-        let turns = Turns::of(self.p);
-        let relieved = turns.are_over()
+    fn is_replaced(&self, seen: u32) -> bool {
+        let quantum = Quantum::of(self.p);
+        let replaced = quantum.is_over()
             && seen & LOCKED != 0
             && !sleepers::is_quiet(self.p, self.on())
-            && relieves(marks(self.p, seen));
-        if relieved {
-            turns.begin_anew();
+            && replaces(bits(self.p, seen));
+        if replaced {
+            quantum.begin_anew();
         }
-        relieved
+        replaced
     }
 
     /// Sets state bits where that is due (MUTEX-2, MUTEX-6).
-    fn mark(&mut self, seen: u32, marks: u32) {
+    fn set_bits(&mut self, seen: u32, bits: u32) {
         if seen & LOCKED == 0 || sleepers::is_quiet(self.p, self.on()) {
             return;
         }
         let of = generation(self.p);
-        let marks = marks & marks_in(of, seen);
-        let is_due = self.marked && marks & HEIR == 0 && self.has_waited_too_long();
+        let bits = bits & bits_in(of, seen);
+        let is_due = self.counted && bits & HEIR == 0 && self.has_waited_too_long();
         // Other threads may have taken this waiter's count away (MUTEX-2).
         let to = if is_due {
             counting::count(self.p, Event::MutexHeir);
-            if marks == 0 { one_more(0, HEIR) } else { marks | HEIR }
-        } else if marks == 0 || !self.marked && may_be_patient(marks) {
-            one_more(marks, 0)
+            if bits == 0 { one_more(0, HEIR) } else { bits | HEIR }
+        } else if bits == 0 || !self.counted && may_stay_awake(bits) {
+            one_more(bits, 0)
         } else {
             return;
         };
-        let word = with_marks(of, seen & (LOCKED | PLACE), to);
+        let word = with_bits(of, seen & (LOCKED | PLACE), to);
         if self.lock.word.compare_exchange(seen, word, Relaxed).is_ok() {
-            self.marked = true;
+            self.counted = true;
             if to & HEIR != 0 {
                 // Refill the spin budget; sleeping now would waste the reservation.
                 self.budget = SpinBudget::of_heir(self.p, self.on());
@@ -480,19 +480,19 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
         self.slept = true;
         self.begin();
         // MUTEX-2.
-        if core::mem::take(&mut self.marked) {
-            lock.unmark(p);
+        if core::mem::take(&mut self.counted) {
+            lock.clear(p);
         }
         // The last poll (MUTEX-3).
         let seen = lock.word.load(Relaxed);
-        let woken = if seen & LOCKED == 0 && marks(p, seen) == 0 {
+        let woken = if seen & LOCKED == 0 && bits(p, seen) == 0 {
             !sleepers::cancel(p, me)
         } else {
             sleepers::await_wake(p, me, self.deadline)
         };
         if woken {
             // The thread that woke this waiter may have counted it as awake.
-            self.marked = true;
+            self.counted = true;
         }
         self.pace = Pace::of(p, self.on());
         self.budget = SpinBudget::new(p, self.on(), self.pace.is_rare());
@@ -503,8 +503,8 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
     #[cold]
     fn give_up(&mut self) -> bool {
         let (p, on) = (self.p, self.on());
-        if core::mem::take(&mut self.marked) {
-            let seen = self.lock.unmark(p);
+        if core::mem::take(&mut self.counted) {
+            let seen = self.lock.clear(p);
             if seen & LOCKED == 0 && sleepers::anybody(p, on) {
                 wake_one(p, on);
             }
@@ -530,7 +530,7 @@ unsafe impl<P: SleepPlatform> RawLock<P> for DefaultLock<P::Word> {
     #[inline]
     fn try_acquire(&self, p: &P) -> bool {
         let mut seen = self.word.load(Relaxed);
-        while seen & LOCKED == 0 && marks(p, seen) & HEIR == 0 {
+        while seen & LOCKED == 0 && bits(p, seen) & HEIR == 0 {
             if self.take(p, seen, false) {
                 return true;
             }

@@ -75,8 +75,8 @@ impl RwWaiting for Halt {
     }
 
     #[cold]
-    fn sleep<P: Platform>(p: &P, word: &P::Word, until: Until, marks: u32) {
-        if with_node(p, |me| halt_as_head(p, word, me, until, marks)) != Some(true) {
+    fn sleep<P: Platform>(p: &P, word: &P::Word, until: Until, bits: u32) {
+        if with_node(p, |me| halt_as_head(p, word, me, until, bits)) != Some(true) {
             p.yield_cpu();
         }
     }
@@ -100,17 +100,17 @@ impl RwWaiting for Halt {
 }
 
 /// Halts unless `until` is met; returns `false` where there is no room for the entry.
-fn halt_as_head<P: Platform>(p: &P, word: &P::Word, me: NodeId, until: Until, marks: u32) -> bool {
+fn halt_as_head<P: Platform>(p: &P, word: &P::Word, me: NodeId, until: Until, bits: u32) -> bool {
     let Some(entry) = hash::insert_ticket(p, p.address(word), HEAD, me) else { return false };
     let mut seen = word.load(Relaxed);
     while !until.met_by(seen) {
         // ORDERING: Release pairs with the Acquire of `RwKick`: the entry is there (PVRW-1).
         let order = p.ordering(Site::RwAsleep, Release);
-        match word.compare_exchange(seen, seen | marks, order) {
+        match word.compare_exchange(seen, seen | bits, order) {
             Ok(_) => {
                 counting::count(p, Event::WaitHeadCount);
                 halt(p, me);
-                if !until.met_by(word.fetch_and(!marks, Relaxed)) {
+                if !until.met_by(word.fetch_and(!bits, Relaxed)) {
                     counting::count(p, Event::SpuriousWakeup);
                 }
                 break;

@@ -59,8 +59,8 @@ impl TicketWaiting for Halt {
         // ORDERING: Acquire pairs with the Release of `release`.
         let order = p.ordering(Site::TicketTurn, Acquire);
         loop {
-            let looks = Budget::Looks(p.tuning().queue_looks);
-            if turn.met_by(p.wait_until(word, turn, looks, order)) {
+            let polls = Budget::Looks(p.tuning().queue_looks);
+            if turn.met_by(p.wait_until(word, turn, polls, order)) {
                 return;
             }
             let Some(entry) = hash::insert_ticket(p, p.address(word), ticket, me) else {
@@ -96,8 +96,8 @@ impl TicketWaiting for Halt {
     }
 
     fn await_change<P: Platform>(p: &P, word: &P::Word, seen: u32) {
-        let looks = Budget::Looks(p.tuning().queue_looks);
-        if p.wait_until(word, Until::is_not(seen), looks, Relaxed) == seen {
+        let polls = Budget::Looks(p.tuning().queue_looks);
+        if p.wait_until(word, Until::is_not(seen), polls, Relaxed) == seen {
             p.yield_cpu();
         }
     }

@@ -81,9 +81,9 @@ pub trait RwWaiting: Waiting {
     /// before.
     fn gives_way<P: Platform>(p: &P, since: &mut u64) -> bool;
 
-    /// Sets the bits `marks` and sleeps until `until` may be met, unless it is met already; the bits are clear
+    /// Sets `bits` and sleeps until `until` may be met, unless it is met already; the bits are clear
     /// then.
-    fn sleep<P: Platform>(p: &P, word: &P::Word, until: Until, marks: u32);
+    fn sleep<P: Platform>(p: &P, word: &P::Word, until: Until, bits: u32);
 
     /// After a release of the lock known as `lock` that may admit its sleeping head.
     fn wake<P: Platform>(p: &P, lock: usize);
@@ -179,7 +179,7 @@ impl<W: AtomicWord, H: RwWaiting, A: Admission> QueuedRwLock<W, H, A> {
             return;
         }
         self.leave(p, READER, Relaxed);
-        if self.looks::<P>(p, |lock| lock.try_acquire_shared(p)) {
+        if self.polls::<P>(p, |lock| lock.try_acquire_shared(p)) {
             return;
         }
         self.queue.acquire(p);
@@ -200,8 +200,8 @@ impl<W: AtomicWord, H: RwWaiting, A: Admission> QueuedRwLock<W, H, A> {
             if !counted {
                 self.leave(p, READER, Relaxed);
             }
-            let marks = if counted { ASLEEP } else { ASLEEP | OPEN };
-            H::sleep(p, &self.word, Until::clear(WRITER), marks);
+            let bits = if counted { ASLEEP } else { ASLEEP | OPEN };
+            H::sleep(p, &self.word, Until::clear(WRITER), bits);
         }
         // SAFETY: acquired above.
         unsafe { self.queue.release(p) };
@@ -209,8 +209,8 @@ impl<W: AtomicWord, H: RwWaiting, A: Admission> QueuedRwLock<W, H, A> {
 
     /// Polls for a moment whether the lock can be acquired without the queue.
     #[inline]
-    fn looks<P: Platform<Word = W>>(&self, p: &P, take: impl Fn(&Self) -> bool) -> bool {
-        for _ in 0..A::looks(p) {
+    fn polls<P: Platform<Word = W>>(&self, p: &P, take: impl Fn(&Self) -> bool) -> bool {
+        for _ in 0..A::polls(p) {
             if take(self) {
                 return true;
             }
@@ -233,7 +233,7 @@ impl<W: AtomicWord, H: RwWaiting, A: Admission> QueuedRwLock<W, H, A> {
     #[cold]
     #[inline(never)]
     fn acquire_exclusive_slow<P: Platform<Word = W>>(&self, p: &P) {
-        if self.looks::<P>(p, |lock| lock.try_acquire_exclusive(p)) {
+        if self.polls::<P>(p, |lock| lock.try_acquire_exclusive(p)) {
             return;
         }
         self.queue.acquire(p);
@@ -257,8 +257,8 @@ impl<W: AtomicWord, H: RwWaiting, A: Admission> QueuedRwLock<W, H, A> {
                     return;
                 }
             }
-            let marks = if H::gives_way(p, &mut since) { ASLEEP | OPEN } else { ASLEEP };
-            H::sleep(p, &self.word, Until::clear(WRITER | READERS), marks);
+            let bits = if H::gives_way(p, &mut since) { ASLEEP | OPEN } else { ASLEEP };
+            H::sleep(p, &self.word, Until::clear(WRITER | READERS), bits);
         }
     }
 }
@@ -384,7 +384,7 @@ mod tests {
             _: Budget,
             _: core::sync::atomic::Ordering,
         ) -> u32 {
-            unreachable!("nobody else could end the wait")
+            unreachable!("no other thread could end the wait")
         }
         fn relax(&self, _: u32) {}
         fn fence(&self, _: core::sync::atomic::Ordering) {}

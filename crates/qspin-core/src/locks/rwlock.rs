@@ -44,7 +44,7 @@
 //!   that reader. Readers come and go beside it. A waiter does not hold the gate while it waits for the
 //!   upgradable reader. When that reader upgrades, it waits only for the readers inside, which UPGRADING allows
 //!   only to leave.
-//! * **RWLOCK-7** The count is at most [`MOST`]: a reader that would exceed it waits.
+//! * **RWLOCK-7** The count is at most [`MAX_READERS`]: a reader that would exceed it waits.
 //! * **RWLOCK-8** A waiter that wants to read upgradably sleeps only after it has joined the sleepers and has set
 //!   ASKED in a word with UPGRADABLE. The step that clears UPGRADABLE clears ASKED, and wakes one such waiter.
 //!   That one sets ASKED again when it is admitted, or sleeps again, or gives up, since there may be more of
@@ -90,12 +90,12 @@ const UPGRADABLE: u32 = 32;
 /// Others wait to read upgradably.
 const ASKED: u32 = 64;
 /// The state bits of the owner of the gate (RWLOCK-2).
-const MARKS: u32 = CLOSED | SLEEPING | HEIR;
+const STATE_BITS: u32 = CLOSED | SLEEPING | HEIR;
 const READER: u32 = 1 << 8;
 /// The count of readers.
 const READERS: u32 = !(READER - 1);
 /// The most readers inside: half of what the word can count.
-pub const MOST: u32 = 1 << 23;
+pub const MAX_READERS: u32 = 1 << 23;
 
 /// The longest backoff of a reader that has lost a compare-exchange to others, in pauses.
 const MAX_CROWD: u32 = 64;
@@ -122,7 +122,7 @@ impl Want {
     /// Whether a reader in an interrupt is admitted (RWLOCK-9).
     #[inline]
     const fn fits_interrupt(word: u32) -> bool {
-        word & WRITER == 0 && word / READER < MOST
+        word & WRITER == 0 && word / READER < MAX_READERS
     }
 
     /// Whether a newcomer is admitted.
@@ -240,7 +240,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
     }
 
     /// Polls for a moment whether the lock can be acquired without the gate.
-    fn looks<P: SleepPlatform<Word = W>>(&self, p: &P, want: Want) -> bool {
+    fn polls<P: SleepPlatform<Word = W>>(&self, p: &P, want: Want) -> bool {
         let (mut budget, mut crowd) = (SpinBudget::of_rwlock(p, p.address(&self.word)), 1);
         loop {
             let seen = self.word.load(Relaxed);
@@ -275,7 +275,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
         if is_over(p, deadline) {
             return self.newcomer(p, want);
         }
-        self.looks(p, want) || self.acquire_by_gate(p, want, deadline) == End::Inside
+        self.polls(p, want) || self.acquire_by_gate(p, want, deadline) == End::Inside
     }
 
     /// Waits for the gate, and with it for the word, until that has come to an end.
@@ -384,7 +384,7 @@ unsafe impl<P: SleepPlatform, G: RawTimedLock<P>> RawSharedLock<P> for DefaultRw
 
     #[inline]
     fn is_locked(&self, _: &P) -> bool {
-        self.word.load(Relaxed) & !MARKS != 0
+        self.word.load(Relaxed) & !STATE_BITS != 0
     }
 
     #[inline]

@@ -60,7 +60,7 @@ impl Manner for Simple {
     }
 
     #[inline]
-    fn look<P: Platform>(&self, p: &P, word: &P::Word) -> u32 {
+    fn poll<P: Platform>(&self, p: &P, word: &P::Word) -> u32 {
         let tuning = p.tuning();
         if tuning.heed_preempted {
             let seen = word.load(Relaxed);
@@ -108,7 +108,7 @@ mod tests {
         tuning: Tuning,
         first_runs: bool,
         lock: &'a SimpleLock<AtomicU32>,
-        looks: Cell<u32>,
+        polls: Cell<u32>,
         yields: Cell<u32>,
     }
 
@@ -129,10 +129,10 @@ mod tests {
             unreachable!("a simple lock has no queue")
         }
         fn wait_until(&self, word: &AtomicU32, _: Until, budget: Budget, _: Ordering) -> u32 {
-            let Budget::Looks(looks) = budget else { unreachable!("looks are bounded") };
+            let Budget::Looks(polls) = budget else { unreachable!("polls are bounded") };
             let seen = word.load(Relaxed);
             if seen != FREE {
-                self.looks.set(self.looks.get() + looks);
+                self.polls.set(self.polls.get() + polls);
             }
             seen
         }
@@ -160,11 +160,11 @@ mod tests {
         // The first CPU's token.
         lock.word.store(1, Relaxed);
         let tuning = Tuning { heed_preempted, simple_looks: 77, ..Tuning::DEFAULT };
-        let (looks, yields) = (Cell::new(0), Cell::new(0));
-        let second = Second { tuning, first_runs, lock: &lock, looks, yields };
+        let (polls, yields) = (Cell::new(0), Cell::new(0));
+        let second = Second { tuning, first_runs, lock: &lock, polls, yields };
         lock.acquire(&second);
         assert!(lock.is_locked(&second));
-        (second.looks.get(), second.yields.get())
+        (second.polls.get(), second.yields.get())
     }
 
     #[test]

@@ -272,7 +272,7 @@ mod tests {
             _: core::sync::atomic::Ordering,
         ) -> u32 {
             let seen = word.load(Relaxed);
-            assert!(until.met_by(seen), "nobody else is here: {seen:#010x}");
+            assert!(until.met_by(seen), "no other thread is here: {seen:#010x}");
             seen
         }
         fn relax(&self, _: u32) {

@@ -39,7 +39,7 @@ impl Manner for Yielding {
     }
 
     #[inline]
-    fn look<P: Platform>(&self, p: &P, word: &P::Word) -> u32 {
+    fn poll<P: Platform>(&self, p: &P, word: &P::Word) -> u32 {
         p.wait_until(word, Until::is(FREE), Budget::Looks(p.tuning().yield_looks), Relaxed)
     }
 

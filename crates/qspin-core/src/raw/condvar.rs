@@ -13,7 +13,8 @@ use crate::sleepers::{NEVER, SleepPlatform};
 
 /// A condition variable for the default mutex on platform `P`: [`lock_api::RawCondvar`].
 ///
-/// A wait may end spuriously; so, by `lock_api`'s rule, notifications do not say which threads they reached.
+/// A wait may end spuriously; so, by `lock_api`'s rule, its notifications report nothing.
+/// [`wake_one`](Self::wake_one) and [`wake_all`](Self::wake_all) do.
 #[repr(transparent)]
 pub struct RawCondvar<P> {
     condition: Condition<AtomicU32, AtomicUsize>,
@@ -27,6 +28,20 @@ impl<P> fmt::Debug for RawCondvar<P> {
 }
 
 impl<P: SleepPlatform<Word = AtomicU32> + TimedPlatform> RawCondvar<P> {
+    /// Wakes the waiter that has waited longest. Returns whether there was one: see
+    /// [`Condition::notify_one`].
+    #[inline]
+    pub fn wake_one(&self) -> bool {
+        self.condition.notify_one(&P::PLATFORM)
+    }
+
+    /// Wakes all waiters, each when it can acquire the mutex. Returns how many there were: see
+    /// [`Condition::notify_all`].
+    #[inline]
+    pub fn wake_all(&self) -> usize {
+        self.condition.notify_all(&P::PLATFORM) as usize
+    }
+
     /// Returns whether it waited until the deadline.
     ///
     /// # Safety
@@ -75,13 +90,13 @@ unsafe impl<P: SleepPlatform<Word = AtomicU32> + TimedPlatform> lock_api::RawCon
 
     #[inline]
     fn notify_one(&self) -> bool {
-        self.condition.notify_one(&P::PLATFORM);
+        self.wake_one();
         false
     }
 
     #[inline]
     fn notify_all(&self) -> usize {
-        self.condition.notify_all(&P::PLATFORM);
+        self.wake_all();
         0
     }
 }

@@ -81,7 +81,7 @@ const NOTIFIED_NS: u32 = 200;
 /// How long a waiter polls in a process whose CPU quota is less than the CPUs it may use. 16 threads with 10 µs
 /// inside and nothing outside, a quota of half a CPU, over `std`, when budgets were polls: 0.62 with ten and
 /// yields, 0.74 with ten, 0.80 to 0.93 with four, which were about 2 µs. Not measured since.
-const RATIONED_NS: u32 = 2000;
+const QUOTA_POLL_NS: u32 = 2000;
 
 /// What is left of a waiter's spin budget.
 #[derive(Debug)]
@@ -125,7 +125,7 @@ impl SpinBudget {
         let yields = Self::yields(p, SLICE_NS);
         let spin_ns = p.tuning().mutex_spin_ns.min(cost::ns(p));
         if p.is_rationed() {
-            let budget = Self::of(p, on, slice_ns, spin_ns.min(RATIONED_NS), yields);
+            let budget = Self::of(p, on, slice_ns, spin_ns.min(QUOTA_POLL_NS), yields);
             return Self { yields: 0, ..budget };
         }
         let learned = bucket::of(p, on);

@@ -336,6 +336,14 @@ pub fn await_wake<P: SleepPlatform>(p: &P, me: NodeId, deadline: u64) -> bool {
     }
 }
 
+/// The address on which `me`, this context's node, sleeps, or slept last: another one than it joined if it was
+/// moved ([`requeue`]).
+#[must_use]
+pub fn sleeps_on<P: SleepPlatform>(p: &P, me: NodeId) -> usize {
+    // Written by this context, and by others under the lock of a bucket that it has locked since.
+    p.sleeper(me).on.load(Relaxed)
+}
+
 /// Leaves the queue, without having slept or after the deadline. Returns false if another thread has taken this
 /// sleeper out meanwhile: the wake-up was meant for it, and the caller must act on it.
 #[must_use]

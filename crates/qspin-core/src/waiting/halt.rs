@@ -92,20 +92,20 @@ impl Waiting for Halt {
         headship: &mut Headship,
     ) -> u32 {
         if headship.begins::<P, O>(p, me) {
-            headship.patience = A::patience(p);
+            headship.spin_budget = A::spin_budget(p);
             forget(p, p.node(me));
         } else {
             // The head saw the lock free, and lost the race for it.
-            headship.patience = headship.patience.saturating_sub(1);
+            headship.spin_budget = headship.spin_budget.saturating_sub(1);
         }
         let free = Until::clear(A::OCCUPIED);
         loop {
-            let mut looks = p.tuning().head_looks;
-            while looks > 0 {
-                let mut chunk = looks;
+            let mut polls = p.tuning().head_looks;
+            while polls > 0 {
+                let mut chunk = polls;
                 if A::STEALS {
-                    if headship.patience > 0 {
-                        chunk = headship.patience.min(looks);
+                    if headship.spin_budget > 0 {
+                        chunk = headship.spin_budget.min(polls);
                     } else if word.load(Relaxed) & NO_STEAL == 0 {
                         word.fetch_or(NO_STEAL, Relaxed);
                         headship.raised = true;
@@ -121,12 +121,12 @@ impl Waiting for Halt {
                 if free.met_by(seen) {
                     return seen;
                 }
-                looks -= chunk;
-                headship.patience = headship.patience.saturating_sub(chunk);
+                polls -= chunk;
+                headship.spin_budget = headship.spin_budget.saturating_sub(chunk);
             }
             match sleep(p, word, me, free, headship) {
                 Some(seen) => return seen,
-                None => headship.patience = A::patience(p),
+                None => headship.spin_budget = A::spin_budget(p),
             }
         }
     }
@@ -352,7 +352,7 @@ fn watch<P: Platform>(p: &P, me: NodeId, prev: NodeId) -> bool {
         && node.history.load(Relaxed) > tuning.history_threshold;
     let short = (tuning.queue_looks / tuning.short_divisor.max(1)).max(1);
     let mut early = by_history && halted() || preempted();
-    let mut looks = match tuning.adaptive {
+    let mut polls = match tuning.adaptive {
         Adaptive::Neighbour if halted() => {
             early = true;
             1
@@ -364,24 +364,24 @@ fn watch<P: Platform>(p: &P, me: NodeId, prev: NodeId) -> bool {
     let order = p.ordering(Site::QueueTurn, Acquire);
     let turn = Until::is(TURN);
     let looks_back = by_history || tuning.adaptive == Adaptive::Periodic;
-    while looks > 0 {
+    while polls > 0 {
         if stopped() {
             early = true;
             break;
         }
-        let chunk = if looks_back { looks.min(tuning.check_looks.max(1)) } else { looks };
+        let chunk = if looks_back { polls.min(tuning.check_looks.max(1)) } else { polls };
         if turn.met_by(p.wait_until(&node.locked, turn, Budget::Looks(chunk), order)) {
             return true;
         }
-        looks -= chunk;
-        if by_history && looks > 0 && halted() != early {
+        polls -= chunk;
+        if by_history && polls > 0 && halted() != early {
             early = !early;
             if !early {
-                looks = tuning.queue_looks;
+                polls = tuning.queue_looks;
             } else if tuning.kick_ahead > 0 {
                 break;
             } else {
-                looks = looks.min(short);
+                polls = polls.min(short);
             }
         }
     }

@@ -21,7 +21,7 @@ pub struct Headship {
     /// The head has waited for the owner before.
     waited: bool,
     /// Polls of a taken lock, or lost races, that are left before the head forbids stealing.
-    patience: u32,
+    spin_budget: u32,
     /// The head has forbidden stealing, and not taken that back.
     raised: bool,
     /// The head has halted.

@@ -67,7 +67,7 @@ impl Waiting for Spin {
     #[inline]
     fn release<P: Platform, A: Admission>(p: &P, word: &P::Word) {
         // A subtraction, not a store of the byte: accesses of two sizes are undefined, and on some processors a
-        // byte store cannot be forwarded to the next compare-exchange (docs/native.md has the costs).
+        // byte store cannot be forwarded to the next compare-exchange (docs/algorithms.md has the costs).
         // ORDERING: Release pairs with the Acquire of the next acquisition (`QueueTry`, `QueuePendingTake`,
         // `QueueHeadTake`, `QueueNoNodeTake`); steps of other contexts in between are read-modify-writes, which
         // continue its release sequence.

@@ -1,5 +1,6 @@
 //! `qspin bench`: measures locks on this machine, side by side.
 
+mod baseline;
 mod choose;
 mod contend;
 mod files;
@@ -45,6 +46,7 @@ use crate::this_machine::{self, Ticks};
 use crate::tune::{self, Tune, numa_threshold};
 use crate::verdict::verdict;
 
+use baseline::Baseline;
 use contend::Entrant;
 use files::Files;
 
@@ -206,6 +208,12 @@ pub struct Args {
     #[arg(long, value_name = "MACHINE.toml", num_args = 0..=1, require_equals = true,
           default_missing_value = "this", conflicts_with_all = ["steps", "kick_ahead", "matrix", "ratio"])]
     compare_simulated: Option<String>,
+    /// All figures in the tables, which then have more than 100 columns of text.
+    #[arg(long)]
+    wide: bool,
+    /// Beside the figures, those of an earlier run: a file of `--out`.
+    #[arg(long, value_name = "OLD.jsonl")]
+    baseline: Option<PathBuf>,
     /// File for the matrix, as Markdown.
     #[arg(long, value_name = "FILE.md")]
     table: Option<PathBuf>,
@@ -285,6 +293,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     random::check(args)?;
     matrix::check(args)?;
     choose::check(args)?;
+    baseline::check(args)?;
     // A library does without a malformed one; who measures means it.
     Topology::from_value(std::env::var_os(VARIABLE).as_deref()).map_err(Failure::usage)?;
     if args.workload == Workload::Torture {
@@ -303,6 +312,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let simulator = simulated::Simulator::asked(args, &entrants)?;
     let mut locks: Vec<Lock> = entrants.iter().map(|entrant| entrant.lock).collect();
     let files = Files::prepare(args)?;
+    let baseline = Baseline::read(args)?;
     let interrupt = Interrupt::on_signals()?;
     let seed = args.seed();
     let mut machine = this_machine::describe(seed);
@@ -344,7 +354,10 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::from(INTERRUPTED));
     };
     let rows = rows::rows(&plan, &found);
-    let text = show(args, &machine, &plan, &entrants, &found, &rows);
+    let mut text = show(args, &machine, &plan, &entrants, &found, &rows);
+    if let Some(baseline) = baseline {
+        text += &baseline.show(&machine, &rows);
+    }
     let measured = if simulator.is_some() { rows.clone() } else { Vec::new() };
     // Files first: a standard output that takes no more must not cost them.
     files.write(&text, machine, rows)?;
@@ -508,7 +521,9 @@ fn show(
         _ => format!("\n{}\n", verdict(machine, rows)),
     };
     let shown = series.unwrap_or_else(|| {
-        settings::show(args, plan, found, rows, || table::tables(rows, machine.cpus, args.stats))
+        settings::show(args, plan, found, rows, || {
+            table::tables(rows, machine.cpus, args.stats, args.wide)
+        })
     });
     let counters = if args.stats {
         format!("\n{}", counters::show(rows, machine.cpus))

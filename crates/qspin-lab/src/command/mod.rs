@@ -9,6 +9,7 @@ pub mod bench;
 pub mod calibrate;
 pub mod hog;
 pub mod locks;
+pub mod manual;
 mod proc;
 pub mod report;
 pub mod reproduce;
@@ -21,11 +22,20 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::Subcommand;
+use clap::{Parser, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::failure::Failure;
 use crate::output::Output;
+
+/// Measure locks, and show what was measured.
+#[derive(Debug, Parser)]
+#[command(name = "qspin", bin_name = "qspin", version, disable_help_subcommand = true)]
+pub struct Cli {
+    /// What is to be done.
+    #[command(subcommand)]
+    pub command: Command,
+}
 
 /// What `qspin` can be asked to do.
 #[derive(Debug, Subcommand)]
@@ -53,6 +63,9 @@ pub enum Command {
     /// Spin beside a measurement; started by `bench --hogs`.
     #[command(hide = true)]
     Hog(hog::Args),
+    /// Write the manual pages and the completions of shells into a directory.
+    #[command(hide = true)]
+    Manual(manual::Args),
 }
 
 /// Does what was asked.
@@ -73,6 +86,7 @@ pub fn run(command: &Command) -> Result<ExitCode, Failure> {
         Command::Stat(args) => stat::run(args),
         Command::Vm(args) => vm::run(args),
         Command::Hog(args) => hog::run(args),
+        Command::Manual(args) => manual::run(args),
     }
 }
 

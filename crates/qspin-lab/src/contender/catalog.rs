@@ -120,7 +120,7 @@ macro_rules! ours {
         shared_spinning { $($shared_spinning:tt)* }
     ) => {{
         let mut locks =
-            ours!(RawLock, CountedRawLock, Mutex(MutexEngine, Raw), $($sleeping)* $($spinning)*);
+            ours!(RawMutex, CountedRawMutex, Mutex(MutexEngine, Raw), $($sleeping)* $($spinning)*);
         locks.extend(
             ours!(RawRwLock, CountedRawRwLock, Rw(RwEngine, RawRw), $($shared_sleeping)* $($shared_spinning)*),
         );

@@ -6,16 +6,20 @@ use std::collections::BTreeSet;
 use qspin_table::{Cell, Columns, fixed};
 
 use super::group::label;
-use super::number::digits;
+use super::number::{digits, rate, rates};
 use crate::row::{Row, WaitNs};
 
-/// The unit of throughput: how many operations a second one of it is, and its sign.
-pub type Unit = (f64, &'static str);
+/// The unit of throughput.
+#[derive(Debug, Clone, Copy)]
+pub enum Unit {
+    /// One for a column: how many operations a second it is, and its sign.
+    One(f64, &'static str),
+    /// That which fits the figure: locks of one table may be five powers of ten apart.
+    BySize,
+}
 
-/// For figures that stand beside each other on a terminal.
-pub const THOUSANDS: Unit = (1e3, "k");
-/// For figures to be read by themselves.
-pub const MILLIONS: Unit = (1e6, "M");
+/// For figures that stand beside each other, and are not far apart.
+pub const THOUSANDS: Unit = Unit::One(1e3, "k");
 
 /// A lock's name as it took part, and whether its run was interrupted; then its figures, those that were
 /// counted among them.
@@ -47,14 +51,26 @@ fn named(row: &Row) -> Cell {
     Cell::from(label(row)).badge(row.partial.then_some("partial"), "warn")
 }
 
-fn figures<'a>(columns: Columns<'a, Row>, (one, sign): Unit, counted: bool) -> Columns<'a, Row> {
+fn figures<'a>(columns: Columns<'a, Row>, unit: Unit, counted: bool) -> Columns<'a, Row> {
+    let sign = match unit {
+        Unit::One(_, sign) => sign,
+        Unit::BySize => "",
+    };
+    let throughput = move |row: &Row| match unit {
+        Unit::One(one, _) => Cell::from(row.ops_per_s.median / one),
+        Unit::BySize => Cell::from(rate(row.ops_per_s.median)).sorted_by(row.ops_per_s.median),
+    };
     let wait = |of: fn(&WaitNs) -> f64| move |row: &Row| Some(of(row.wait_ns.as_ref()?) / 1e3);
     let interval = move |row: &Row| {
-        let (lo, hi) = (row.ops_per_s.lo / one, row.ops_per_s.hi / one);
-        Cell::from(format!("{} – {}", digits(lo), digits(hi))).sorted_by(lo)
+        let (lo, hi) = (row.ops_per_s.lo, row.ops_per_s.hi);
+        let text = match unit {
+            Unit::One(one, _) => format!("{} – {}", digits(lo / one), digits(hi / one)),
+            Unit::BySize => rates(lo, hi),
+        };
+        Cell::from(text).sorted_by(lo)
     };
     columns
-        .number("ops/s", sign, move |row| row.ops_per_s.median / one)
+        .number("ops/s", sign, throughput)
         .number("95 % interval", sign, interval)
         .number("wait p50", "µs", wait(|wait| wait.p50))
         .optional()
@@ -69,7 +85,11 @@ fn figures<'a>(columns: Columns<'a, Row>, (one, sign): Unit, counted: bool) -> C
         .number("worst\nthread\np99.9", "µs", wait(|wait| wait.worst_thread_p999))
         .optional()
         .spare()
-        .number("max/min", "", |row| row.fairness.max_min.unwrap_or(f64::INFINITY))
+        // One thread shares with none.
+        .number("max/min", "", |row| {
+            (row.threads > 1).then(|| row.fairness.max_min.unwrap_or(f64::INFINITY))
+        })
+        .optional()
         .number("fairness\nfactor", "", |row| fixed(row.fairness.factor, 2))
         .spare()
         .number("local\nhand-\novers", "", move |row| row.locality.filter(|_| counted))
@@ -89,6 +109,15 @@ fn figures<'a>(columns: Columns<'a, Row>, (one, sign): Unit, counted: bool) -> C
 pub fn threads<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Vec<u32> {
     rows.into_iter().map(|row| row.threads).collect::<BTreeSet<_>>().into_iter().collect()
 }
+
+/// The rows of locks, and those of the ends of the scale, which are no locks.
+#[must_use]
+pub fn apart(rows: Vec<&Row>) -> (Vec<&Row>, Vec<&Row>) {
+    rows.into_iter().partition(|row| !super::family::is_reference(&row.lock))
+}
+
+/// What stands above the table of the ends of the scale.
+pub const ENDS: &str = "no lock, to compare with";
 
 /// The rows with so many threads, the fastest lock first.
 pub fn ranked<'a>(rows: impl IntoIterator<Item = &'a Row>, threads: u32) -> Vec<&'a Row> {

@@ -3,7 +3,7 @@
 use qspin_table::escape;
 
 use super::Run;
-use super::columns::{self, MILLIONS, ranked};
+use super::columns::{self, ENDS, Unit, apart, ranked};
 use super::group::{Group, groups};
 use super::machine;
 use super::number::plural;
@@ -50,8 +50,16 @@ fn setting(group: &Group<'_>, heading: &str) -> String {
 
 fn table(group: &Group<'_>, threads: u32) -> String {
     let over = if group.threads_over(threads) { ", more than CPUs" } else { "" };
-    let table = columns::of_rows(MILLIONS).table(ranked(group.rows(), threads)).markdown();
-    format!("\n**{}{over}**\n\n{table}", plural(f64::from(threads), "thread"))
+    let columns = columns::of_rows(Unit::BySize);
+    let (locks, ends) = apart(ranked(group.rows(), threads));
+    let mut out = String::new();
+    for (rows, what) in [(locks, String::new()), (ends, format!(": {ENDS}"))] {
+        if !rows.is_empty() {
+            let threads = plural(f64::from(threads), "thread");
+            out += &format!("\n**{threads}{over}{what}**\n\n{}", columns.table(rows).markdown());
+        }
+    }
+    out
 }
 
 fn card(run: &Run) -> String {

@@ -7,7 +7,7 @@ use crate::row::{Fairness, Machine, Row, WaitNs};
 mod choice;
 mod collapse;
 
-fn machine(cpus: u32) -> Machine {
+pub(crate) fn machine(cpus: u32) -> Machine {
     serde_json::from_value(serde_json::json!({
         "schema": 1, "kind": "machine", "version": "0", "command": [], "seed": 0,
         "started": "2026-01-01T00:00:00Z", "cpu": "Test CPU", "cpus": cpus, "numa_nodes": 1,

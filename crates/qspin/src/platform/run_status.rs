@@ -224,7 +224,7 @@ mod tests {
         slot.area.store((&raw const area).cast_mut(), Release);
         slot.read(|_| {
             slot.inherit(true);
-            assert_eq!(slot.readers.load(Relaxed), ERA, "nobody, in the next era");
+            assert_eq!(slot.readers.load(Relaxed), ERA, "no thread, in the next era");
             assert!(slot.read(|_| ()).is_some(), "it was kept");
             slot.readers.fetch_add(1, Relaxed);
         });
@@ -233,6 +233,6 @@ mod tests {
         assert_eq!(slot.readers.load(Relaxed), 2 * ERA);
         assert_eq!(slot.read(|_| ()), None);
         slot.inherit(false);
-        assert_eq!(slot.readers.load(Relaxed), 2 * ERA, "nobody read, so it is the same era");
+        assert_eq!(slot.readers.load(Relaxed), 2 * ERA, "no thread read, so it is the same era");
     }
 }

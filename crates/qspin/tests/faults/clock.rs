@@ -34,7 +34,7 @@ impl Clock for Leaping {
 
 type Platform = Threads<NoEvents, Unhinted, Leaping>;
 
-/// Times are then of no use, but nothing overflows, nobody is forgotten, and nobody comes in beside another.
+/// Times are then of no use, but nothing overflows, no thread is forgotten, and no thread comes in beside another.
 #[test]
 fn a_clock_that_leaps_breaks_no_lock() {
     type Mutex = Raw<DefaultLock<AtomicU32>, Platform>;

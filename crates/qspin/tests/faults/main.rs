@@ -46,7 +46,7 @@ impl Counter {
     }
 
     fn get(&self) -> u64 {
-        // SAFETY: nobody else is at it, or the caller holds the lock.
+        // SAFETY: no other thread is at it, or the caller holds the lock.
         unsafe { self.0.get().read_volatile() }
     }
 }

@@ -52,7 +52,7 @@ pub(crate) fn count(event: Event) -> u64 {
     events::snapshot().into_iter().find(|(other, _)| *other == event).map_or(0, |(_, n)| n)
 }
 
-/// How often anybody has halted.
+/// How often any thread has halted.
 pub(crate) fn halts() -> u64 {
     count(Event::WaitHeadCount) + count(Event::WaitNodeCount)
 }

@@ -110,7 +110,7 @@ impl<const PASSES: bool> SleepPlatform for Barrier<PASSES> {
 
 type Lock<const PASSES: bool> = Raw<DefaultLock<AtomicU32>, Barrier<PASSES>>;
 
-/// How long two threads fight where nobody should hang.
+/// How long two threads fight where no thread should hang.
 const FIGHT: Duration = Duration::from_secs(3);
 /// How long the control has for its hang. It takes some thousands of rounds on one processor, some hundred thousand on
 /// another, and more than that where both threads seldom run at the same time.
@@ -158,7 +158,7 @@ fn delay(steps: u64) {
     }
 }
 
-/// Two threads, one that has the lock and one that comes for it. Nobody else comes by, and wakes who was
+/// Two threads, one that has the lock and one that comes for it. No other thread comes by, and wakes who was
 /// forgotten: who has released the lock waits until the other has had it.
 fn fight<const PASSES: bool>() {
     static BEGUN: AtomicU32 = AtomicU32::new(0);

@@ -24,10 +24,10 @@ struct Seen {
     steps: RefCell<String>,
     /// So many others wait for this lock, each from the first pause of the one before.
     come: Cell<Option<(u32, &'static Lock)>>,
-    /// Its owner releases it when somebody sleeps, or at this pause from now on.
+    /// Its owner releases it when a thread sleeps, or at this pause from now on.
     owned: Cell<Option<&'static Lock>>,
     free_at: Cell<Option<u32>>,
-    /// What the clock says, in ns: it is late once somebody has slept for a time.
+    /// What the clock says, in ns: it is late once a thread has slept for a time.
     now: Cell<u64>,
     /// How long a yield takes, in ns.
     yield_ns: Cell<u64>,

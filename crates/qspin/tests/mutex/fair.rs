@@ -52,7 +52,7 @@ fn a_fair_release_is_for_who_waits() {
     }
 }
 
-/// Nobody waits, or those that do give up: then the lock is free for everybody.
+/// No thread waits, or those that do give up: then the lock is free for all.
 #[test]
 fn a_fair_release_reserves_the_lock_for_nobody_else() {
     let lock = Mutex::new(());

@@ -18,7 +18,7 @@ unsafe fn by_the_c_library() -> libc::pid_t {
 }
 
 unsafe fn bare() -> libc::pid_t {
-    // SAFETY: the same stack, in other memory; nobody is told of a thread.
+    // SAFETY: the same stack, in other memory; the C library is told of no thread.
     unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) as libc::pid_t }
 }
 

@@ -64,7 +64,7 @@ fn role() -> Option<String> {
 /// A long time: what lasts longer hangs.
 const LONG: Duration = Duration::from_secs(120);
 
-/// Two threads that lock and unlock until told to stop; the longest that anybody has to wait in vain is
+/// Two threads that lock and unlock until told to stop; the longest that any thread has to wait in vain is
 /// found by who has started it.
 fn contend(lock: &(impl lock_api::RawMutex + Sync), threads: u64, rounds: u64) -> u64 {
     let count = std::cell::UnsafeCell::new(0);

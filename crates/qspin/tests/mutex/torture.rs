@@ -75,7 +75,7 @@ fn nothing_touches_a_lock_after_its_release() {
         let page = unsafe { libc::mmap(std::ptr::null_mut(), size, read_write, flags, -1, 0) };
         assert_ne!(page, libc::MAP_FAILED);
         let page = page.cast::<Page>();
-        // SAFETY: it is big enough, aligned, and nobody else's yet.
+        // SAFETY: it is big enough, aligned, and no other thread's yet.
         unsafe { page.write(Page { lock: RawMutex::INIT, left: THREADS as u32 }) };
         page
     }
@@ -98,7 +98,7 @@ fn nothing_touches_a_lock_after_its_release() {
         // SAFETY: locked above.
         unsafe { lock.unlock(guard) };
         if last {
-            // SAFETY: nobody uses it any more: this is what is tested.
+            // SAFETY: no thread uses it any more: this is what is tested.
             assert_eq!(unsafe { libc::munmap(page.cast(), size_of::<Page>()) }, 0);
         }
     }
@@ -210,7 +210,7 @@ fn nobody_is_passed_over_for_ever() {
             thread::sleep(Duration::from_millis(5));
         }
         stop.store(true, Relaxed);
-        assert!(all(), "somebody has not had a turn: {turns:?}");
+        assert!(all(), "a thread has not had a turn: {turns:?}");
     });
 }
 
@@ -218,7 +218,7 @@ fn nobody_is_passed_over_for_ever() {
 fn the_counting_lock_counts_what_it_does() {
     use qspin::events;
     use qspin_core::events::Event;
-    let lock = qspin::mutex::CountedRawLock::INIT;
+    let lock = qspin::mutex::CountedRawMutex::INIT;
     assert_eq!(contend(&lock, 4, 2000), 8000);
     let count = |wanted| {
         let counts = events::snapshot();

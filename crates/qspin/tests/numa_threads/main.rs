@@ -1,5 +1,5 @@
 //! The NUMA-aware order on real threads, on machines that this one is not: the order of every
-//! acquisition, every counter, and how long anybody waits.
+//! acquisition, every counter, and how long any thread waits.
 //!
 //! A topology is read once, when a program asks for it, so each play has a process of its own: this program
 //! again, for one of the functions that are ignored otherwise.
@@ -140,7 +140,7 @@ fn part_once_halting() {
 #[test]
 fn those_near_come_first_and_of_those_far_the_nearest() {
     for _ in 0..5 {
-        // Behind the first comes 1's node, then 0's last one, since nobody was behind it.
+        // Behind the first comes 1's node, then 0's last one, since no thread was behind it.
         assert_eq!(run("part_once_spinning", "2x8x1"), "[0, 1, 3, 5, 7, 8, 2, 4, 6]");
         assert_eq!(run("part_once_halting", "2x8x1"), "[0, 2, 4, 6, 8, 1, 3, 5, 7]");
     }

@@ -62,7 +62,7 @@ impl Clock for HandOvers {
 pub(crate) type OnStage = Threads<Stage, Unhinted, HandOvers>;
 const P: OnStage = OnStage::NEW;
 
-/// A futex on which somebody sleeps, so that no kick of the past is left in it.
+/// A futex on which a thread sleeps, so that no kick of the past is left in it.
 const ASLEEP: u32 = 2;
 
 /// How a thread comes to wait.
@@ -82,7 +82,7 @@ pub(crate) enum Comes {
 pub(crate) struct Play {
     /// How each thread comes: the ninth only while there are turns to be had.
     pub(crate) comes: Vec<Comes>,
-    /// Turns after which nobody comes again.
+    /// Turns after which no thread comes again.
     pub(crate) turns: u64,
     pub(crate) threshold: u32,
     pub(crate) skip_bits: u32,
@@ -97,7 +97,7 @@ pub(crate) struct Outcome {
     pub(crate) counts: Counts,
     /// Turns that the longest wait took.
     pub(crate) longest: u64,
-    /// The most often that anybody was passed over by somebody who came later.
+    /// The most often that any thread was passed over by one that came later.
     pub(crate) passed_over: u64,
 }
 
@@ -132,11 +132,11 @@ fn fail(what: &str) -> ! {
     std::process::exit(101);
 }
 
-/// Looks after which nobody believes any more that it happens: half a minute of them at the least, where
+/// Polls after which it is taken not to happen any more: half a minute of them at the least, where
 /// a turn takes milliseconds. Looks, not time: a machine may be slow, and a process may be stopped.
 const LOOKS: u32 = 500_000;
 
-/// Waits for it, without being in anybody's way.
+/// Waits for it, without being in any thread's way.
 fn until(condition: impl Fn() -> bool) {
     for _ in 0..LOOKS {
         if condition() {
@@ -183,7 +183,7 @@ impl<L: RawLock<OnStage> + Sync> Shared<L> {
             && (model.main.is_empty() || self.word() & SLEEPER != 0)
     }
 
-    /// Waits until `thread` is in the queue, if somebody comes, and until nothing is left to happen.
+    /// Waits until `thread` is in the queue, if a thread comes, and until nothing is left to happen.
     fn settles(&self, director: &mut Director, comes: Option<usize>) {
         let turn = self.turns.load(Ordering::Relaxed);
         if let Some(thread) = comes {
@@ -249,7 +249,7 @@ impl<L: RawLock<OnStage> + Sync> Shared<L> {
             if turn >= self.play.turns {
                 return;
             }
-            // Nobody takes the lock past the queue: it is taken when this thread comes again.
+            // No thread takes the lock past the queue: it is taken when this thread comes again.
             until(|| self.turns.load(Ordering::Relaxed) > turn + 1);
         }
     }

@@ -22,7 +22,7 @@ fn everything_that_was_put_in_is_taken_out() {
                     emptied.wait_while(&mut queue, |queue| queue.len() == ROOM);
                     queue.push(producer * THINGS + thing);
                     drop(queue);
-                    // Either has to do: with one, somebody else than who was meant may not be told.
+                    // Either has to do: with one, another thread than the one that was meant may not be told.
                     if thing % 2 == 0 {
                         filled.notify_one()
                     } else {
@@ -137,7 +137,7 @@ fn one_condition_may_serve_two_mutexes() {
     });
 }
 
-/// Waiters that give up just when they are told, or are moved: nobody's notification is lost with them.
+/// Waiters that give up just when they are told, or are moved: no thread's notification is lost with them.
 #[test]
 fn who_gives_up_takes_no_notification_along() {
     let (mutex, condition) = (Mutex::new(0_u64), Condvar::new());
@@ -164,4 +164,84 @@ fn who_gives_up_takes_no_notification_along() {
         });
     });
     assert_eq!(*mutex.lock(), 500);
+}
+
+/// Waits with `wait` in three threads, until all have begun to wait, and calls `then` under the mutex.
+fn with_three_waiters<R>(
+    condition: &Condvar,
+    wait: impl Fn(&Condvar, &mut qspin::MutexGuard<'_, bool>) + Sync,
+    then: impl FnOnce() -> R,
+) -> R {
+    let (mutex, waiting) = (Mutex::new(false), AtomicU64::new(0));
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                let mut told = mutex.lock();
+                waiting.fetch_add(1, Relaxed);
+                wait(condition, &mut told);
+            });
+        }
+        until(|| waiting.load(Relaxed) == 3);
+        // They wait: each has released the mutex only to do so.
+        let mut told = mutex.lock();
+        let result = then();
+        *told = true;
+        drop(told);
+        condition.notify_all();
+        result
+    })
+}
+
+/// Rounds until one is as expected: a waiter whose bucket is in use is rarely woken otherwise than by a notification.
+const ROUNDS: u32 = 20;
+
+#[test]
+fn each_waiter_is_reported_once() {
+    let wait = |condition: &Condvar, told: &mut qspin::MutexGuard<'_, bool>| {
+        condition.wait_while(told, |told| !*told);
+    };
+    let condition = Condvar::new();
+    assert!(!condition.notify_one() && condition.notify_all() == 0, "no thread waits");
+    let one_by_one = (0..ROUNDS).any(|_| {
+        let woken = with_three_waiters(&condition, wait, || {
+            (0..5).map(|_| condition.notify_one()).filter(|woken| *woken).count()
+        });
+        assert!(woken <= 3);
+        woken == 3
+    });
+    assert!(one_by_one);
+    let at_once = (0..ROUNDS).any(|_| {
+        let (first, rest) = with_three_waiters(&condition, wait, || {
+            (condition.notify_all(), condition.notify_all() + usize::from(condition.notify_one()))
+        });
+        assert!(first + rest <= 3);
+        (first, rest) == (3, 0)
+    });
+    assert!(at_once);
+}
+
+/// Two of three waiters are moved to the mutex, and their deadline passes while they sleep for it.
+#[test]
+fn what_was_reported_has_not_timed_out() {
+    let deadline = Duration::from_millis(200);
+    let condition = Condvar::new();
+    let all = (0..ROUNDS).any(|_| {
+        let notified = AtomicU64::new(0);
+        let reported = with_three_waiters(
+            &condition,
+            |condition, told| {
+                if !condition.wait_for(told, deadline).timed_out() {
+                    notified.fetch_add(1, Relaxed);
+                }
+            },
+            || {
+                let reported = condition.notify_all() as u64;
+                thread::sleep(deadline + Duration::from_millis(20));
+                reported
+            },
+        );
+        assert!(notified.load(Relaxed) >= reported);
+        reported == 3
+    });
+    assert!(all);
 }

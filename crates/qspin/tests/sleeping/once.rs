@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-use qspin::Once;
+use qspin::{Mutex, Once, OnceState};
 
 #[test]
 fn the_first_does_it_and_the_others_wait() {
@@ -48,4 +48,34 @@ fn who_fails_leaves_it_to_the_next() {
     });
     assert!(once.is_completed());
     assert_eq!(tries.load(Relaxed), 4);
+}
+
+#[test]
+fn its_state_says_how_far_it_is() {
+    let (once, seen) = (Once::new(), Mutex::new(Vec::new()));
+    assert_eq!(once.state(), OnceState::New);
+    let run = |fails: bool| {
+        catch_unwind(AssertUnwindSafe(|| {
+            once.call_once_force(|before| {
+                seen.lock().push(before);
+                assert_eq!(once.state(), OnceState::InProgress);
+                thread::scope(|scope| {
+                    scope.spawn(|| assert_eq!(once.state(), OnceState::InProgress));
+                });
+                if fails {
+                    resume_unwind(Box::new(()));
+                }
+            });
+        }))
+        .is_err()
+    };
+    assert!(run(true));
+    assert!(once.state().poisoned() && !once.state().done() && !once.is_completed());
+    assert!(run(true));
+    assert_eq!(once.state(), OnceState::Poisoned);
+    assert!(!run(false));
+    assert!(once.state().done() && once.is_completed());
+    // It is not called any more.
+    assert!(!run(true));
+    assert_eq!(*seen.lock(), [OnceState::New, OnceState::Poisoned, OnceState::Poisoned]);
 }

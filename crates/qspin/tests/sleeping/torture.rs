@@ -35,7 +35,7 @@ impl Dice {
     }
 }
 
-/// How somebody waited, in nanoseconds.
+/// How a thread waited, in nanoseconds.
 #[derive(Default, Clone, Copy)]
 struct Waits {
     count: u64,
@@ -156,7 +156,7 @@ fn torture_of_the_reader_writer_lock_counts_right() {
         );
         wait
     });
-    // SAFETY: nobody else is left.
+    // SAFETY: no other thread is left.
     let pair = unsafe { *pair.place() };
     assert_eq!(pair, (writes.load(Relaxed), writes.load(Relaxed)));
 }

@@ -90,7 +90,7 @@ fn nothing_is_left_of_a_process_that_is_killed() {
         Killed.add(Event::HashCount, 3);
         true
     });
-    // Somebody looks while it is killed.
+    // A reader watches while it is killed.
     let looked_at = Published::only(child.id(), "killed");
     let process = child.id();
     drop(child);
@@ -233,7 +233,7 @@ fn pages_that_are_too_large_are_not_replaced() {
     qspin::inside::pretend_pages_of(1 << 20);
     Large.add(Event::HashCount, 7);
     assert_eq!(Large::count_of(Event::HashCount), 7);
-    assert!(Published::open_in(this(), "large").is_empty(), "seen by nobody else");
+    assert!(Published::open_in(this(), "large").is_empty(), "seen by no other process");
     drop(Child::after(|| {
         Large.add(Event::HashCount, 1);
         Large::count_of(Event::HashCount) == 1

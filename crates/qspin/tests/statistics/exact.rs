@@ -29,7 +29,7 @@ fn the_file_says_what_was_counted() {
     };
     assert_eq!(flags & libc::FD_CLOEXEC, libc::FD_CLOEXEC, "not for programs that it starts");
     let size = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
-    assert_eq!(seals & size, size, "nobody can cut it off");
+    assert_eq!(seals & size, size, "it cannot be cut off");
     assert!(published.file.set_len(0).is_err());
 }
 

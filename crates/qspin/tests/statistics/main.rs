@@ -149,7 +149,7 @@ pub(crate) fn new_groups(name: &'static str, number: usize) -> &'static [Group] 
 /// Runs the test `name` once more, in a process where no other test does; whether this is that one.
 ///
 /// A child that makes threads must not be forked while another test makes one: it would inherit
-/// locks of the standard library that nobody opens any more.
+/// locks of the standard library that are opened no more.
 pub(crate) fn is_alone(name: &str) -> bool {
     const ALONE: &str = "QSPIN_TEST_ALONE";
     if std::env::var_os(ALONE).is_some() {

@@ -90,27 +90,27 @@ fn before_its_turns_are_over_nothing_makes_a_cpu_leave() {
 }
 
 #[test]
-fn a_cpu_whose_turns_are_over_leaves_when_a_mark_says_that_it_is_relieved() {
+fn a_cpu_whose_quantum_is_over_leaves_when_a_state_bit_says_that_it_is_replaced() {
     let cpu = Cpu::over();
     cpu.releases(QUEUE | SLOW, true);
     assert!(cpu.acquires(QUEUE), "the head that was woken does not run yet");
     cpu.releases(QUEUE | LOCKED, false);
     assert!(!cpu.acquires(QUEUE | SLEEPER), "it has had the lock, and another sleeps");
-    assert!(cpu.acquires(QUEUE | SLEEPER), "its turns have begun anew");
+    assert!(cpu.acquires(QUEUE | SLEEPER), "its quantum has begun anew");
 
     let cpu = Cpu::over();
-    assert!(!cpu.acquires(QUEUE | NO_STEAL), "somebody is awake and at a loss");
+    assert!(!cpu.acquires(QUEUE | NO_STEAL), "a waiter is awake and at a loss");
 }
 
 /// Its own release clears SLEEPER, and the head clears NO_STEAL when it falls asleep again.
 #[test]
-fn a_cpu_that_wakes_a_second_head_is_relieved_though_no_mark_is_left() {
+fn a_cpu_that_wakes_a_second_head_is_replaced_though_no_state_bit_is_left() {
     let cpu = Cpu::over();
     cpu.releases(QUEUE | SLOW, true);
     assert!(cpu.acquires(QUEUE));
     cpu.releases(QUEUE | SLOW, true);
     assert!(!cpu.acquires(QUEUE));
-    assert!(cpu.acquires(QUEUE), "its turns have begun anew");
+    assert!(cpu.acquires(QUEUE), "its quantum has begun anew");
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn a_cpu_gives_way_once_in_so_many_releases_whatever_it_does_in_between() {
     for steals in [0, 1, 2] {
         let cpu = Cpu::over();
         for release in 0..9 {
-            assert_eq!(cpu.yields.get(), u32::div_ceil(release, 3), "{steals} turns a release");
+            assert_eq!(cpu.yields.get(), u32::div_ceil(release, 3), "{steals} steals a release");
             cpu.releases(QUEUE | LOCKED, false);
             for _ in 0..steals {
                 assert!(cpu.acquires(QUEUE));
@@ -154,11 +154,11 @@ fn a_context_that_has_interrupted_a_wait_does_not_give_way() {
 #[test]
 fn turns_are_as_long_as_the_clock_says() {
     let cpu = Cpu { now_ns: Cell::new(3 << 20), ..Cpu::new() };
-    let turns = Turns::of(&cpu);
-    assert!(!turns.count());
-    let begun = turns.number();
+    let quantum = Quantum::of(&cpu);
+    assert!(!quantum.count());
+    let begun = quantum.number();
     assert_eq!(begun, 1);
     cpu.now_ns.set((3 << 20) + (10 << 10));
-    assert!(turns.count());
-    assert_eq!(turns.mean_ns(begun + 1), 5 << 10);
+    assert!(quantum.count());
+    assert_eq!(quantum.mean_ns(begun + 1), 5 << 10);
 }

@@ -1,6 +1,6 @@
 //! Releases that hand the lock off to a waiter, past newcomers.
 
-use super::{DefaultLock, HEIR, LOCKED, generation, marks_in, with_marks};
+use super::{DefaultLock, HEIR, LOCKED, bits_in, generation, with_bits};
 use core::sync::atomic::Ordering::{Relaxed, Release};
 
 use crate::lock::{RawFairLock, RawLock};
@@ -13,9 +13,9 @@ impl<P: SleepPlatform> RawFairLock<P> for DefaultLock<P::Word> {
         let on = p.address(&self.word);
         let of = generation(p);
         let mut seen = self.word.load(Relaxed);
-        while marks_in(of, seen) != 0 {
+        while bits_in(of, seen) != 0 {
             // MUTEX-2: one of the awake waiters acquires the lock, and clears HEIR.
-            let to = with_marks(of, 0, marks_in(of, seen) | HEIR);
+            let to = with_bits(of, 0, bits_in(of, seen) | HEIR);
             // ORDERING: as in `release_slow`.
             match self.word.compare_exchange(seen, to, p.ordering(Site::MutexRelease, Release)) {
                 Ok(_) => return,

@@ -18,11 +18,11 @@ pub(super) const AWAKE: u32 = 2;
 const ALL_AWAKE: u32 = 3 * AWAKE;
 /// This many waiters may spend their whole spin budget: if only one may, and it was woken but has no CPU yet,
 /// CPUs idle.
-const PATIENT: u32 = 2 * AWAKE;
+const LONG_AWAKE: u32 = 2 * AWAKE;
 /// Only counted awake waiters may acquire the lock: there is an heir, the starving waiter that holds this
 /// reservation. The count beside it is at least one.
 pub(super) const HEIR: u32 = 8;
-const MARKS: u32 = ALL_AWAKE | HEIR;
+const STATE_BITS: u32 = ALL_AWAKE | HEIR;
 /// On which CPU the owner acquired the lock: a bit that says that it is known, and below it the low bits of the
 /// CPU's number. The owner sets the field, and its release clears it.
 pub(super) const PLACE: u32 = PLACE_KNOWN | 0x7f << PLACE_SHIFT;
@@ -33,15 +33,15 @@ const GENERATION_SHIFT: u32 = 12;
 
 /// The state bits of `seen` that are valid in this process (MUTEX-5).
 #[inline]
-pub(super) fn marks<P: SleepPlatform>(p: &P, seen: u32) -> u32 {
-    if seen & MARKS != 0 { marks_in(generation(p), seen) } else { 0 }
+pub(super) fn bits<P: SleepPlatform>(p: &P, seen: u32) -> u32 {
+    if seen & STATE_BITS != 0 { bits_in(generation(p), seen) } else { 0 }
 }
 
 /// The same for a process of this generation. Code that reads state bits and writes them back asks for the
 /// generation once: a signal handler may fork in between, and what the parent has seen is not the child's.
 #[inline]
-pub(super) fn marks_in(generation: u32, seen: u32) -> u32 {
-    if seen >> GENERATION_SHIFT == generation { seen & MARKS } else { 0 }
+pub(super) fn bits_in(generation: u32, seen: u32) -> u32 {
+    if seen >> GENERATION_SHIFT == generation { seen & STATE_BITS } else { 0 }
 }
 
 /// This process's generation, as far as it fits beside the state bits.
@@ -65,34 +65,34 @@ pub(super) fn owner_is_here<P: SleepPlatform>(p: &P, seen: u32) -> bool {
 
 /// The word with `locked`, which is 0 or an owner's fields, and these state bits.
 #[inline]
-pub(super) fn with_marks(generation: u32, locked: u32, marks: u32) -> u32 {
-    if marks == 0 { locked } else { locked | marks | generation << GENERATION_SHIFT }
+pub(super) fn with_bits(generation: u32, locked: u32, bits: u32) -> u32 {
+    if bits == 0 { locked } else { locked | bits | generation << GENERATION_SHIFT }
 }
 
-/// The bits with one more awake waiter, and with `mark`, which is HEIR or 0. A fourth waiter is not counted
+/// The bits with one more awake waiter, and with `bit`, which is HEIR or 0. A fourth waiter is not counted
 /// (MUTEX-2).
 #[inline]
-pub(super) fn one_more(marks: u32, mark: u32) -> u32 {
-    let awake = (marks & ALL_AWAKE) + AWAKE;
-    awake.min(ALL_AWAKE) | (marks | mark) & HEIR
+pub(super) fn one_more(bits: u32, bit: u32) -> u32 {
+    let awake = (bits & ALL_AWAKE) + AWAKE;
+    awake.min(ALL_AWAKE) | (bits | bit) & HEIR
 }
 
 /// The bits without one waiter, which sleeps or has acquired the lock, and without HEIR (MUTEX-2).
 #[inline]
-pub(super) fn one_less(marks: u32) -> u32 {
-    (marks & ALL_AWAKE).saturating_sub(AWAKE)
+pub(super) fn one_less(bits: u32) -> u32 {
+    (bits & ALL_AWAKE).saturating_sub(AWAKE)
 }
 
 /// Whether one more waiter may spend its whole spin budget, and be counted.
 #[inline]
-pub(super) fn may_be_patient(marks: u32) -> bool {
-    marks & HEIR == 0 && marks & ALL_AWAKE < PATIENT
+pub(super) fn may_stay_awake(bits: u32) -> bool {
+    bits & HEIR == 0 && bits & ALL_AWAKE < LONG_AWAKE
 }
 
 /// Whether no more can be counted.
 #[inline]
-pub(super) fn are_enough(marks: u32) -> bool {
-    marks & ALL_AWAKE == ALL_AWAKE
+pub(super) fn are_enough(bits: u32) -> bool {
+    bits & ALL_AWAKE == ALL_AWAKE
 }
 
 #[cfg(test)]
@@ -109,39 +109,39 @@ mod tests {
 
     #[test]
     fn who_is_awake_is_counted_as_far_as_there_is_room() {
-        let mut marks = 0;
+        let mut bits = 0;
         for awake in 1..=3 {
-            assert!(!are_enough(marks));
-            assert_eq!(may_be_patient(marks), awake <= 2);
-            marks = one_more(marks, 0);
-            assert_eq!(marks, awake * AWAKE);
+            assert!(!are_enough(bits));
+            assert_eq!(may_stay_awake(bits), awake <= 2);
+            bits = one_more(bits, 0);
+            assert_eq!(bits, awake * AWAKE);
         }
-        assert!(are_enough(marks));
-        assert_eq!(one_more(marks, 0), marks, "a fourth is not counted");
+        assert!(are_enough(bits));
+        assert_eq!(one_more(bits, 0), bits, "a fourth is not counted");
         for awake in (0..3).rev() {
-            marks = one_less(marks);
-            assert_eq!(marks, awake * AWAKE);
+            bits = one_less(bits);
+            assert_eq!(bits, awake * AWAKE);
         }
-        assert_eq!(one_less(0), 0, "who was not counted takes nobody back");
+        assert_eq!(one_less(0), 0, "a thread that was not counted takes none back");
     }
 
     #[test]
     fn an_heir_stays_one_while_others_wake_and_goes_with_the_first_that_has_the_lock() {
         let heir = one_more(0, HEIR);
         assert_eq!(heir, AWAKE | HEIR);
-        assert!(!may_be_patient(heir));
+        assert!(!may_stay_awake(heir));
         assert_eq!(one_more(heir, 0), (2 * AWAKE) | HEIR);
         assert!(are_enough(one_more(one_more(heir, 0), 0)));
         assert_eq!(one_less(one_more(heir, 0)), AWAKE);
     }
 
     #[test]
-    fn marks_count_in_the_generation_that_made_them() {
+    fn bits_count_in_the_generation_that_made_them() {
         let owner = LOCKED | PLACE_KNOWN | 5 << PLACE_SHIFT;
-        let word = with_marks(7, owner, AWAKE | HEIR);
+        let word = with_bits(7, owner, AWAKE | HEIR);
         assert_eq!(word & (LOCKED | PLACE), owner);
-        assert_eq!(marks_in(7, word), AWAKE | HEIR);
-        assert_eq!(marks_in(8, word), 0);
-        assert_eq!(with_marks(7, owner, 0), owner, "without marks a word is nobody's");
+        assert_eq!(bits_in(7, word), AWAKE | HEIR);
+        assert_eq!(bits_in(8, word), 0);
+        assert_eq!(with_bits(7, owner, 0), owner, "without state bits a word has no generation");
     }
 }

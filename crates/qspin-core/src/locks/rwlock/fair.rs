@@ -3,7 +3,7 @@
 use core::sync::atomic::Ordering::{Relaxed, Release};
 
 use super::{
-    DefaultRwLock, HEIR, MARKS, READER, WRITER, left,
+    DefaultRwLock, HEIR, READER, STATE_BITS, WRITER, left,
     upgradable::{ended, without_upgradable},
 };
 use crate::lock::{RawFairSharedLock, RawTimedLock};
@@ -14,7 +14,7 @@ use crate::sleepers::SleepPlatform;
 /// The word `to`, with the owner of the gate as the heir where the lock is free (RWLOCK-2): the owner has set a
 /// state bit in `seen`, so it has still to clear them all.
 const fn to_heir(seen: u32, to: u32) -> u32 {
-    if seen & MARKS != 0 && to & WRITER == 0 && to / READER == 0 { to | HEIR } else { to }
+    if seen & STATE_BITS != 0 && to & WRITER == 0 && to / READER == 0 { to | HEIR } else { to }
 }
 
 impl<W: AtomicWord, G> DefaultRwLock<W, G> {

@@ -3,8 +3,8 @@
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use super::{
-    CLOSED, DefaultRwLock, HEIR, MARKS, SLEEPING, Sleeper, UPGRADABLE, UPGRADING, WRITER, Want,
-    is_over,
+    CLOSED, DefaultRwLock, HEIR, SLEEPING, STATE_BITS, Sleeper, UPGRADABLE, UPGRADING, WRITER,
+    Want, is_over,
 };
 use crate::node::NodeId;
 use crate::platform::AtomicWord;
@@ -40,7 +40,7 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
         loop {
             let seen = word.load(Relaxed);
             if self.want.fits(seen) {
-                let to = self.want.inside(seen & !MARKS);
+                let to = self.want.inside(seen & !STATE_BITS);
                 // RWLOCK-1, RWLOCK-2. ORDERING: Acquire pairs with the Release of `leave`, `leave_fairly` and
                 // `end_upgradable`.
                 let order = p.ordering(Site::RwGateTake, Acquire);
@@ -50,11 +50,11 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
                 continue;
             }
             if self.is_elsewhere(seen) {
-                self.unmark(MARKS);
+                self.clear(STATE_BITS);
                 return End::Elsewhere;
             }
             if is_over(p, self.deadline) {
-                self.unmark(MARKS);
+                self.clear(STATE_BITS);
                 return End::Over;
             }
             if budget.only_spins() {
@@ -62,10 +62,10 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
                 continue;
             }
             // RWLOCK-5.
-            let marks = self.marks();
-            if seen & marks != marks {
+            let bits = self.bits();
+            if seen & bits != bits {
                 // RWLOCK-2. A stream of readers that come and go does not keep the waiter from this.
-                word.fetch_or(marks, Relaxed);
+                word.fetch_or(bits, Relaxed);
                 continue;
             }
             if !budget.is_spent() {
@@ -74,7 +74,7 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
             }
             // No release wakes a waiter that waits for room (RWLOCK-7).
             let for_room = self.want != Want::Write && seen & (WRITER | UPGRADING) == 0;
-            if for_room || sleepers::with_sleeper(p, |me| self.sleep(me, marks)) != Some(true) {
+            if for_room || sleepers::with_sleeper(p, |me| self.sleep(me, bits)) != Some(true) {
                 p.doze();
             }
             budget = SpinBudget::of_rwlock(p, p.address(word));
@@ -86,7 +86,7 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
     }
 
     /// The state bits that are due.
-    fn marks(&self) -> u32 {
+    fn bits(&self) -> u32 {
         let closed = if self.want == Want::Write { CLOSED } else { 0 };
         let limit = sleepers::starves_after_ns(self.p, self.lock.on(self.p));
         if self.since != 0 && self.p.now_ns().saturating_sub(self.since) >= limit {
@@ -97,7 +97,7 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
     }
 
     /// RWLOCK-3. Returns false if the waiter could not join the queue.
-    fn sleep(&mut self, me: NodeId, marks: u32) -> bool {
+    fn sleep(&mut self, me: NodeId, bits: u32) -> bool {
         let (p, lock) = (self.p, self.lock);
         if !sleepers::enqueue(p, me, lock.on(p), Sleeper::Gate as u32, sleepers::End::Last) {
             return false;
@@ -112,7 +112,7 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
                 let _ = sleepers::cancel(p, me);
                 break;
             }
-            match lock.word.compare_exchange(seen, seen | marks | SLEEPING, Relaxed) {
+            match lock.word.compare_exchange(seen, seen | bits | SLEEPING, Relaxed) {
                 Ok(_) => {
                     // Woken or past the deadline: either way the waiter polls again.
                     let _ = sleepers::await_wake(p, me, self.deadline);
@@ -121,12 +121,12 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
                 Err(now) => seen = now,
             }
         }
-        self.unmark(SLEEPING);
+        self.clear(SLEEPING);
         true
     }
 
     /// Clears state bits of the owner of the gate (RWLOCK-2).
-    fn unmark(&self, marks: u32) {
-        self.lock.word.fetch_and(!marks, Relaxed);
+    fn clear(&self, bits: u32) {
+        self.lock.word.fetch_and(!bits, Relaxed);
     }
 }

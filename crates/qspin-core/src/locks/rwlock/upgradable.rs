@@ -29,7 +29,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
                 // One attempt, which the latest release may have made possible.
                 break self.newcomer(p, want);
             }
-            if self.looks(p, want) {
+            if self.polls(p, want) {
                 break true;
             }
             if self.word.load(Relaxed) & UPGRADABLE == 0 {

@@ -71,8 +71,13 @@ const LINE: f64 = 14.5;
 const TOP: f64 = 44.0;
 const BOTTOM: f64 = 46.0;
 const LEFT: f64 = 54.0;
-/// Characters of a label; about 6.6 pixels each.
+/// The fewest characters of a label that is cut, and the part of the width that labels may take.
 const LABEL_CHARACTERS: usize = 22;
+const LABELS: f64 = 0.36;
+/// Width of a character of a label, with what a bold one takes more.
+const CHARACTER: f64 = 7.0;
+/// So many intervals may lie on each other and be told apart. Of more, each shows with a pointer on its line.
+const BANDS: usize = 6;
 
 /// The rectangle in which the lines are.
 struct Plot {
@@ -111,8 +116,8 @@ impl Lines<'_> {
     /// Draws the chart.
     #[must_use]
     pub fn draw(&self) -> Markup {
-        let longest = self.series.iter().map(|series| label(series).chars().count()).max();
-        let column = 26.0 + 7.0 * longest.unwrap_or(0).min(LABEL_CHARACTERS + 2) as f64;
+        let longest = self.series.iter().map(|series| self.label(series).chars().count()).max();
+        let column = 26.0 + CHARACTER * longest.unwrap_or(0) as f64;
         let height = self.height();
         let ends = self.series.iter().flat_map(|series| &series.points).flat_map(|point| {
             let (lo, hi) = point.interval.unwrap_or((point.value, point.value));
@@ -129,7 +134,7 @@ impl Lines<'_> {
             x: (log(threads.first()), log(threads.last())),
         };
         html! {
-            svg class="chart lines" xmlns="http://www.w3.org/2000/svg" role="img"
+            svg class={ "chart lines" @if self.series.len() > BANDS { " crowded" } } xmlns="http://www.w3.org/2000/svg" role="img"
                 viewBox=(format!("0 0 {} {}", px(self.width), px(height)))
                 width=(px(self.width)) height=(px(height)) {
                 title { (self.title) }
@@ -228,7 +233,10 @@ impl Lines<'_> {
         let base = if series.own { 4.4 } else { 3.2 };
         let r = mark::radius(series.family, base);
         html! {
-            g class={ "s " (series.family.class()) @if series.own { " own" } } data-lock=(series.name) {
+            g class={
+                "s " (series.family.class())
+                @if series.own { " own" } @if series.starred { " starred" }
+            } data-lock=(series.name) {
                 @if series.points.len() > 1 && !band.is_empty() {
                     path.band d={ (polyline(&band)) "Z" } {}
                 }
@@ -280,14 +288,19 @@ impl Lines<'_> {
                         (end + 6.0, *y), (plot.right + 2.0, *y), (x - 3.0, place),
                     ])) {}
                     text.end x=(px(x)) y=(px(place + 4.0)) {
-                        @if label(series) != series.name && !series.starred {
-                            title { (series.name) }
-                        }
-                        (label(series))
+                        @if self.label(series).contains('…') { title { (series.name) } }
+                        (self.label(series))
                     }
                 }
             }
         }
+    }
+
+    /// The text at a line's end, cut only where labels would leave too little of the chart.
+    fn label(&self, series: &Series) -> String {
+        let room = (self.width * LABELS / CHARACTER) as usize;
+        let name = cut(&series.name, room.max(LABEL_CHARACTERS));
+        if series.starred { format!("{name} ★") } else { name }
     }
 
     fn call_out(&self, plot: &Plot) -> Markup {
@@ -302,6 +315,9 @@ impl Lines<'_> {
             return html! {};
         }
         let (top, bottom) = (top + 9.0, bottom - 9.0);
+        // To the right of the arrow where there is no room to the left of it.
+        let is_left = x - 9.0 - CHARACTER * callout.words.chars().count() as f64 > plot.left;
+        let (words_x, anchor) = if is_left { (x - 9.0, "end") } else { (x + 32.0, "start") };
         html! {
             g.callout {
                 path d={
@@ -309,7 +325,7 @@ impl Lines<'_> {
                     (polyline(&[(x - 4.0, top + 6.0), (x, top), (x + 4.0, top + 6.0)]))
                     (polyline(&[(x - 4.0, bottom - 6.0), (x, bottom), (x + 4.0, bottom - 6.0)]))
                 } {}
-                text x=(px(x - 9.0)) y=(px(top + (bottom - top) * 0.62)) text-anchor="end" {
+                text x=(px(words_x)) y=(px(top + (bottom - top) * 0.62)) text-anchor=(anchor) {
                     (callout.words)
                 }
             }
@@ -317,8 +333,91 @@ impl Lines<'_> {
     }
 }
 
-/// The text at a line's end.
-fn label(series: &Series) -> String {
-    let name = cut(&series.name, LABEL_CHARACTERS);
-    if series.starred { format!("{name} ★") } else { name }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contender::catalog::locks;
+    use crate::report::number::rate;
+
+    fn chart<'a>(names: &[&str], width: f64) -> Lines<'a> {
+        let series = |(index, name): (usize, &&str)| Series {
+            name: (*name).to_owned(),
+            family: Family::of(name),
+            own: index % 2 == 0,
+            starred: index == 0,
+            points: [1, 2, 64]
+                .map(|threads| {
+                    let value = 3e7 / f64::from(threads * (index as u32 + 1).pow(3));
+                    Point { threads, value, interval: Some((value * 0.9, value * 1.1)) }
+                })
+                .into(),
+        };
+        Lines {
+            title: "t".to_owned(),
+            description: String::new(),
+            axis: "operations a second",
+            series: names.iter().enumerate().map(series).collect(),
+            room: Some((2.0, "2 CPUs".to_owned())),
+            callout: Some(Callout {
+                threads: 2,
+                from: 1e7,
+                to: 1e4,
+                words: "native: 40 times less".to_owned(),
+            }),
+            value: rate,
+            width,
+        }
+    }
+
+    /// Where a text begins and ends, as wide as the widest fonts have it.
+    fn extent(text: roxmltree::Node<'_, '_>) -> (f64, f64) {
+        let length = text.children().filter(roxmltree::Node::is_text);
+        let length: usize = length.filter_map(|part| part.text()).map(|t| t.chars().count()).sum();
+        let (x, width) =
+            (text.attribute("x").unwrap().parse::<f64>().unwrap(), length as f64 * 7.0);
+        match text.attribute("text-anchor") {
+            Some("end") => (x - width, x),
+            Some("middle") => (x - width / 2.0, x + width / 2.0),
+            _ => (x, x + width),
+        }
+    }
+
+    #[test]
+    fn no_label_is_clipped() {
+        let all = locks();
+        let mut names: Vec<&str> = all.iter().map(|lock| lock.name).collect();
+        names.push("paravirt-queued [defer=always kick_ahead=2]");
+        for width in [385.0, 430.0, 900.0] {
+            let picture = chart(&names, width).draw().into_string();
+            let picture = roxmltree::Document::parse(&picture).unwrap();
+            let texts = picture.descendants().filter(|node| node.has_tag_name("text"));
+            let mut labels = 0;
+            for text in texts {
+                let (from, to) = extent(text);
+                let said: String = text.descendants().filter_map(|node| node.text()).collect();
+                assert!(from >= 0.0 && to <= width, "{width}: {said} from {from} to {to}");
+                labels += usize::from(text.attribute("class") == Some("end"));
+            }
+            assert_eq!(labels, names.len());
+        }
+        // Names of locks are whole at every width, and what was tuned where the chart has the page for itself.
+        let narrow = chart(&names, 385.0).draw().into_string();
+        assert!(
+            all.iter()
+                .all(|lock| narrow.contains(&format!(">{}<", lock.name)) || lock.name == names[0])
+        );
+        assert!(
+            chart(&names, 900.0)
+                .draw()
+                .into_string()
+                .contains(">paravirt-queued [defer=always kick_ahead=2]<")
+        );
+    }
+
+    #[test]
+    fn more_intervals_than_can_be_told_apart_do_not_lie_on_each_other() {
+        let names = ["a", "b", "c", "d", "e", "f", "g"];
+        assert!(chart(&names, 900.0).draw().into_string().contains("chart lines crowded"));
+        assert!(!chart(&names[..6], 900.0).draw().into_string().contains("crowded"));
+    }
 }

@@ -43,7 +43,12 @@ pub fn draw(chart: &Lines<'_>, id: &str) -> Markup {
                         span.value { ((chart.value)(end(series))) "/s" }
                     }
                     svg role="img" viewBox=(format!("0 0 {} {}", px(WIDTH), px(HEIGHT))) {
-                        title { (series.name) ": " (chart.title) }
+                        title {
+                            (series.name) ": " (chart.title) ". "
+                            @for point in &series.points {
+                                (point.threads) " threads: " ((chart.value)(point.value)) "/s; "
+                            }
+                        }
                         @if index == 0 {
                             defs {
                                 g id=(crowd) {

@@ -97,7 +97,10 @@ impl Ranks<'_> {
         let r = mark::radius(rank.family, 4.0);
         html! {
             g class={ "s " (rank.family.class()) @if rank.own { " own" } } data-lock=(rank.name) {
-                text.end x=(px(left - 8.0)) y=(px(y + 4.0)) text-anchor="end" { (cut(&rank.name, 22)) }
+                text.end x=(px(left - 8.0)) y=(px(y + 4.0)) text-anchor="end" {
+                    @if cut(&rank.name, 22) != rank.name { title { (rank.name) } }
+                    (cut(&rank.name, 22))
+                }
                 line.whisker x1=(px(x(lo))) x2=(px(x(hi))) y1=(px(y)) y2=(px(y)) {}
                 path.pt d=(mark::path(rank.family, x(median), y, r)) data-value=(median) {
                     title {

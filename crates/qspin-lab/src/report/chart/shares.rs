@@ -8,6 +8,7 @@ use maud::{Markup, html};
 use super::labels::cut;
 use super::scale::Scale;
 use super::{polyline, px};
+use crate::report::number::digits;
 
 /// A lock's line.
 #[derive(Debug, Clone)]
@@ -85,7 +86,7 @@ impl Shares {
                 @for (index, line) in self.lines.iter().enumerate().rev() {
                     g class={ "s" @if line.own { " own" } } style=(hue(index)) data-lock=(line.name) {
                         path.line d=(polyline(&steps(&line.regrets, right, &across, &up))) {
-                            title { (line.name) }
+                            title { (tip(line)) }
                         }
                     }
                 }
@@ -94,6 +95,7 @@ impl Shares {
                     g class={ "s" @if line.own { " own" } } style=(hue(index)) {
                         path.line d=(polyline(&[(right + 12.0, y), (right + 30.0, y)])) {}
                         text.end x=(px(right + 36.0)) y=(px(y + 4.0)) {
+                            title { (tip(line)) }
                             (cut(&line.name, LABEL_CHARACTERS))
                         }
                     }
@@ -101,6 +103,21 @@ impl Shares {
             }
         }
     }
+}
+
+/// What a pointer on a line says.
+fn tip(line: &Line) -> String {
+    let at = |share: f64| {
+        let cells = (share * line.regrets.len() as f64).ceil() as usize;
+        line.regrets.get(cells.saturating_sub(1)).map_or_else(String::new, |regret| digits(*regret))
+    };
+    format!(
+        "{}: in half of the cells a regret of at most {}, in nine of ten {}, in all {}",
+        line.name,
+        at(0.5),
+        at(0.9),
+        at(1.0)
+    )
 }
 
 /// Up by a cell's share at each regret, and on to the border.
@@ -132,6 +149,8 @@ mod tests {
         let picture =
             Shares { title: "t".to_owned(), lines: vec![line("a"), line("b")], width: 800.0 };
         let text = picture.draw().into_string();
+        let said = "<title>b: in half of the cells a regret of at most 1, in nine of ten 9, in all 9</title>";
+        assert!(text.contains(said), "{text}");
         assert!(text.contains("data-lock=\"a\"") && text.contains("25 %"), "{text}");
     }
 }

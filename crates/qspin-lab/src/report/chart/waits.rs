@@ -101,7 +101,10 @@ fn lock(row: &Waits, y: f64, left: f64, x: &impl Fn(f64) -> f64) -> Markup {
     let name = &row.name;
     html! {
         g class={ "s " (row.family.class()) @if row.own { " own" } } data-lock=(row.lock) {
-            text.end x=(px(left - 8.0)) y=(px(y + 4.0)) text-anchor="end" { (cut(name, LABEL_CHARACTERS)) }
+            text.end x=(px(left - 8.0)) y=(px(y + 4.0)) text-anchor="end" {
+                @if &cut(name, LABEL_CHARACTERS) != name { title { (name) } }
+                (cut(name, LABEL_CHARACTERS))
+            }
             line.reach x1=(px(x(wait.p50))) x2=(px(x(wait.max))) y1=(px(y)) y2=(px(y)) {}
             line.core x1=(px(x(wait.p50))) x2=(px(x(wait.p99))) y1=(px(y)) y2=(px(y)) {}
             line.max.pt x1=(px(x(wait.max))) x2=(px(x(wait.max))) y1=(px(y - 5.0)) y2=(px(y + 5.0))

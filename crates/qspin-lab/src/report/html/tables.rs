@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use qspin_table::{Cell, Columns, Table, fixed};
 
-use crate::report::columns::{self, MILLIONS};
+use crate::report::columns::{self, ENDS, Unit};
 use crate::report::group::{Contender, Group};
 use crate::report::number::times;
 use crate::row::Row;
@@ -66,18 +66,26 @@ fn cell(group: &Group<'_>, contender: &Contender<'_>, row: &Row) -> Cell {
 
 /// Every row; the script makes the columns sortable.
 pub(super) fn raw(group: &Group<'_>) -> Markup {
-    let columns = columns::of_all_rows(MILLIONS);
-    let mut table = columns.table([]);
-    for contender in &group.contenders {
-        for row in &contender.rows {
-            columns.add_to(&mut table, row);
-            mark(&mut table, contender);
+    let columns = columns::of_all_rows(Unit::BySize);
+    let of = |references: bool| {
+        let mut table = columns.table([]);
+        for contender in group.contenders.iter().filter(|c| c.is_reference() == references) {
+            for row in &contender.rows {
+                columns.add_to(&mut table, row);
+                mark(&mut table, contender);
+            }
         }
-    }
+        table
+    };
+    let (locks, ends) = (of(false), of(true));
     html! {
         details.raw open="" {
             summary { h3 { "All figures" } }
-            (table.html("sortable", "All figures"))
+            (locks.html("sortable", "All figures"))
+            @if !ends.is_empty() {
+                p.sub { "And with " (ENDS) ":" }
+                (ends.html("sortable", ENDS))
+            }
         }
     }
 }

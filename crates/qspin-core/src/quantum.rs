@@ -1,8 +1,8 @@
-//! The barging quantum (turns) past waiters: what both families of locks share of culling.
+//! The barging quantum: how long a thread may acquire a lock past waiters. Both families of locks share it.
 //!
 //! # Problem
 //! Culling keeps most waiters asleep, so a running CPU may acquire a lock over and over past them. To bound that,
-//! each CPU counts its turns past waiters since it last waited itself. When they use up the quantum it lets
+//! each CPU counts its acquisitions past waiters since it last waited itself. When they use up the quantum it lets
 //! a waiter in: [`crate::admission::Culled`] says how where waiters queue, [`crate::locks::mutex`] where they
 //! sleep beside the lock.
 //!
@@ -14,22 +14,22 @@ use core::sync::atomic::Ordering::Relaxed;
 use crate::atomic::AtomicWord;
 use crate::node::{Node, NodeId};
 use crate::platform::Platform;
-use crate::tuning::RATIONED_ROTATE_US;
+use crate::tuning::QUOTA_ROTATE_US;
 
-/// The barging quantum: the turns that this CPU has had past waiters since it last waited itself: locks stolen
-/// past a queue, and releases past a sleeping head.
+/// The barging quantum of this CPU: its turns past waiters since it last waited itself. A turn is a lock stolen past a
+/// queue, or a release past a sleeping head.
 ///
 /// They stand in the CPU's first node and are private: no other CPU reads them. An interrupt between a load and a
 /// store loses a few of its turns.
-pub(crate) struct Turns<'a, P: Platform> {
+pub(crate) struct Quantum<'a, P: Platform> {
     /// The platform of this CPU.
     pub(crate) p: &'a P,
     first: Option<&'a Node<P::Word>>,
 }
 
-impl<'a, P: Platform> Turns<'a, P> {
-    /// Turns between two readings of the clock, each of which costs as much as ten pauses.
-    const A_LOOK_AT_THE_CLOCK: u32 = 8;
+impl<'a, P: Platform> Quantum<'a, P> {
+    /// Acquisitions between two readings of the clock, each of which costs as much as ten pauses.
+    const A_READING_OF_THE_CLOCK: u32 = 8;
 
     #[inline]
     pub(crate) fn of(p: &'a P) -> Self {
@@ -39,17 +39,17 @@ impl<'a, P: Platform> Turns<'a, P> {
 
     /// Whether turns are counted: a CPU without a number has none.
     #[inline]
-    pub(crate) fn are_counted(&self) -> bool {
+    pub(crate) fn is_counted(&self) -> bool {
         self.first.is_some()
     }
 
     /// How long the quantum may last.
     fn length_us(&self) -> u32 {
-        if self.p.is_rationed() { RATIONED_ROTATE_US } else { self.p.tuning().rotate_us }
+        if self.p.is_rationed() { QUOTA_ROTATE_US } else { self.p.tuning().rotate_us }
     }
 
     #[inline]
-    pub(crate) fn are_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.first.is_some_and(|node| node.turns.load(Relaxed) >= self.p.tuning().rotate_turns)
     }
 
@@ -74,15 +74,15 @@ impl<'a, P: Platform> Turns<'a, P> {
     }
 
     /// The thread was replaced, whatever the word says.
-    const RELIEVED: u32 = u32::MAX;
+    const REPLACED: u32 = u32::MAX;
 
-    pub(crate) fn is_relieved(&self) -> bool {
-        self.first.is_some_and(|node| node.turns.load(Relaxed) == Self::RELIEVED)
+    pub(crate) fn is_replaced(&self) -> bool {
+        self.first.is_some_and(|node| node.turns.load(Relaxed) == Self::REPLACED)
     }
 
-    pub(crate) fn relieve(&self) {
+    pub(crate) fn replace(&self) {
         if let Some(node) = self.first {
-            node.turns.store(Self::RELIEVED, Relaxed);
+            node.turns.store(Self::REPLACED, Relaxed);
         }
     }
 
@@ -93,7 +93,7 @@ impl<'a, P: Platform> Turns<'a, P> {
         let tuning = self.p.tuning();
         let turns = node.turns.load(Relaxed);
         let before = turns.saturating_sub(tuning.rotate_turns);
-        if turns < Self::RELIEVED - 1 {
+        if turns < Self::REPLACED - 1 {
             node.turns.store(turns + 1, Relaxed);
         }
         // Yielding in a context that has interrupted a wait would help no waiter.
@@ -119,9 +119,9 @@ impl<'a, P: Platform> Turns<'a, P> {
         if turns >= tuning.rotate_turns {
             return true;
         }
-        let looks = turns % Self::A_LOOK_AT_THE_CLOCK == 0;
+        let reads_the_clock = turns % Self::A_READING_OF_THE_CLOCK == 0;
         turns = turns.saturating_add(1);
-        if looks {
+        if reads_the_clock {
             let now = self.clock();
             if turns == 1 {
                 node.since.store(now, Relaxed);
