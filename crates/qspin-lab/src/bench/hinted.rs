@@ -11,10 +11,10 @@ use super::engine::{MeasureMutex, measure_mutex};
 /// What measures the lock in the form whose owners ask, where this build has it.
 pub fn measure(lock: Id) -> Option<MeasureMutex> {
     Some(match lock {
-        Id::Ticket => measure_mutex::<Raw<qspin::ticket::HintedRawLock>>,
-        Id::Simple => measure_mutex::<Raw<qspin::simple::HintedRawLock>>,
-        Id::Yield => measure_mutex::<Raw<qspin::yielding::HintedRawLock>>,
-        Id::Paravirt => measure_mutex::<Raw<qspin::paravirt::HintedRawLock>>,
+        Id::Ticket => measure_mutex::<Raw<qspin::ticket::HintedRawMutex>>,
+        Id::Simple => measure_mutex::<Raw<qspin::simple::HintedRawMutex>>,
+        Id::Yield => measure_mutex::<Raw<qspin::yielding::HintedRawMutex>>,
+        Id::Paravirt => measure_mutex::<Raw<qspin::paravirt::HintedRawMutex>>,
         _ => return None,
     })
 }
