@@ -82,7 +82,12 @@ fn in_range(tuning: &Tuning) -> Tuning {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
+
+    /// The tunables are the process's: one test at a time that changes them.
+    pub(super) static TURN: Mutex<()> = Mutex::new(());
 
     #[test]
     fn absurd_values_count_as_the_nearest_that_make_sense() {
@@ -97,7 +102,7 @@ mod tests {
         assert_eq!(sound.kick_ahead, KICK_AHEAD_MOST as u32);
         tuning.numa_threshold_ns = u32::MAX;
         assert_eq!(in_range(&tuning).numa_threshold_ns, 1 << 30);
-        // Other tests of this process change other tunables only.
+        let _turn = TURN.lock().unwrap();
         set(Box::leak(Box::new(tuning)));
         assert_eq!(get().numa_threshold_ns, 1 << 30);
         set(&Tuning::DEFAULT);

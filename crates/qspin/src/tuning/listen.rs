@@ -279,9 +279,10 @@ mod tests {
             values: [const { AtomicU32::new(0) }; Tuning::ALL.len()],
             requests: [const { AtomicU32::new(0) }; Tuning::ALL.len()],
         }));
+        let _turn = super::super::tests::TURN.lock().unwrap();
         let at = |name| Tuning::ALL.iter().position(|tunable| tunable.name == name).unwrap();
         let before = *super::super::in_force();
-        for (name, value) in [("kick_ahead", 6), ("adaptive", 3), ("check_looks", 77)] {
+        for (name, value) in [("kick_ahead", 6), ("adaptive", 4), ("check_looks", 77)] {
             page.requests[at(name)].store(REQUEST | value, Relaxed);
         }
         // No request: the mark is missing.
