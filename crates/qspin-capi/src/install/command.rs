@@ -1,7 +1,9 @@
-//! The command `qspin`, and the library that `qspin run` preloads into programs.
+//! The command `qspin`, its manual pages, what shells complete, and the library that `qspin run` preloads into
+//! programs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::arguments::Origin;
 use crate::library::{cargo, run, target};
@@ -29,11 +31,38 @@ pub(crate) fn built(origin: &Origin) -> Result<Tree, String> {
         Ok::<_, String>(Content::File(bytes, true))
     };
     let mut tree: Tree = vec![(PathBuf::from("bin/qspin"), file("qspin")?)];
+    tree.extend(described(&directory.join("qspin"))?);
     // Elsewhere there is nothing to interpose.
     if cfg!(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu")) {
         tree.push((PathBuf::from(PRELOAD), file("libqspin_preload.so")?));
     }
     Ok(tree)
+}
+
+/// The manual pages and completions, which the command writes itself.
+fn described(qspin: &Path) -> Result<Tree, String> {
+    let directory = target()?.join(format!("capi/qspin-install-manual-{}", std::process::id()));
+    let cannot = |why: std::io::Error| format!("cannot read {}: {why}", directory.display());
+    fs::create_dir_all(&directory).map_err(cannot)?;
+    let tree = run(Command::new(qspin).arg("manual").arg(&directory)).and_then(|()| {
+        let mut tree = Tree::new();
+        for entry in fs::read_dir(&directory).map_err(cannot)? {
+            let path = entry.map_err(cannot)?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let place = match &*name {
+                "qspin.bash" => PathBuf::from("share/bash-completion/completions/qspin"),
+                "_qspin" => PathBuf::from("share/zsh/site-functions/_qspin"),
+                "qspin.fish" => PathBuf::from("share/fish/vendor_completions.d/qspin.fish"),
+                page => Path::new("share/man/man1").join(page),
+            };
+            tree.push((place, Content::File(fs::read(&path).map_err(cannot)?, false)));
+        }
+        tree.sort_by(|(one, _), (other, _)| one.cmp(other));
+        Ok(tree)
+    });
+    // Below cargo's own directory: one that cannot be removed is in no one's way there.
+    let _ = fs::remove_dir_all(&directory);
+    tree
 }
 
 /// The directory into which cargo builds with a profile.

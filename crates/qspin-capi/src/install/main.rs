@@ -27,8 +27,8 @@ usage: qspin-install --prefix DIR [--libdir NAME]
   --help             shows this
 
 Installs libqspin.so and libqspin.a, the headers, manual pages, qspin.pc for pkg-config, and a package for
-CMake's find_package(qspin); and the command qspin, with libqspin_preload.so, which `qspin run` lets programs
-load. All of it finds the rest from where it lies, so DIR may be moved. An earlier installation is replaced.
+CMake's find_package(qspin); and the command qspin, with its manual pages, completions for bash, zsh and fish,
+and libqspin_preload.so, which `qspin run` lets programs load. All of it finds the rest from where it lies, so DIR may be moved. An earlier installation is replaced.
 Needs cargo and a C compiler (cc, or what CC names).
 ";
 

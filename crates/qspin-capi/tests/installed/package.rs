@@ -152,3 +152,41 @@ fn the_command_finds_the_library_that_it_preloads_wherever_the_tree_is_moved() {
         output(command.args(["run", "--", "sh", "-c", "grep -o 'qspin/lib.*so' /proc/self/maps"]));
     assert!(said.starts_with("qspin/libqspin_preload.so\n"), "{said}");
 }
+
+#[test]
+fn the_command_has_manual_pages_and_completions() {
+    let share = prefix().join("share");
+    let help = output(Command::new(prefix().join("bin/qspin")).arg("--help"));
+    let commands = help.split("Commands:").nth(1).unwrap().split("\n\n").next().unwrap();
+    let commands: Vec<&str> =
+        commands.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(commands.contains(&"bench") && !commands.contains(&"manual"), "{commands:?}");
+    let mut pages: Vec<String> = fs::read_dir(share.join("man/man1"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    pages.sort();
+    let mut expected: Vec<String> = commands.iter().map(|name| format!("qspin-{name}.1")).collect();
+    expected.extend(["qspin.1", "qspin-report-merge.1"].map(str::to_owned));
+    expected.sort();
+    assert_eq!(pages, expected);
+    for page in &pages {
+        let text = fs::read_to_string(share.join("man/man1").join(page)).unwrap();
+        assert!(text.contains(".TH qspin") && text.contains(".SH OPTIONS"), "{page}: {text}");
+    }
+    if have("groff", "the look at how manual pages are set") {
+        let mut groff = Command::new("groff");
+        let page = share.join("man/man1/qspin-bench.1");
+        let set = output(groff.args(["-man", "-Tutf8", "-P-cbou"]).arg(page));
+        assert!(set.contains("--baseline") && set.contains("--locks"), "{set}");
+    }
+    for file in ["zsh/site-functions/_qspin", "fish/vendor_completions.d/qspin.fish"] {
+        assert!(fs::read_to_string(share.join(file)).unwrap().contains("overcommit"), "{file}");
+    }
+    if have("bash", "completion by bash") {
+        let script = "source \"$0\"; COMP_WORDS=(qspin ben); COMP_CWORD=1; COMPREPLY=(); \
+                      _qspin qspin ben qspin; echo \"${COMPREPLY[*]}\"";
+        let file = share.join("bash-completion/completions/qspin");
+        assert_eq!(output(Command::new("bash").args(["-c", script]).arg(file)), "bench\n");
+    }
+}

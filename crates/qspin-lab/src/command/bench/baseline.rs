@@ -13,7 +13,7 @@ use crate::bench::stats::median;
 use crate::bench::table::heading;
 use crate::compare::{Comparison, Outcome, SMALLEST, compare_runs};
 use crate::failure::Failure;
-use crate::report::columns::{ranked, threads};
+use crate::report::columns::{apart, ranked, threads};
 use crate::report::family::{is_own, is_reference};
 use crate::report::group::label;
 use crate::report::{Run, read};
@@ -80,15 +80,16 @@ impl Baseline {
             return out;
         }
         for threads in threads(rows) {
-            let ranked = ranked(rows, threads);
-            let of_now = |row: &&Row| pairs.iter().find(|pair| std::ptr::eq(pair.now, *row));
-            let pairs: Vec<&Pair<'_>> = ranked.iter().filter_map(of_now).collect();
+            let (locks, ends) = apart(ranked(rows, threads));
+            let of_now = |row: &Row| pairs.iter().find(|pair| std::ptr::eq(pair.now, row));
+            let pairs: Vec<&Pair<'_>> = locks.into_iter().chain(ends).filter_map(of_now).collect();
             if let Some(first) = pairs.first() {
                 let heading = heading(first.now, machine.cpus);
                 let table = columns().table(pairs).terminal(None);
                 let _ = writeln!(out, "\n{heading}\n{table}");
             }
         }
+        out.push('\n');
         out += &in_words(&pairs);
         out += &self.differences(machine, &pairs);
         out
@@ -120,7 +121,7 @@ impl Baseline {
             out += if (drift - 1.0).abs() < SMALLEST {
                 ".\n"
             } else {
-                ": the machine is not as fast as it was, so measure both again, one after the other.\n"
+                ": the machine is not what it was, so measure both again, one after the other.\n"
             };
         }
         out
@@ -136,7 +137,9 @@ fn columns<'a>() -> Columns<'a, Pair<'a>> {
         .number("now / then", "", |pair| pair.found.ratio.median)
         .number("95 % interval", "", |pair| {
             let ratio = pair.found.ratio;
-            Cell::from(format!("{} – {}", digits(ratio.lo), digits(ratio.hi))).sorted_by(ratio.lo)
+            // Without bound where the earlier run has a round in which the lock stood still.
+            let hi = if ratio.hi.is_finite() { digits(ratio.hi) } else { "∞".to_owned() };
+            Cell::from(format!("{} – {hi}", digits(ratio.lo))).sorted_by(ratio.lo)
         })
         .text("", |pair| pair.found.outcome.mark())
 }
@@ -189,11 +192,12 @@ mod tests {
     #[test]
     fn a_machine_that_is_not_what_it_was_is_told() {
         let text = shown(vec![row("std", 2, 1e6)], &[row("std", 2, 2e6)]);
-        assert!(
-            text.contains("× 2.00 in the median: the machine is not as fast as it was"),
-            "{text}"
-        );
+        assert!(text.contains("× 2.00 in the median: the machine is not what it was"), "{text}");
         let text = shown(vec![row("std", 2, 1e6)], &[row("mutex", 2, 2e6)]);
         assert!(text.contains("nothing is compared"), "{text}");
+        let mut still = row("mutex", 2, 1e6);
+        still.ops_per_s.lo = 0.0;
+        let text = shown(vec![still], &[row("mutex", 2, 2e6)]);
+        assert!(text.contains("1.96 – ∞"), "{text}");
     }
 }
