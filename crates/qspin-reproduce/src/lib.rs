@@ -85,8 +85,8 @@ pub enum Compared {
     Throughput,
     /// The longest wait.
     LongestWait,
-    /// Time that waiters spin, a section.
-    Spinning,
+    /// The mean wait: of waiters that do not halt, cycles of contention.
+    MeanWait,
 }
 
 /// What a document states without a number.
@@ -162,9 +162,7 @@ impl CellPlan {
             Value::Seconds => Some(first.elapsed_ns / 1e9),
             Value::Ratio(Compared::Throughput) => ratio(|run| run.throughput),
             Value::Ratio(Compared::LongestWait) => ratio(|run| run.longest_wait_ns),
-            Value::Ratio(Compared::Spinning) => {
-                ratio(|run| run.spun_ns / run.sections.iter().sum::<u64>() as f64)
-            }
+            Value::Ratio(Compared::MeanWait) => ratio(|run| run.mean_wait_ns),
             Value::Gain => Some(100.0 * (ratio(|run| run.throughput)? - 1.0)),
             Value::Unfairness => first.max_min,
             Value::Kick => {

@@ -110,7 +110,6 @@ pub fn draw(seed: u64, number: u32) -> Scenario {
                 jitter: 0.1,
                 near_bias: 0.0,
                 queued: 1.0,
-                retry: 0.0,
                 store_buffer: 44,
                 store_prefetch: true,
                 sibling_factor: 1.0,

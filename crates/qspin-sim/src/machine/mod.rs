@@ -22,7 +22,7 @@
 //! # Limits
 //! Total store order: other cores see a processor's stores late and in order, and nothing else is reordered. So
 //! a missing acquire or release is not noticed (the model checkers notice it). Caches are as big as need be.
-//! Lines share no bandwidth, but for what `retry` says of one line's requests. Hardware threads of a core do not slow each other down, except by the machine's
+//! Lines share no bandwidth. Hardware threads of a core do not slow each other down, except by the machine's
 //! factor for that.
 
 mod line;
@@ -95,10 +95,6 @@ pub struct Costs {
     /// request (to the directory, to the owner, back) it has already made the first.
     #[serde(default = "one")]
     pub queued: f64,
-    /// What each other request that waits adds to a transfer of ownership, where requests for a busy line do not line up
-    /// but are sent again: they share the fabric on which the transfer is asked for.
-    #[serde(default, skip_serializing_if = "is_none")]
-    pub retry: f64,
     /// How many stores the store buffer holds.
     pub store_buffer: u32,
     /// Whether a store requests its line at once, although others are before it in the buffer.
@@ -112,14 +108,9 @@ fn one() -> f64 {
     1.0
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
-fn is_none(ns: &f64) -> bool {
-    *ns == 0.0
-}
-
 in_time! {
     Prices of Costs as costs {
-        load_hit store rmw_hit fence pause clock memory read_occupancy invalidate retry;
+        load_hit store rmw_hit fence pause clock memory read_occupancy invalidate;
         // In 65536ths, as the next two.
         jitter: u64 = (costs.jitter * 65536.0) as u64,
         near_bias: u32 = (costs.near_bias * 65536.0) as u32,

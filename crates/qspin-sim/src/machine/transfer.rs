@@ -6,8 +6,7 @@
 //! with the machine's `near_bias` it is the nearest to the present owner, as interconnects prefer the cores
 //! that they reach first. Reads that follow each other are served together; a read that came after a request
 //! for ownership is not served before that request. A request that has waited has made the first part of its
-//! way meanwhile: the rest of its cost is the machine's `queued`. Where requests do not line up but are sent again
-//! (`queued` is 1), each that waits adds the machine's `retry` to a transfer of ownership.
+//! way meanwhile: the rest of its cost is the machine's `queued`.
 //!
 //! A read in progress while the line goes to a new owner delivers the line's content at its arrival, and leaves
 //! no copy.
@@ -47,9 +46,7 @@ impl State {
     fn serve(&mut self, line: usize, request: Request, after: Time, waited: bool) {
         let rest = if waited { self.prices.queued } else { 65536 };
         if request.owns {
-            let again = self.prices.retry * self.lines[line].waiting.len() as Time;
-            let cost = self.cost_of_owning(line, request.core) * rest / 65536 + again;
-            let cost = self.jittered(cost);
+            let cost = self.jittered(self.cost_of_owning(line, request.core) * rest / 65536);
             self.lines[line].serving = Some(request);
             self.queue.push(self.now + cost, What::Granted { line: line as u32 });
             return;

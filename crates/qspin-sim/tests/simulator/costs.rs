@@ -156,16 +156,3 @@ fn an_uncontended_operation_takes_what_the_machine_says() {
         assert!((0.0..=2.0 * (costs.pause + costs.load_hit)).contains(&late), "{second}: {late}");
     }
 }
-
-#[test]
-fn requests_that_are_sent_again_slow_transfers_only_where_there_are_others() {
-    let run = |cpus, retry| {
-        let mut scenario = fixtures::counting(Lock::Tas, cpus, 100);
-        scenario.machine.costs.retry = retry;
-        qspin_sim::simulate(&scenario, 1).unwrap()
-    };
-    let (few, many) = (run(2, 0.0), run(8, 0.0));
-    // The one waits for a line only while the other is served.
-    assert_eq!(run(2, 30.0).hash, few.hash);
-    assert!(run(8, 30.0).elapsed_ns > 1.1 * many.elapsed_ns, "{}", many.elapsed_ns);
-}
