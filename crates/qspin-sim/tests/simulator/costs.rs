@@ -156,3 +156,17 @@ fn an_uncontended_operation_takes_what_the_machine_says() {
         assert!((0.0..=2.0 * (costs.pause + costs.load_hit)).contains(&late), "{second}: {late}");
     }
 }
+
+#[test]
+fn the_last_owner_of_a_line_is_not_the_nearest_to_itself() {
+    let run = |near_to_last_owner| {
+        let mut scenario = fixtures::counting(Lock::Tas, 8, 200);
+        scenario.start_ns = 1e3;
+        scenario.machine.costs.near_bias = 1.0;
+        scenario.machine.costs.near_to_last_owner = near_to_last_owner;
+        qspin_sim::simulate(&scenario, 1).unwrap().hand_overs
+    };
+    // Else it often takes the lock again before anybody else does.
+    let (to_others, to_itself) = (run(true), run(false));
+    assert!(to_others > to_itself, "{to_others} {to_itself}");
+}
