@@ -91,8 +91,8 @@ pub struct Costs {
     /// How often the waiting request nearest to the owner is served instead of the oldest one: 0 to 1.
     #[serde(default)]
     pub near_bias: f64,
-    /// Whether that is the nearest to the core that owned the line last, also where others share it by now; and a request
-    /// of that core comes last. Else, a core that gives a lock back and wants it again is the nearest to itself.
+    /// Whether that is the nearest to the core that owned the line last, also where others share it by now; that core's own
+    /// request then comes last. Else the nearest to the lowest-numbered of those that share it.
     #[serde(default, skip_serializing_if = "is_off")]
     pub near_to_last_owner: bool,
     /// What is left of the cost of a transfer that has had to wait for the line: 0 to 1. Of the three legs of a

@@ -4,10 +4,11 @@
 //! A line serves one transfer of ownership at a time; reads overlap, each keeping the line for its occupancy
 //! only. A request that has to wait does so in the line's queue. The next one served is not always the oldest:
 //! with the machine's `near_bias` it is the nearest to the present owner, as interconnects prefer the cores
-//! that they reach first. A line that is shared has none: the first of its sharers stands for it; or, by the machine's
-//! `near_to_last_owner`, the core that owned it last, whose own request then has to wait for the others'. Reads that follow each other are served together; a read that came after a request
-//! for ownership is not served before that request. A request that has waited has made the first part of its
-//! way meanwhile: the rest of its cost is the machine's `queued`.
+//! that they reach first. A line that is shared has none: the first of its sharers stands for it, or, by the
+//! machine's `near_to_last_owner`, the core that owned it last, whose own request then waits for the others'.
+//! Reads that follow each other are served together; a read that came after a request for ownership is not
+//! served before that request. A request that has waited has made the first part of its way meanwhile: the rest
+//! of its cost is the machine's `queued`.
 //!
 //! A read in progress while the line goes to a new owner delivers the line's content at its arrival, and leaves
 //! no copy.

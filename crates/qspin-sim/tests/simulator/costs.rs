@@ -7,7 +7,7 @@ use qspin_core::lock::RawLock;
 use qspin_core::platform::{AtomicWord, Budget, Platform, Until};
 use qspin_sim::machine::Costs;
 use qspin_sim::platform::{SimPlatform, SimWord};
-use qspin_sim::workload::{Sections, Workload};
+use qspin_sim::workload::{Lengths, Sections, Spread, Workload};
 use qspin_sim::{Lock, Placement, Scenario, simulate_lock};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -158,15 +158,24 @@ fn an_uncontended_operation_takes_what_the_machine_says() {
 }
 
 #[test]
-fn the_last_owner_of_a_line_is_not_the_nearest_to_itself() {
-    let run = |near_to_last_owner| {
-        let mut scenario = fixtures::counting(Lock::Tas, 8, 200);
+fn no_core_is_preferred_for_its_number_where_the_last_owner_is_what_counts() {
+    // The first core's part of all sections, of a lock at whose line all cores meet.
+    let part = |near_to_last_owner| {
+        let mut scenario = fixtures::counting(Lock::Tas, 4, 0);
+        scenario.duration_ns = 4e5;
         scenario.start_ns = 1e3;
         scenario.machine.costs.near_bias = 1.0;
         scenario.machine.costs.near_to_last_owner = near_to_last_owner;
-        qspin_sim::simulate(&scenario, 1).unwrap().hand_overs
+        scenario.workload = Workload::Lengths(Lengths {
+            inside_ns: 100.0,
+            outside_ns: 100.0,
+            spread: Spread::Exponential,
+            locks: 1,
+            writes: 1,
+        });
+        let sections = qspin_sim::simulate(&scenario, 1).unwrap().sections;
+        sections[0] as f64 / sections.iter().sum::<u64>() as f64
     };
-    // Else it often takes the lock again before anybody else does.
-    let (to_others, to_itself) = (run(true), run(false));
-    assert!(to_others > to_itself, "{to_others} {to_itself}");
+    let (by_last, by_number) = (part(true), part(false));
+    assert!((by_last - 0.25).abs() < (by_number - 0.25).abs(), "{by_last} {by_number}");
 }
