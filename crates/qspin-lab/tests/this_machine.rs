@@ -84,6 +84,42 @@ fn what_is_measured_is_a_machine_that_is_simulated_and_compared() {
 }
 
 #[test]
+fn a_matrix_and_random_loads_are_judged_beside_their_blind_simulation() {
+    if !two_cpus() {
+        return;
+    }
+    let directory = at_work();
+    let here = directory.path();
+    let (code, _, stderr) = qspin(here, &["calibrate", "--measure", "--out", "mine.toml"]);
+    assert_eq!(code, Some(0), "{stderr}");
+    let judged = |of: &[&str]| {
+        let short = ["--rounds", "2", "--seconds", "0.005", "--compare-simulated=mine.toml"];
+        let (code, stdout, stderr) = qspin(here, &[&["bench"], of, &short[..]].concat());
+        assert_eq!(code, Some(0), "{stderr}");
+        stdout.split("SIMULATED beside measured, blindly").nth(1).unwrap().to_owned()
+    };
+    // The columns of the line that is so called.
+    let line = |text: &str, name: &str| -> Vec<String> {
+        let line = text.lines().find(|line| line.trim().starts_with(name)).unwrap();
+        line.split('|').map(|column| column.trim().to_owned()).collect()
+    };
+    let small = ["--critical", "50ns", "--outside", "0ns", "--threads", "1,2"];
+    let matrix = judged(&[&["--matrix", "quick", "--locks", "mutex,tas,std"], &small[..]].concat());
+    // Two cells, two locks that are simulated, one that is not.
+    let all = line(&matrix, "all");
+    assert_eq!((all[1].as_str(), all[2].as_str()), ("2", "4"), "{matrix}");
+    assert!(matrix.contains("left out: 2 with a lock that is not simulated"), "{matrix}");
+    let random = judged(&["--random", "2", "--seed", "1", "--locks", "mutex,paravirt,std"]);
+    let all = line(&random, "all");
+    assert_eq!((all[1].as_str(), all[2].as_str()), ("2", "4"), "{random}");
+    let rw = ["--matrix", "rwlock", "--locks", "rwlock,std-rw", "--threads", "2"];
+    let rw = judged(&[&rw[..], &["--critical", "1us", "--outside", "2us"]].concat());
+    // Five mixes of one lock: figures, and no choice.
+    let all = line(&rw, "all");
+    assert_eq!((all[1].as_str(), all[2].as_str(), all[7].as_str()), ("5", "5", "–"), "{rw}");
+}
+
+#[test]
 fn one_cpu_and_other_impossible_wishes_are_one_line_and_leave_nothing() {
     let directory = at_work();
     let here = directory.path();
@@ -126,6 +162,8 @@ fn one_cpu_and_other_impossible_wishes_are_one_line_and_leave_nothing() {
     refused(bench(&["--locks", "std"]), &["add one of native"]);
     refused(bench(&["--lines", "65"]), &["64"]);
     refused(bench(&["--steps"]), &["--steps"]);
+    let many = ["--random", "2", "--tune", "queue_looks=3"];
+    refused(bench(&many), &["default tunables", "--tune"]);
 }
 
 #[test]

@@ -178,8 +178,13 @@ fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// Spearman's; none of fewer than three, or where one side is all alike.
 fn rank_correlation(pairs: &[(f64, f64, bool)]) -> Option<f64> {
+    spearman(&pairs.iter().map(|&(one, other, _)| (one, other)).collect::<Vec<_>>())
+}
+
+/// Spearman's rank correlation of pairs; none of fewer than three, or where one side is all alike.
+#[must_use]
+pub fn spearman(pairs: &[(f64, f64)]) -> Option<f64> {
     if pairs.len() < 3 {
         return None;
     }

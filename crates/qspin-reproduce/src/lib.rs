@@ -28,7 +28,7 @@ use serde::Deserialize;
 
 pub use calibrate::{Progress, calibrate};
 pub use constants::{Calibrated, Constants};
-pub use judge::{Cell, Summary, Verdict, judge};
+pub use judge::{Cell, Summary, Verdict, judge, spearman};
 pub use studies::{Knob, Study, cells, studies, study_of};
 
 /// What a cell is to the calibration.
@@ -62,7 +62,8 @@ pub enum Value {
     Throughput(f64),
     /// How long it takes, in seconds.
     Seconds,
-    /// A figure of the first of two simulations over that of the second.
+    /// A figure of the first of two simulations over that of the second; of four, that of the first two over that of the
+    /// others.
     Ratio(Compared),
     /// By how much the throughput of the first of two is more than that of the second, in percent.
     Gain,
@@ -84,6 +85,8 @@ pub enum Compared {
     Throughput,
     /// The longest wait.
     LongestWait,
+    /// The mean wait: of waiters that do not halt, cycles of contention.
+    MeanWait,
 }
 
 /// What a document states without a number.
@@ -146,7 +149,11 @@ impl CellPlan {
 
     fn figure(&self, runs: &[Outcome]) -> Option<f64> {
         let first = runs.first()?;
-        let ratio = |of: fn(&Outcome) -> f64| Some(of(first) / of(runs.get(1)?));
+        let ratio = |of: fn(&Outcome) -> f64| match runs {
+            [one, other] => Some(of(one) / of(other)),
+            [one, other, third, fourth] => Some(of(one) / of(other) / (of(third) / of(fourth))),
+            _ => None,
+        };
         match &self.value {
             Value::Throughput(times) => {
                 let all = runs.iter().map(|run| run.throughput).sum::<f64>();
@@ -155,6 +162,7 @@ impl CellPlan {
             Value::Seconds => Some(first.elapsed_ns / 1e9),
             Value::Ratio(Compared::Throughput) => ratio(|run| run.throughput),
             Value::Ratio(Compared::LongestWait) => ratio(|run| run.longest_wait_ns),
+            Value::Ratio(Compared::MeanWait) => ratio(|run| run.mean_wait_ns),
             Value::Gain => Some(100.0 * (ratio(|run| run.throughput)? - 1.0)),
             Value::Unfairness => first.max_min,
             Value::Kick => {

@@ -6,6 +6,7 @@
 //! locks = ["ticket"]                       # the plan's others do not have this variant
 //! tuning = { kick_ahead = 2 }
 //! hypervisor = { holder_grace = 1e6 }
+//! workload = { inside_ns = 300 }           # figures of the plan's workload
 //! [[loads]]
 //! name = "2x, pinned"
 //! hogs = 4
@@ -15,10 +16,12 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use toml::Value;
 
 use crate::hypervisor::{Hypervisor, Pinning};
 use crate::lock::Lock;
 use crate::scenario::{Placement, Scenario};
+use crate::workload::Workload;
 
 /// What differs from the plan; whatever is not named stays as it is.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -41,6 +44,9 @@ pub struct Change {
     pub placement: Option<Placement>,
     /// What differs in the hypervisor.
     pub hypervisor: Option<HypervisorChange>,
+    /// Figures of the workload, by name.
+    #[serde(default)]
+    pub workload: BTreeMap<String, f64>,
 }
 
 macro_rules! hypervisor_change {
@@ -107,6 +113,31 @@ impl Change {
         if let (Some(change), Some(hypervisor)) = (&self.hypervisor, &mut scenario.hypervisor) {
             change.apply(hypervisor);
         }
+        // What is impossible was refused by `check`.
+        if let Ok(workload) = self.changed(&scenario.workload) {
+            scenario.workload = workload;
+        }
+    }
+
+    /// The workload with this change's figures in it.
+    fn changed(&self, workload: &Workload) -> Result<Workload, String> {
+        if self.workload.is_empty() {
+            return Ok(workload.clone());
+        }
+        let mut described = Value::try_from(workload).map_err(|error| error.to_string())?;
+        let fields = described.as_table_mut().and_then(|it| it.iter_mut().next()?.1.as_table_mut());
+        let fields = fields.ok_or("the workload has no figures")?;
+        for (name, &figure) in &self.workload {
+            match fields.get_mut(name) {
+                Some(Value::Integer(it)) if figure.fract() == 0.0 => *it = figure as i64,
+                Some(Value::Float(it)) => *it = figure,
+                Some(Value::Integer(_)) => {
+                    return Err(format!("workload.{name} is {figure}: it must be a whole number"));
+                }
+                _ => return Err(format!("the workload has no figure {name}")),
+            }
+        }
+        described.try_into().map_err(|error| error.to_string())
     }
 
     /// What is impossible about it, whatever it is applied to.
@@ -120,6 +151,6 @@ impl Change {
         if self.hypervisor.is_some() && base.hypervisor.is_none() {
             return Err("it changes the hypervisor, and there is no [hypervisor]".to_owned());
         }
-        Ok(())
+        self.changed(&base.workload).map(drop)
     }
 }

@@ -31,6 +31,7 @@ pub mod plan;
 pub mod platform;
 pub mod random;
 pub mod scenario;
+mod shared;
 mod simulate;
 pub mod timeline;
 pub mod workload;
@@ -42,5 +43,7 @@ pub use machine::Machine;
 pub use outcome::Outcome;
 pub use plan::Plan;
 pub use scenario::{Placement, Scenario};
-pub use simulate::{simulate, simulate_audited, simulate_lock, simulate_traced};
+pub use simulate::{
+    simulate, simulate_audited, simulate_lock, simulate_shared_lock, simulate_traced,
+};
 pub use timeline::Timeline;

@@ -9,7 +9,8 @@ macro_rules! simulated {
     (
         () sleeping { $($sleeps:ident: $smodule:ident = $slock:path, $sabout:literal;)* }
         spinning { $($id:ident: $module:ident = $lock:path, $about:literal;)* }
-        shared_sleeping $shared:tt shared_spinning $queued:tt
+        shared_sleeping { $($rsleeps:ident: $rsmodule:ident = $rslock:path, $rsabout:literal;)* }
+        shared_spinning { $($rid:ident: $rmodule:ident = $rlock:path, $rabout:literal;)* }
     ) => {
         /// A lock, by any of the names that it has in the register.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -17,14 +18,22 @@ macro_rules! simulated {
         pub enum Lock {
             $(#[doc = $about] $id,)*
             $(#[doc = $sabout] $sleeps,)*
+            $(#[doc = $rsabout] $rsleeps,)*
+            $(#[doc = $rabout] $rid,)*
         }
 
         impl Lock {
             /// All of them.
-            pub const ALL: &'static [Lock] = &[$(Lock::$id,)* $(Lock::$sleeps,)*];
+            pub const ALL: &'static [Lock] =
+                &[$(Lock::$id,)* $(Lock::$sleeps,)* $(Lock::$rsleeps,)* $(Lock::$rid,)*];
 
             const fn id(self) -> Id {
-                match self { $(Lock::$id => Id::$id,)* $(Lock::$sleeps => Id::$sleeps,)* }
+                match self {
+                    $(Lock::$id => Id::$id,)*
+                    $(Lock::$sleeps => Id::$sleeps,)*
+                    $(Lock::$rsleeps => Id::$rsleeps,)*
+                    $(Lock::$rid => Id::$rid,)*
+                }
             }
         }
     };
@@ -45,21 +54,21 @@ impl Lock {
         !matches!(self.id().lock().waits, Waits::Spins)
     }
 
+    /// Whether readers share it.
+    #[must_use]
+    pub const fn is_shared(self) -> bool {
+        self.id().lock().shared
+    }
+
     /// The lock of that name.
     ///
     /// # Errors
-    /// There is no lock of that name (the message lists the names); or it is not simulated, and why.
+    /// There is no lock of that name: the message lists the names.
     pub fn named(name: &str) -> Result<Self, String> {
-        let known = || Self::ALL.iter().map(|lock| lock.name()).collect::<Vec<_>>().join(", ");
-        let Some(id) = Id::named(name) else {
-            return Err(format!("no lock is called `{name}`: choose from {}", known()));
-        };
-        Self::ALL.iter().copied().find(|lock| lock.id() == id).ok_or_else(|| {
-            format!(
-                "the lock {} is not simulated yet, since no workload has readers: choose from {}",
-                id.name(),
-                known()
-            )
+        let of = |id| Self::ALL.iter().copied().find(|lock| lock.id() == id);
+        Id::named(name).and_then(of).ok_or_else(|| {
+            let known: Vec<&str> = Self::ALL.iter().map(|lock| lock.name()).collect();
+            format!("no lock is called `{name}`: choose from {}", known.join(", "))
         })
     }
 }
@@ -83,12 +92,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lock_has_the_names_of_the_register_or_is_refused_with_the_reason() {
+    fn a_lock_has_the_names_of_the_register_and_no_other() {
         assert_eq!(Lock::named("yielding"), Ok(Lock::Yield));
         assert_eq!(Lock::named("paravirt_queued"), Ok(Lock::ParavirtQueued));
         assert!(Lock::named("magic").unwrap_err().contains("choose from native"));
         assert_eq!(Lock::named("mutex"), Ok(Lock::Mutex));
-        assert!(Lock::named("queued-rw").unwrap_err().contains("readers"));
+        assert_eq!(Lock::named("queued-rw"), Ok(Lock::QueuedRw));
+        assert!(Lock::QueuedRw.is_shared() && !Lock::Native.is_shared());
         assert!(
             !Lock::Native.halts()
                 && Lock::Simple.halts()

@@ -231,6 +231,7 @@ name = "alone"
 name = "beside hogs"
 hogs = 3
 pinning = "any"
+workload = { count = 7, inside_ns = 33 }
 [workload.sections]"#;
 
     #[test]
@@ -244,6 +245,8 @@ pinning = "any"
         assert_eq!(last.load.as_deref(), Some("beside hogs"));
         assert_eq!((last.scenario.lock, last.scenario.hogs), (Lock::Cna, 3));
         assert_eq!(last.scenario.pinning, Pinning::Any);
+        let Workload::Sections(sections) = &last.scenario.workload else { unreachable!() };
+        assert_eq!((sections.count, sections.inside_ns, sections.outside_ns), (7, 33.0, 50.0));
         assert_eq!(last.scenario.tuning["numa_skip_bits"], 0);
         assert_eq!(last.scenario.hypervisor.as_ref().unwrap().holder_grace, 1e5);
         assert_eq!(cells[0].scenario, Scenario { cpus: 2, ..plan.base.clone() });
@@ -261,6 +264,8 @@ pinning = "any"
         assert!(wrong("holder_grace = 1e5", "holder_grace = -1").contains("`spared`"));
         assert!(wrong("numa_skip_bits", "skip").contains("`spared`"));
         assert!(wrong("[\"cna\"]", "[]").contains("`spared`"));
+        assert!(wrong("inside_ns = 33", "side_ns = 33").contains("no figure side_ns"));
+        assert!(wrong("count = 7", "count = 7.5").contains("a whole number"));
         assert!(wrong("hypervisor = \"linux-bare-metal\"", "").contains("[hypervisor]"));
     }
 

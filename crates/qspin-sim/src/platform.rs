@@ -218,6 +218,16 @@ impl SimPlatform {
         self.world.state.borrow_mut().entered(lock);
     }
 
+    /// It has acquired the lock for reading.
+    pub(crate) fn entered_shared(&self, lock: u32) {
+        self.world.state.borrow_mut().entered_shared(lock);
+    }
+
+    /// It is about to end that.
+    pub(crate) fn leaves_shared(&self, lock: u32) {
+        self.world.state.borrow_mut().leaves_shared(lock);
+    }
+
     /// It is about to release the lock.
     pub(crate) fn leaves(&self, lock: u32) {
         self.world.state.borrow_mut().leaves(lock);

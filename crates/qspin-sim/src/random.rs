@@ -109,6 +109,7 @@ pub fn draw(seed: u64, number: u32) -> Scenario {
                 invalidate: 2.0,
                 jitter: 0.1,
                 near_bias: 0.0,
+                near_to_last_owner: false,
                 queued: 1.0,
                 store_buffer: 44,
                 store_prefetch: true,

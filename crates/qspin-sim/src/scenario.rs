@@ -14,6 +14,11 @@ use crate::workload::Workload;
 /// The most processors of a simulated guest: what a tail can name.
 pub const MOST_CPUS: u32 = 1 << 13;
 
+/// The largest pause of the lock `backoff`, among the tunables of a scenario: a constant of that lock's type.
+pub(crate) const BACKOFF_CAP: &str = "backoff_cap";
+/// The values that it may have.
+pub(crate) const BACKOFF_CAPS: [u32; 11] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
+
 /// Which processors the simulated CPUs get.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -66,7 +71,8 @@ pub struct Scenario {
     /// begins where the fewest tasks are.
     #[serde(default)]
     pub hogs_even: bool,
-    /// Tunables, by name, that are not at their default.
+    /// Tunables, by name, that are not at their default. `backoff_cap`, the largest pause of the lock `backoff`, counts
+    /// as one here: a power of two up to 1024.
     #[serde(default)]
     pub tuning: BTreeMap<String, u32>,
     /// What the CPUs do.
@@ -167,6 +173,12 @@ impl Scenario {
     pub fn tuning(&self) -> Result<Tuning, String> {
         let mut tuning = Tuning::DEFAULT;
         for (name, &value) in &self.tuning {
+            if name == BACKOFF_CAP {
+                if !BACKOFF_CAPS.contains(&value) {
+                    return Err(format!("{name} is {value}: it must be one of {BACKOFF_CAPS:?}"));
+                }
+                continue;
+            }
             let Some(tunable) = Tuning::ALL.iter().find(|tunable| tunable.name == name) else {
                 return Err(format!("there is no tunable {name}"));
             };
@@ -297,7 +309,10 @@ mod tests {
         assert!(wrong("cpus = 4", "cpus = 9").contains("[hypervisor]"));
         assert!(wrong("lock = \"native\"", "lock = \"paravirt\"").contains("[hypervisor]"));
         assert!(wrong("lock = \"native\"", "lock = \"magic\"").contains("line 1, column"));
-        assert!(wrong("lock = \"native\"", "lock = \"rwlock\"").contains("not simulated yet"));
+        assert!(wrong("lock = \"native\"", "lock = \"rwlock\"").contains("[hypervisor]"));
+        assert!(
+            wrong("cpus = 4", "cpus = 4\ntuning = { backoff_cap = 3 }").contains("backoff_cap")
+        );
         assert!(wrong("load_hit = 1.5", "load_hit = -1").contains("load_hit"));
         assert!(wrong("sockets = 2", "sockets = 0").contains("sockets"));
         assert!(wrong("cpus = 4", "cpus = 4\ntuning = { nothing = 3 }").contains("nothing"));

@@ -1,6 +1,7 @@
 //! Measuring: from what was asked to rows.
 
 pub mod affinity;
+pub mod blind;
 pub mod busy;
 pub mod cell;
 pub mod counters;

@@ -204,9 +204,10 @@ pub struct Args {
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     cell: Option<u32>,
     /// Beside the figures, those that the simulator predicts for the same work on this machine: its
-    /// transfers are measured first, or a file of `qspin calibrate --measure` has them.
+    /// transfers are measured first, or a file of `qspin calibrate --measure` has them. With --matrix or
+    /// --random, how far off it is in all, and whether it chooses well.
     #[arg(long, value_name = "MACHINE.toml", num_args = 0..=1, require_equals = true,
-          default_missing_value = "this", conflicts_with_all = ["steps", "kick_ahead", "matrix", "ratio"])]
+          default_missing_value = "this", conflicts_with_all = ["steps", "kick_ahead", "ratio"])]
     compare_simulated: Option<String>,
     /// All figures in the tables, which then have more than 100 columns of text.
     #[arg(long)]

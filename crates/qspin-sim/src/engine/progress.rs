@@ -4,6 +4,9 @@
 //! The workload reports when it wants a lock, has acquired it, and is about to release it. From that come the
 //! figures of hand-offs and waits, the check that no strand enters a lock that another one holds, and the
 //! watchdog: if for a certain simulated time no strand enters a lock or finishes work, the run ends.
+//!
+//! Readers hold a lock together, and no writer beside them. A hand-off is one from an owner to the next, so that
+//! readers are none.
 
 use super::strand::Strand;
 use super::{State, Time, Wait, to_ns};
@@ -16,6 +19,9 @@ const NOBODY: u32 = u32::MAX;
 #[derive(Debug, Clone, Copy)]
 struct Held {
     by: u32,
+    /// Strands that hold it for reading, and the last one that came.
+    readers: u32,
+    reader: u32,
     /// The socket of the last holder.
     socket: u32,
     last: u32,
@@ -38,7 +44,10 @@ pub(crate) struct Progress {
 impl Progress {
     pub(crate) fn new(locks: usize, watchdog: Time) -> Self {
         Self {
-            locks: vec![Held { by: NOBODY, socket: 0, last: NOBODY }; locks],
+            locks: vec![
+                Held { by: NOBODY, readers: 0, reader: NOBODY, socket: 0, last: NOBODY };
+                locks
+            ],
             hand_overs: 0,
             remote_hand_overs: 0,
             moved: 0,
@@ -76,32 +85,67 @@ impl State {
     /// The current strand has acquired it.
     pub(crate) fn entered(&mut self, lock: u32) {
         let me = self.current as u32;
+        let (clock, socket) = self.came_in();
+        let held = &mut self.progress.locks[lock as usize];
+        let inside = [(held.by, held.by != NOBODY), (held.reader, held.readers > 0)];
+        let inside = inside.into_iter().find_map(|(strand, is)| is.then_some(strand));
+        if held.last != NOBODY && held.last != me {
+            self.progress.hand_overs += 1;
+            self.progress.remote_hand_overs += u64::from(held.socket != socket);
+        }
+        *held = Held { by: me, socket, last: me, ..*held };
+        self.is_alone(lock, inside, clock);
+        self.note(clock, me, Step::Enters(lock));
+    }
+
+    /// The current strand has acquired it for reading.
+    pub(crate) fn entered_shared(&mut self, lock: u32) {
+        let me = self.current as u32;
+        let (clock, _) = self.came_in();
+        let held = &mut self.progress.locks[lock as usize];
+        held.readers += 1;
+        held.reader = me;
+        let inside = (held.by != NOBODY).then_some(held.by);
+        self.is_alone(lock, inside, clock);
+        self.note(clock, me, Step::Enters(lock));
+    }
+
+    /// The wait of the current strand is over; when, and on which socket it is.
+    fn came_in(&mut self) -> (Time, u32) {
         let it = &mut self.strands[self.current];
         let clock = it.clock;
-        let socket = self.shape.socket_of(it.core.into());
         if let Some((_, since)) = it.wants.take() {
             let waited = clock.saturating_sub(since);
             it.figures.waited += waited;
             it.figures.longest_wait = it.figures.longest_wait.max(waited);
         }
         it.figures.sections += 1;
+        let socket = self.shape.socket_of(it.core.into());
         self.progress.moved(clock);
-        let held = &mut self.progress.locks[lock as usize];
-        if held.by != NOBODY && self.failure.is_none() {
-            let (first, second) = (held.by, me);
+        (clock, socket)
+    }
+
+    /// Ends the run if there was somebody inside who excludes the current strand.
+    fn is_alone(&mut self, lock: u32, inside: Option<u32>, clock: Time) {
+        if let Some(first) = inside.filter(|_| self.failure.is_none()) {
+            let second = self.current as u32;
             self.failure = Some(Failure::Exclusion { lock, first, second, at_ns: to_ns(clock) });
         }
-        if held.last != NOBODY && held.last != me {
-            self.progress.hand_overs += 1;
-            self.progress.remote_hand_overs += u64::from(held.socket != socket);
-        }
-        *held = Held { by: me, socket, last: me };
-        self.note(clock, me, Step::Enters(lock));
     }
 
     /// The current strand is about to release it.
     pub(crate) fn leaves(&mut self, lock: u32) {
         self.progress.locks[lock as usize].by = NOBODY;
+        self.goes_out(lock);
+    }
+
+    /// The current strand is about to end its reading.
+    pub(crate) fn leaves_shared(&mut self, lock: u32) {
+        self.progress.locks[lock as usize].readers -= 1;
+        self.goes_out(lock);
+    }
+
+    fn goes_out(&mut self, lock: u32) {
         let clock = self.strands[self.current].clock;
         self.note(clock, self.current as u32, Step::Leaves(lock));
     }

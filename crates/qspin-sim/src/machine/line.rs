@@ -75,6 +75,8 @@ impl Cores {
 pub(crate) struct Line {
     /// The core that may write it without asking.
     owner: Option<u16>,
+    /// The core that owned it last.
+    pub(crate) last_owner: Option<u16>,
     /// Every core that has a copy.
     pub(crate) sharers: Cores,
     /// The ownership transfer in progress.
@@ -111,7 +113,7 @@ impl Line {
     /// LINE-1.
     #[inline]
     pub(crate) fn give_to(&mut self, core: u16) {
-        self.owner = Some(core);
+        (self.owner, self.last_owner) = (Some(core), Some(core));
         #[cfg(test)]
         if crate::engine::planted(crate::engine::Bug::CopiesStay) {
             self.sharers.insert(core);

@@ -91,6 +91,10 @@ pub struct Costs {
     /// How often the waiting request nearest to the owner is served instead of the oldest one: 0 to 1.
     #[serde(default)]
     pub near_bias: f64,
+    /// Whether that is the nearest to the core that owned the line last, also where others share it by now; that core's own
+    /// request then comes last. Else the nearest to the lowest-numbered of those that share it.
+    #[serde(default, skip_serializing_if = "is_off")]
+    pub near_to_last_owner: bool,
     /// What is left of the cost of a transfer that has had to wait for the line: 0 to 1. Of the three legs of a
     /// request (to the directory, to the owner, back) it has already made the first.
     #[serde(default = "one")]
@@ -108,6 +112,11 @@ fn one() -> f64 {
     1.0
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_off(switch: &bool) -> bool {
+    !switch
+}
+
 in_time! {
     Prices of Costs as costs {
         load_hit store rmw_hit fence pause clock memory read_occupancy invalidate;
@@ -117,6 +126,7 @@ in_time! {
         queued: u64 = (costs.queued * 65536.0) as u64,
         store_buffer: usize = costs.store_buffer as usize,
         store_prefetch: bool = costs.store_prefetch,
+        near_to_last_owner: bool = costs.near_to_last_owner,
         sibling_factor: f64 = costs.sibling_factor,
     }
 }

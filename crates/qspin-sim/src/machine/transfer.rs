@@ -4,9 +4,11 @@
 //! A line serves one transfer of ownership at a time; reads overlap, each keeping the line for its occupancy
 //! only. A request that has to wait does so in the line's queue. The next one served is not always the oldest:
 //! with the machine's `near_bias` it is the nearest to the present owner, as interconnects prefer the cores
-//! that they reach first. Reads that follow each other are served together; a read that came after a request
-//! for ownership is not served before that request. A request that has waited has made the first part of its
-//! way meanwhile: the rest of its cost is the machine's `queued`.
+//! that they reach first. A line that is shared has none: the first of its sharers stands for it, or, by the
+//! machine's `near_to_last_owner`, the core that owned it last, whose own request then waits for the others'.
+//! Reads that follow each other are served together; a read that came after a request for ownership is not
+//! served before that request. A request that has waited has made the first part of its way meanwhile: the rest
+//! of its cost is the machine's `queued`.
 //!
 //! A read in progress while the line goes to a new owner delivers the line's content at its arrival, and leaves
 //! no copy.
@@ -115,11 +117,16 @@ impl State {
         if it.waiting.len() == 1 || self.random.below(65536) >= self.prices.near_bias {
             return 0;
         }
-        let Some(owner) = it.owner().or_else(|| it.sharers.iter().next()) else { return 0 };
+        let by_last = self.prices.near_to_last_owner;
+        let present = || it.owner().or_else(|| it.sharers.iter().next());
+        let Some(owner) = (if by_last { it.last_owner } else { present() }) else { return 0 };
         // Among the nearest, each has the same chance.
         let (mut nearest, mut alike, mut chosen) = (Time::MAX, 0, 0);
         for (place, request) in it.waiting.iter().enumerate() {
-            let far = self.distances.over(owner, request.core);
+            let far = match by_last && request.core == owner {
+                true => Time::MAX - 1,
+                false => self.distances.over(owner, request.core),
+            };
             if far < nearest {
                 (nearest, alike, chosen) = (far, 1, place);
             } else if far == nearest {

@@ -8,6 +8,7 @@ mod kernel_build;
 mod kernel_lock_bench;
 mod lengths;
 mod locktorture;
+mod readers_writers;
 mod sections;
 mod station;
 mod system_calls;
@@ -23,6 +24,7 @@ pub use kernel_build::KernelBuild;
 pub use kernel_lock_bench::KernelLockBench;
 pub use lengths::{Lengths, Spread};
 pub use locktorture::{Locktorture, LongDelays};
+pub use readers_writers::ReadersWriters;
 pub use sections::Sections;
 pub use station::Station;
 pub use system_calls::{Step, SystemCalls};
@@ -65,9 +67,10 @@ pub trait Work {
 }
 
 /// The ranges of the figures that are not times, or that are counts.
-const COUNTS: [(&str, Range); 8] = [
+const COUNTS: [(&str, Range); 9] = [
     ("hot", (0.0, 1.0)),
     ("idle", (0.0, 10.0)),
+    ("written", (0.0, 1.0)),
     ("locks", (1.0, 65536.0)),
     ("sections", (1.0, 64.0)),
     ("reads", (0.0, 64.0)),
@@ -131,4 +134,6 @@ workloads! {
     Lengths,
     /// A loop of system calls, described by its critical sections.
     SystemCalls,
+    /// Readers and writers of one lock.
+    ReadersWriters,
 }

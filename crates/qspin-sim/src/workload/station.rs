@@ -9,6 +9,7 @@ use qspin_core::platform::{AtomicWord, Platform};
 
 use crate::machine::{Memory, Padded, WORDS};
 use crate::platform::{SimPlatform, SimWord};
+use crate::shared::Sharing;
 
 type Data = Padded<[SimWord; WORDS]>;
 
@@ -31,6 +32,8 @@ pub struct Station<L> {
     /// The sleeping CPUs, in the order in which they came; under the first lock.
     pub(super) sleepers: RefCell<VecDeque<u32>>,
     cpus: u32,
+    /// The readers' side of the locks, if they have one.
+    sharing: Option<Sharing<L>>,
 }
 
 impl<L> Station<L> {
@@ -49,7 +52,13 @@ impl<L: RawLock<SimPlatform>> Station<L> {
             pieces: Cell::new(pieces),
             sleepers: RefCell::default(),
             cpus,
+            sharing: None,
         }
+    }
+
+    /// The same, whose locks have this readers' side.
+    pub(crate) fn shared_by(self, sharing: Option<Sharing<L>>) -> Self {
+        Self { sharing, ..self }
     }
 
     /// Puts it into simulated memory: locks first, then data.
@@ -75,6 +84,21 @@ impl<L: RawLock<SimPlatform>> Station<L> {
         p.leaves(lock);
         // SAFETY: acquired above by this very context, which has not released it.
         unsafe { it.release(p) };
+        p.holder_exit();
+    }
+
+    /// Runs `inside` as a reader of lock number `lock`; as a critical section, if the lock has no readers' side.
+    pub fn reading(&self, p: &SimPlatform, lock: u32, inside: impl FnOnce()) {
+        let Some(sharing) = &self.sharing else { return self.section(p, lock, inside) };
+        let it = &self.locks[lock as usize].0.lock;
+        p.wants(lock);
+        (sharing.acquire)(it, p);
+        p.entered_shared(lock);
+        p.holder_enter();
+        inside();
+        p.leaves_shared(lock);
+        // SAFETY: acquired above for reading by this very context, which has not released it.
+        unsafe { (sharing.release)(it, p) };
         p.holder_exit();
     }
 

@@ -7,7 +7,7 @@ use qspin_core::lock::RawLock;
 use qspin_core::platform::{AtomicWord, Budget, Platform, Until};
 use qspin_sim::machine::Costs;
 use qspin_sim::platform::{SimPlatform, SimWord};
-use qspin_sim::workload::{Sections, Workload};
+use qspin_sim::workload::{Lengths, Sections, Spread, Workload};
 use qspin_sim::{Lock, Placement, Scenario, simulate_lock};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -155,4 +155,27 @@ fn an_uncontended_operation_takes_what_the_machine_says() {
         let late = times["the change was seen at"] - changed - distance;
         assert!((0.0..=2.0 * (costs.pause + costs.load_hit)).contains(&late), "{second}: {late}");
     }
+}
+
+#[test]
+fn no_core_is_preferred_for_its_number_where_the_last_owner_is_what_counts() {
+    // The first core's part of all sections, of a lock at whose line all cores meet.
+    let part = |near_to_last_owner| {
+        let mut scenario = fixtures::counting(Lock::Tas, 4, 0);
+        scenario.duration_ns = 4e5;
+        scenario.start_ns = 1e3;
+        scenario.machine.costs.near_bias = 1.0;
+        scenario.machine.costs.near_to_last_owner = near_to_last_owner;
+        scenario.workload = Workload::Lengths(Lengths {
+            inside_ns: 100.0,
+            outside_ns: 100.0,
+            spread: Spread::Exponential,
+            locks: 1,
+            writes: 1,
+        });
+        let sections = qspin_sim::simulate(&scenario, 1).unwrap().sections;
+        sections[0] as f64 / sections.iter().sum::<u64>() as f64
+    };
+    let (by_last, by_number) = (part(true), part(false));
+    assert!((by_last - 0.25).abs() < (by_number - 0.25).abs(), "{by_last} {by_number}");
 }

@@ -9,14 +9,17 @@ use std::sync::atomic::Ordering;
 use crate::fixtures;
 use qspin_core::events::NoEvents;
 use qspin_core::for_each_lock;
-use qspin_core::lock::RawLock;
+use qspin_core::lock::{RawLock, RawSharedLock};
 use qspin_core::node::{Node, NodeId};
 use qspin_core::platform::{Budget, CpuId, Platform, Until};
 use qspin_core::sleepers::{SleepBucket, SleepPlatform, Sleeper};
 use qspin_core::tuning::Tuning;
 use qspin_core::waiting::Bucket;
 use qspin_sim::platform::{SimAddress, SimPlatform, SimWord};
-use qspin_sim::{Lock, Outcome, Scenario, simulate, simulate_lock, simulate_traced};
+use qspin_sim::workload::{ReadersWriters, Workload};
+use qspin_sim::{
+    Lock, Outcome, Scenario, simulate, simulate_lock, simulate_shared_lock, simulate_traced,
+};
 
 /// A simulated CPU on which nothing is counted.
 struct Uncounted<'a>(&'a SimPlatform);
@@ -153,11 +156,49 @@ where
     }
 }
 
+// SAFETY: the lock shares and excludes on every platform.
+unsafe impl<L> RawSharedLock<SimPlatform> for Silent<L>
+where
+    L: for<'a> RawSharedLock<Uncounted<'a>>,
+{
+    fn new() -> Self {
+        Self(L::new())
+    }
+    fn acquire_shared(&self, p: &SimPlatform) {
+        self.0.acquire_shared(&Uncounted(p));
+    }
+    fn try_acquire_shared(&self, p: &SimPlatform) -> bool {
+        self.0.try_acquire_shared(&Uncounted(p))
+    }
+    unsafe fn release_shared(&self, p: &SimPlatform) {
+        // SAFETY: the caller's.
+        unsafe { self.0.release_shared(&Uncounted(p)) };
+    }
+    fn acquire_exclusive(&self, p: &SimPlatform) {
+        self.0.acquire_exclusive(&Uncounted(p));
+    }
+    fn try_acquire_exclusive(&self, p: &SimPlatform) -> bool {
+        self.0.try_acquire_exclusive(&Uncounted(p))
+    }
+    unsafe fn release_exclusive(&self, p: &SimPlatform) {
+        // SAFETY: the caller's.
+        unsafe { self.0.release_exclusive(&Uncounted(p)) };
+    }
+    fn is_locked(&self, p: &SimPlatform) -> bool {
+        self.0.is_locked(&Uncounted(p))
+    }
+    fn is_locked_exclusive(&self, p: &SimPlatform) -> bool {
+        self.0.is_locked_exclusive(&Uncounted(p))
+    }
+}
+
 fn uncounted(scenario: &Scenario, seed: u64) -> Outcome {
     macro_rules! silent {
         (
             () sleeping { $($sleeps:ident: $smodule:ident = $slock:path, $sabout:literal;)* }
-            spinning { $($id:ident: $module:ident = $lock:path, $about:literal;)* } $($shared:tt)*
+            spinning { $($id:ident: $module:ident = $lock:path, $about:literal;)* }
+            shared_sleeping { $($rsleeps:ident: $rsmodule:ident = $rslock:path, $rsabout:literal;)* }
+            shared_spinning { $($rid:ident: $rmodule:ident = $rlock:path, $rabout:literal;)* }
         ) => {
             match scenario.lock {
                 $(Lock::$id => {
@@ -167,6 +208,14 @@ fn uncounted(scenario: &Scenario, seed: u64) -> Outcome {
                 $(Lock::$sleeps => {
                     use $slock as Chosen;
                     simulate_lock::<Silent<Chosen<SimWord>>>(scenario, seed)
+                })*
+                $(Lock::$rsleeps => {
+                    use $rslock as Chosen;
+                    simulate_shared_lock::<Silent<Chosen<SimWord>>>(scenario, seed)
+                })*
+                $(Lock::$rid => {
+                    use $rlock as Chosen;
+                    simulate_shared_lock::<Silent<Chosen<SimWord>>>(scenario, seed)
                 })*
             }
         };
@@ -182,7 +231,13 @@ fn scenarios(lock: Lock) -> Vec<Scenario> {
         scenario.tuning.insert("numa_threshold_ns".to_owned(), 5000);
         scenario
     };
-    vec![crowded(0, 100), crowded(8, 40)]
+    let mut read = Scenario { duration_ns: 5e4, ..crowded(8, 0) };
+    read.workload = Workload::ReadersWriters(ReadersWriters {
+        inside_ns: 50.0,
+        outside_ns: 100.0,
+        written: 0.3,
+    });
+    vec![crowded(0, 100), crowded(8, 40), read]
 }
 
 #[test]

@@ -1,8 +1,12 @@
 //! The workloads do what their sources say.
 
 use crate::fixtures;
+use qspin_core::lock::RawSharedLock;
+use qspin_core::locks::queued_rw::QueuedRwLock;
+use qspin_sim::platform::{SimPlatform, SimWord};
 use qspin_sim::workload::{
-    FutexMutex, KernelLockBench, Locktorture, LongDelays, Step, SystemCalls, Workload,
+    FutexMutex, KernelLockBench, Locktorture, LongDelays, ReadersWriters, Step, SystemCalls,
+    Workload,
 };
 use qspin_sim::{Lock, Outcome, Scenario, simulate};
 
@@ -168,5 +172,73 @@ fn a_mutex_that_sleeps_in_the_kernel_is_served_to_all_and_nobody_sleeps_for_ever
         assert!(cpus == 2 || outcome.halts > 10, "{}", outcome.halts);
         // The mutex excludes: two sections of 300 ns are an operation's share of it.
         assert!(1000.0 / outcome.throughput > 600.0);
+    }
+}
+
+#[test]
+fn readers_are_inside_together_and_writers_are_alone() {
+    let run = |lock, written| {
+        let (inside_ns, outside_ns) = (2000.0, 1000.0);
+        let workload = Workload::ReadersWriters(ReadersWriters { inside_ns, outside_ns, written });
+        let scenario = fixtures::counting(lock, 8, 0);
+        run(&Scenario { workload, duration_ns: 1e6, ..scenario })
+    };
+    for lock in Lock::ALL.iter().copied().filter(|lock| lock.is_shared()) {
+        // Eight inside at once: more sections than one after the other can be.
+        let most = 1e6 / 2000.0;
+        let read = run(lock, 0.0);
+        let name = lock.name();
+        assert!(read.sections.iter().sum::<u64>() as f64 > 4.0 * most, "{name}: {read:?}");
+        assert_eq!(read.hand_overs, 0, "{name}");
+        let written = run(lock, 1.0);
+        assert!(written.sections.iter().sum::<u64>() as f64 <= most + 8.0, "{name}: {written:?}");
+        assert!(written.hand_overs > 50, "{name}: {written:?}");
+    }
+    // A lock that excludes has readers that exclude.
+    let read = run(Lock::Native, 0.0);
+    assert!(read.sections.iter().sum::<u64>() as f64 <= 1e6 / 2000.0 + 8.0);
+}
+
+#[test]
+fn a_reader_beside_a_writer_is_found() {
+    let workload = Workload::ReadersWriters(ReadersWriters {
+        inside_ns: 200.0,
+        outside_ns: 100.0,
+        written: 0.5,
+    });
+    let scenario =
+        Scenario { workload, duration_ns: 1e5, ..fixtures::counting(Lock::QueuedRw, 4, 0) };
+    let failure = qspin_sim::simulate_shared_lock::<Open>(&scenario, 1).unwrap_err();
+    assert!(matches!(failure, qspin_sim::Failure::Exclusion { .. }), "{failure}");
+}
+
+/// Writers exclude each other; readers just come in.
+struct Open(QueuedRwLock<SimWord>);
+
+// SAFETY: it does not exclude readers: that is to be found.
+unsafe impl RawSharedLock<SimPlatform> for Open {
+    fn new() -> Self {
+        Self(RawSharedLock::<SimPlatform>::new())
+    }
+    fn acquire_shared(&self, _: &SimPlatform) {}
+    fn try_acquire_shared(&self, _: &SimPlatform) -> bool {
+        true
+    }
+    unsafe fn release_shared(&self, _: &SimPlatform) {}
+    fn acquire_exclusive(&self, p: &SimPlatform) {
+        self.0.acquire_exclusive(p);
+    }
+    fn try_acquire_exclusive(&self, p: &SimPlatform) -> bool {
+        self.0.try_acquire_exclusive(p)
+    }
+    unsafe fn release_exclusive(&self, p: &SimPlatform) {
+        // SAFETY: the caller's.
+        unsafe { self.0.release_exclusive(p) };
+    }
+    fn is_locked(&self, p: &SimPlatform) -> bool {
+        self.0.is_locked(p)
+    }
+    fn is_locked_exclusive(&self, p: &SimPlatform) -> bool {
+        self.0.is_locked_exclusive(p)
     }
 }

@@ -21,6 +21,7 @@ use crate::this_machine::{self, QuotaGroup};
 use crate::tune::Tune;
 
 use super::contend::Entrant;
+use super::simulated::{self, Simulator};
 use super::{Args, Files, INTERRUPTED, Peers, Workload, contend, ended, measure, possible, warn};
 
 /// The first rounds, without which there is no interval, may take more than their time by so much.
@@ -105,6 +106,7 @@ fn field(args: &Args, kind: Kind) -> Result<Field, Failure> {
 /// Measures a matrix and judges it.
 pub(super) fn run(args: &Args, kind: Kind) -> Result<ExitCode, Failure> {
     let Field { entrants, subject, yardsticks } = field(args, kind)?;
+    let simulator = Simulator::of_many(args, &entrants)?;
     let locks: Vec<Lock> = entrants.iter().map(|entrant| entrant.lock).collect();
     let files = Files::prepare(args)?;
     let interrupt = Interrupt::on_signals()?;
@@ -166,9 +168,14 @@ pub(super) fn run(args: &Args, kind: Kind) -> Result<ExitCode, Failure> {
     }
     let rows = rows::rows(&plan, &found);
     text += &show::markdown(&Matrix::new(&rows, subject, yardsticks));
+    let measured = if simulator.is_some() { rows.clone() } else { Vec::new() };
     files.write(&text, machine, rows)?;
     super::super::say(&text)?;
-    ended(found)
+    let code = ended(found)?;
+    if let Some(simulator) = simulator {
+        super::super::say(&simulator.judge(&simulated::by_cell(&measured), &interrupt)?)?;
+    }
+    Ok(code)
 }
 
 /// Leaves out the cells with a quota where none can be made; says why.

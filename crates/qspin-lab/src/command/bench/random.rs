@@ -24,6 +24,7 @@ use crate::this_machine::{self, QuotaGroup, Ticks};
 use crate::tune::Tune;
 
 use super::contend::{self, Entrant};
+use super::simulated::Simulator;
 use super::{Args, Files, INTERRUPTED, Peers, Workload, warn};
 
 /// Rounds of a cell where nothing is said.
@@ -67,7 +68,6 @@ pub(super) fn check(args: &Args) -> Result<(), Failure> {
         ("--steps", args.steps.is_some()),
         ("--kick-ahead", args.kick_ahead.is_some()),
         ("--matrix", args.matrix.is_some()),
-        ("--compare-simulated", args.compare_simulated.is_some()),
     ];
     match given.into_iter().chain(args.varied()).chain(args.beside()).find(|(_, given)| *given) {
         Some((option, _)) => Err(Failure::usage(format!(
@@ -130,6 +130,7 @@ struct Run<'a> {
 /// Measures drawn cells and says what was regretted.
 pub(super) fn run(args: &Args, count: u32) -> Result<ExitCode, Failure> {
     let field = field(args)?;
+    let simulator = Simulator::of_many(args, &field.entrants)?;
     let files = Files::prepare(args)?;
     let interrupt = Interrupt::on_signals()?;
     let seed = args.seed();
@@ -182,6 +183,7 @@ pub(super) fn run(args: &Args, count: u32) -> Result<ExitCode, Failure> {
         "\n{}",
         show::markdown(&show::parts(&found, &run.field.oracle, &[run.field.subject]))
     );
+    let measured = if simulator.is_some() { rows.clone() } else { Vec::new() };
     if whole {
         files.write(&text, machine, rows)?;
         if let Some(journal) = journal {
@@ -194,6 +196,10 @@ pub(super) fn run(args: &Args, count: u32) -> Result<ExitCode, Failure> {
         ));
     }
     super::super::say(&text)?;
+    if let (Some(simulator), true) = (simulator, whole) {
+        let of_cells: Vec<Vec<&Row>> = cells(&measured).into_iter().map(|cell| cell.rows).collect();
+        super::super::say(&simulator.judge(&of_cells, &run.interrupt)?)?;
+    }
     Ok(if whole { ExitCode::SUCCESS } else { ExitCode::from(INTERRUPTED) })
 }
 

@@ -4,6 +4,8 @@
 //! The work of a cell is one step of a loop of system calls: so long outside, so long inside, so many lines
 //! written. Threads are CPUs above an operating system. A lock that the simulator does not have is left out.
 
+use std::collections::BTreeMap;
+
 use qspin::tuning::Tuning;
 use qspin_sim::batch::{self, Job};
 use qspin_sim::workload::{Step, SystemCalls, Workload as Work};
@@ -24,6 +26,10 @@ use crate::this_machine;
 
 use super::contend::Entrant;
 use super::{Args, Workload};
+
+mod many;
+
+pub(super) use many::by_cell;
 
 /// Runs of each cell: enough for an interval.
 const SEEDS: u64 = 6;
@@ -58,15 +64,13 @@ impl Simulator {
                 "--compare-simulated simulates at most {MOST_LINES} lines"
             )));
         }
-        if !entrants.iter().any(|entrant| Lock::named(entrant.lock.name).is_ok()) {
-            let known: Vec<&str> = Lock::ALL.iter().map(|lock| lock.name()).collect();
-            return Err(Failure::usage(format!(
-                "--compare-simulated knows none of these locks: add one of {}",
-                known.join(", ")
-            )));
-        }
+        knows_one(entrants)?;
+        Self::of(machine, args).map(Some)
+    }
+
+    fn of(machine: &str, args: &Args) -> Result<Self, Failure> {
         let machine = simulate::machine(machine)?;
-        Ok(Some(Self { machine, system: this_machine::system()?, pin: args.pin }))
+        Ok(Self { machine, system: this_machine::system()?, pin: args.pin })
     }
 
     /// The table of measured and simulated throughput.
@@ -132,45 +136,63 @@ impl Simulator {
 
     /// The cell as a scenario; `None` where the simulator does not have the lock.
     fn scenario(&self, cell: &Cell, row: &Row) -> Option<Scenario> {
-        let lock = Lock::named(&row.lock).ok()?;
-        let (outside_ns, inside_ns) = (row.outside_ns, row.critical_ns);
         let step = Step {
-            outside_ns,
-            inside_ns,
+            outside_ns: row.outside_ns,
+            inside_ns: row.critical_ns,
             lock: 0,
             reads: 0,
             writes: row.lines,
             beside: 0,
             counts: 0,
         };
-        let processors = self.machine.shape.processors();
         let default = Tuning::DEFAULT;
         let tuned = Tuning::ALL
             .iter()
             .map(|it| (it.name.to_owned(), (it.get)(cell.variant.tuning), (it.get)(&default)))
             .filter(|(_, value, default)| value != default);
-        let in_turns = row.threads + row.hogs > processors || self.pin == Pin::C;
+        let lock = Lock::named(&row.lock).ok()?;
+        let work = Work::SystemCalls(SystemCalls { locks: 1, steps: vec![step] });
+        let tuning = tuned.map(|(name, value, _)| (name, value)).collect();
+        Some(Scenario { tuning, ..self.around(lock, row.threads, row.hogs, work) })
+    }
+
+    /// So many threads and hogs that do this, on the machine as the operating system spreads them.
+    fn around(&self, lock: Lock, threads: u32, hogs: u32, workload: Work) -> Scenario {
+        let processors = self.machine.shape.processors();
+        let in_turns = threads + hogs > processors || self.pin == Pin::C;
         let half: Vec<u32> = (0..processors.div_ceil(2)).collect();
         let (pinning, placement) = match self.pin {
             Pin::A => (Pinning::Own, Placement::ThreadsFirst),
             Pin::B => (Pinning::Any, Placement::Spread),
             Pin::C => (Pinning::To(half.clone()), Placement::On(half)),
         };
-        Some(Scenario {
+        Scenario {
             lock,
-            cpus: row.threads,
+            cpus: threads,
             duration_ns: if in_turns { IN_TURNS_NS } else { ALONE_NS },
             watchdog_ns: 1e10,
             start_ns: 1e4,
             placement,
             pinning,
-            hogs: row.hogs,
+            hogs,
             hog_pinning: Pinning::Any,
             hogs_even: false,
-            tuning: tuned.map(|(name, value, _)| (name, value)).collect(),
-            workload: Work::SystemCalls(SystemCalls { locks: 1, steps: vec![step] }),
+            tuning: BTreeMap::new(),
+            workload,
             machine: self.machine.clone(),
             hypervisor: Some(self.system.clone()),
-        })
+        }
     }
+}
+
+/// Refuses contenders of which the simulator has none.
+fn knows_one(entrants: &[Entrant]) -> Result<(), Failure> {
+    if entrants.iter().any(|entrant| Lock::named(entrant.lock.name).is_ok()) {
+        return Ok(());
+    }
+    let known: Vec<&str> = Lock::ALL.iter().map(|lock| lock.name()).collect();
+    Err(Failure::usage(format!(
+        "--compare-simulated knows none of these locks: add one of {}",
+        known.join(", ")
+    )))
 }

@@ -81,6 +81,7 @@ fn workload(workload: &Workload) -> (&'static str, f64, f64) {
         Workload::FutexMutex(it) => ("futex-mutex", it.inside_ns, it.outside_ns),
         Workload::KernelBuild(it) => ("kernel-build", it.inside_ns, it.outside_ns),
         Workload::Lengths(it) => ("lengths", it.inside_ns, it.outside_ns),
+        Workload::ReadersWriters(it) => ("rw", it.inside_ns, it.outside_ns),
         Workload::SystemCalls(_) => ("system-calls", 0.0, 0.0),
     }
 }
@@ -112,6 +113,11 @@ fn params(cell: &Cell, several: bool) -> BTreeMap<String, Value> {
         if it.locks > 1 {
             params.insert("locks".to_owned(), it.locks.into());
         }
+    }
+    if let Workload::ReadersWriters(it) = &cell.scenario.workload {
+        let writers = (1000.0 * it.written).round() as u32;
+        params.insert("readers".to_owned(), (1000 - writers).into());
+        params.insert("writers".to_owned(), writers.into());
     }
     if let Workload::KernelLockBench(it) = &cell.scenario.workload {
         params.insert("critical".to_owned(), it.critical.into());
