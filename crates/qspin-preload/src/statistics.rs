@@ -39,7 +39,7 @@ pub(crate) use file::{begin, end};
 pub(crate) use shared::SharedTally;
 pub(crate) use stacks::{Released, has_released};
 pub(crate) use tally::{MEASURED, Tally};
-pub(crate) use threads::{Begins, Kind, Record, hold, release};
+pub(crate) use threads::{Begins, Kind, Record, hold, hold_at_once, release, release_at_once};
 pub(crate) use unwind::prepare;
 
 mod file;
@@ -98,6 +98,17 @@ struct Row {
     charged: AtomicU64,
     /// The stack of the longest wait: one more than its number.
     longest_stack: AtomicU64,
+    /// What ended waits had waited since the last charge: the next one has it, too.
+    uncharged: AtomicU64,
+    /// Of the releases since a stack was last taken: how long they took, and how many measured holds that were.
+    spent: AtomicU64,
+    holds_without_stack: AtomicU64,
+    /// When a release was last examined, if the next one is examined, too; else 0.
+    examined: AtomicU64,
+    /// While a measured waiter waits, one in this many releases is examined.
+    one_in: AtomicU64,
+    /// When the waiter came for which the current release is examined.
+    noticed: AtomicU64,
 }
 
 impl Row {
@@ -110,10 +121,11 @@ impl Row {
         self.waiting.fetch_add(weight, AcqRel);
     }
 
-    /// The wait ends.
-    fn waiter_goes(&self, since: u64, weight: u32) {
+    /// The wait ends at `now`.
+    fn waiter_goes(&self, since: u64, now: u64, weight: u32) {
         let weight = u64::from(weight);
         let since = since.max(self.charged.load(Relaxed));
+        self.uncharged.fetch_add(weight.wrapping_mul(now.saturating_sub(since)), Relaxed);
         let left = self.waiting.fetch_sub(weight, AcqRel) - weight;
         let began = self
             .began
@@ -125,18 +137,27 @@ impl Row {
         }
     }
 
-    /// Whether a release is to be charged now: the first after each tick of the cheap clock is. It is charged
-    /// what the waiters have waited since the last charge. So by chance each owner is charged in proportion to
-    /// how long it held the lock, and where sections are longer than a tick every release is charged. Taking a
-    /// stack at every release of a contended lock would cost several times as much as short sections take.
+    /// Whether a measured waiter waits.
+    #[inline]
+    fn has_waiters(&self) -> bool {
+        self.waiting.load(Relaxed) != 0
+    }
+
+    /// For a lock with several owners: whether a release is to be charged now. The first after each tick of the
+    /// cheap clock is. So by chance each owner is charged in proportion to how long it held the lock.
     #[inline]
     fn is_due(&self) -> bool {
-        self.waiting.load(Relaxed) != 0 && coarse_ns() > self.charged.load(Relaxed)
+        self.has_waiters() && coarse_ns() > self.charged.load(Relaxed)
     }
 
     /// The lock is about to be released: how long the other threads together have waited for it since a release
     /// was last charged.
     fn charge(&self, now: u64) -> u64 {
+        self.charge_waiting(now) + self.uncharged.swap(0, Relaxed)
+    }
+
+    /// Of that, the part of those that still wait.
+    fn charge_waiting(&self, now: u64) -> u64 {
         let before = self.charged.load(Relaxed);
         loop {
             let waiting = self.waiting.load(Acquire);
@@ -207,7 +228,7 @@ unsafe impl Sync for Slot {}
 const _: () = assert!(size_of::<Slot>().is_multiple_of(PAGE) && size_of::<Head>() == PAGE);
 
 /// `qspin-locks` and the number of the format.
-const MAGIC: [u64; 2] = [u64::from_le_bytes(*b"qspin-lo"), u64::from_le_bytes(*b"cks 2\0\0\0")];
+const MAGIC: [u64; 2] = [u64::from_le_bytes(*b"qspin-lo"), u64::from_le_bytes(*b"cks 3\0\0\0")];
 
 // SAFETY: made of atomics and bytes, for which zeros are valid.
 static SLOT: Slot = unsafe { MaybeUninit::zeroed().assume_init() };

@@ -22,7 +22,7 @@ const MAP: u64 = 1 << 17;
 /// Processes that find a slot.
 pub(super) const SLOTS: u64 = 64;
 const SLOT: u64 = STACKS_AT + STACKS * STACK + THREADS * THREAD;
-const MAGIC: &[u8; 16] = b"qspin-locks 2\0\0\0";
+const MAGIC: &[u8; 16] = b"qspin-locks 3\0\0\0";
 const BUCKETS: usize = 96;
 const SITES: usize = 4;
 
