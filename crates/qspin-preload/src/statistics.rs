@@ -107,6 +107,8 @@ struct Row {
     examined: AtomicU64,
     /// While a measured waiter waits, one in this many releases is examined.
     one_in: AtomicU64,
+    /// Acquisitions of a period that was ended early: the next measured hold stands for these, too.
+    cut_off: AtomicU64,
     /// When the waiter came for which the current release is examined.
     noticed: AtomicU64,
 }

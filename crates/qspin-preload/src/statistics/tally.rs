@@ -107,7 +107,8 @@ impl Tally {
         self.left.store(next - 1, Relaxed);
         self.note_waits(row);
         note_site(row, site, 1);
-        row.weight.store(period.into(), Relaxed);
+        row.weight.store(u64::from(period) + row.cut_off.load(Relaxed), Relaxed);
+        row.cut_off.store(0, Relaxed);
         kind.fetch_or(MEASURED, Relaxed);
         row.since.store(now_ns(), Relaxed);
     }
@@ -128,7 +129,7 @@ impl Tally {
             let (row, place) = self.row(what.address);
             (row, place as usize)
         };
-        let wait = Wait::begin(what, rarity, &row);
+        let wait = Wait::begin(what, rarity, row);
         if wait.charges() && kind.load(Relaxed) & MEASURED == 0 {
             row().0.noticed.store(wait.since(), Relaxed);
             // TALLY-1.
@@ -241,8 +242,11 @@ impl Tally {
         let (period, left) = (self.period(), self.left.load(Relaxed));
         if left < period && left > one_in {
             // TALLY-2: the period ends earlier.
-            add(&row.acquisitions, rest_of(period, left));
-            self.seat.store(self.seat.load(Relaxed) & !(PERIODS << PERIOD) | one_in << PERIOD, Relaxed);
+            let rest = rest_of(period, left);
+            add(&row.acquisitions, rest);
+            add(&row.cut_off, rest);
+            self.seat
+                .store(self.seat.load(Relaxed) & !(PERIODS << PERIOD) | one_in << PERIOD, Relaxed);
             self.left.store(one_in - 1, Relaxed);
         }
         spent

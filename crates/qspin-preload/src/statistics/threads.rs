@@ -232,10 +232,12 @@ impl Begins {
     }
 }
 
-/// This thread has acquired the lock at `address` (THREADS-1), unless that is its first hold of this epoch.
+/// This thread has acquired the lock at `address` (THREADS-1), unless that is its first hold of this epoch, or its
+/// record is full.
 #[inline(always)]
 pub(crate) fn hold_at_once(kind: Kind, address: usize, site: usize) -> bool {
-    known().inspect(|record| record.put(kind, address, site)).is_some()
+    let has_room = |record: &&Record| record.held.load(Relaxed) < HOLDS as u64;
+    known().filter(has_room).inspect(|record| record.put(kind, address, site)).is_some()
 }
 
 /// This thread has acquired the lock at `address`.
@@ -251,6 +253,7 @@ pub(crate) fn hold(kind: Kind, address: usize, site: usize) {
 fn hold_first(kind: Kind, address: usize, site: usize) {
     if let Some(record) = mine() {
         record.renew();
+        record.forget_released();
         record.put(kind, address, site);
     }
 }
@@ -301,6 +304,23 @@ impl Record {
 }
 
 impl Record {
+    /// Removes the holds that other threads have released: they leave the room to the record's owner.
+    fn forget_released(&self) {
+        let known = (self.held.load(Relaxed) as usize).min(HOLDS);
+        let mut left = 0;
+        for place in 0..known {
+            let [lock, site] = &self.holds[place];
+            if lock.load(Relaxed) != 0 {
+                self.holds[left][1].store(site.load(Relaxed), Relaxed);
+                self.holds[left][0].store(lock.load(Relaxed), Relaxed);
+                left += 1;
+            }
+        }
+        if left < known {
+            self.held.store(left as u64, Release);
+        }
+    }
+
     /// Removes the latest hold of this address. Returns whether there was one.
     #[inline]
     fn take_out(&self, address: usize) -> bool {
