@@ -73,4 +73,6 @@ pub(crate) fn begin(environment: &Environment) {
     register();
     barrier::note(environment);
     select::note(environment);
+    #[cfg(feature = "profile")]
+    crate::profile::begin(environment);
 }
