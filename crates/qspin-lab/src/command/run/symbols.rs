@@ -68,7 +68,7 @@ impl Frame {
 
     /// Whether it only hands a call on to a function that locks: its caller is what people look for.
     pub(super) fn only_hands_on(&self) -> bool {
-        const BEGINNINGS: [&str; 29] = [
+        const BEGINNINGS: [&str; 30] = [
             "__gthread_",
             "__gthrw_",
             "std::mutex::",
@@ -94,6 +94,7 @@ impl Frame {
             "qspin::",
             "qspin_core::",
             "lock_api::",
+            "<qspin::",
             "<qspin_core::",
             "<lock_api::",
             "core::ptr::drop_in_place<lock_api::",
