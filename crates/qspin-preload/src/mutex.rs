@@ -204,7 +204,7 @@ impl Mutex {
         let taken = wait();
         self.tally.stops_waiting(self.address(), &mut waits);
         if taken {
-            self.tally.has_waited(&self.kind, self.address(), begins.site, &waits);
+            self.tally.has_waited(&self.kind, self.address(), begins.site, &mut waits);
             if statistics::tracks() {
                 statistics::hold(Kind::Mutex, self.address(), begins.site);
             }

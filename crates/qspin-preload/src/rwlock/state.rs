@@ -410,7 +410,7 @@ impl RwLock {
         let taken = wait();
         self.tally.stops_waiting(self.address(), &mut waits);
         if taken.is_ok() && statistics::is_on() {
-            self.tally.has_waited(self.address(), site, &waits);
+            self.tally.has_waited(self.address(), site, &mut waits);
         }
         self.counted::<READS>(taken, site)
     }

@@ -136,7 +136,7 @@ impl SharedTally {
     }
 
     /// The thread has waited, and has acquired the lock by a call from `site`.
-    pub(crate) fn has_waited(&self, address: usize, site: usize, wait: &Wait) {
+    pub(crate) fn has_waited(&self, address: usize, site: usize, wait: &mut Wait) {
         self.waited.fetch_add(1, Relaxed);
         if let Some((waited, weight)) = wait.end() {
             self.note_wait(address, site, wait, waited, weight);
@@ -145,11 +145,11 @@ impl SharedTally {
 
     #[cold]
     #[inline(never)]
-    fn note_wait(&self, address: usize, site: usize, wait: &Wait, waited: u64, weight: u32) {
+    fn note_wait(&self, address: usize, site: usize, wait: &mut Wait, waited: u64, weight: u32) {
         let (row, _) = self.row(address);
         self.note_waits(row);
         row.wait_ns.fetch_add(waited * u64::from(weight), Relaxed);
-        wait.tell(row, waited, weight);
+        wait.tell(row, address, waited, weight);
         add_to_bucket(&row.waits, bucket(waited), weight);
         note_site(row, site, weight);
     }

@@ -144,7 +144,13 @@ impl Tally {
     }
 
     /// The thread has waited, and holds the lock now.
-    pub(crate) fn has_waited(&self, kind: &AtomicU32, address: usize, site: usize, wait: &Wait) {
+    pub(crate) fn has_waited(
+        &self,
+        kind: &AtomicU32,
+        address: usize,
+        site: usize,
+        wait: &mut Wait,
+    ) {
         if !is_on() {
             return;
         }
@@ -159,11 +165,11 @@ impl Tally {
 
     #[cold]
     #[inline(never)]
-    fn note_wait(&self, address: usize, site: usize, wait: &Wait, waited: u64, weight: u32) {
+    fn note_wait(&self, address: usize, site: usize, wait: &mut Wait, waited: u64, weight: u32) {
         let (row, _) = self.row(address);
         self.note_waits(row);
         add(&row.wait_ns, waited * u64::from(weight));
-        wait.tell(row, waited, weight);
+        wait.tell(row, address, waited, weight);
         add_to_bucket(&row.waits, bucket(waited), weight);
         note_site(row, site, weight);
     }

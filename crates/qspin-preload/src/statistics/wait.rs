@@ -21,7 +21,7 @@ const EACH_NS: u64 = 1_000_000;
 /// After that one in 16 is, after the second number one in 64, after the third one in 256.
 const MANY_WAITS: [u64; 3] = [FIRST_WAITS, 1 << 12, 1 << 16];
 /// Waits of this length are always measured: two ticks of the slowest clock.
-const LONG_NS: u64 = 20_000_000;
+pub(super) const LONG_NS: u64 = 20_000_000;
 
 /// Of the waits of a lock with so many of them one in how many is measured: 0 for each, 1 to 3 for 16, 64, 256.
 pub(super) fn rarity(row: &Row, waits: u64) -> u32 {
@@ -41,8 +41,9 @@ pub(crate) struct Wait {
     weight: u32,
     /// The place of its stack, if it is measured.
     pub(super) stack: u32,
-    /// Whether its row counts it as waiting (`Row::waiter_comes`).
+    /// Whether its row counts it as waiting, and what `Row::waiter_comes` said.
     told: bool,
+    as_one: u64,
     record: Option<&'static Record>,
 }
 
@@ -54,8 +55,16 @@ impl Wait {
         rarity: u32,
         row: impl FnOnce() -> (&'static Row, usize),
     ) -> Self {
-        let mut this =
-            Self { since: 0, ended: 0, coarse: 0, weight: 0, stack: 0, told: false, record: None };
+        let mut this = Self {
+            since: 0,
+            ended: 0,
+            coarse: 0,
+            weight: 0,
+            stack: 0,
+            told: false,
+            as_one: 0,
+            record: None,
+        };
         let (counts, tracks) = (is_on(), tracks());
         if !counts && !tracks {
             return this;
@@ -74,7 +83,7 @@ impl Wait {
             let (row, place) = row();
             // Row 0 is shared by many locks.
             if place % ROWS != 0 {
-                row.waiter_comes(this.since, this.weight);
+                this.as_one = row.waiter_comes(this.since, this.weight);
                 this.told = true;
             }
         }
@@ -101,7 +110,7 @@ impl Wait {
             self.ended = now_ns();
         }
         if self.told {
-            row().waiter_goes(self.since, self.ended, self.weight);
+            row().waiter_goes(self.since, self.ended, self.weight, self.as_one);
         }
     }
 
@@ -117,8 +126,13 @@ impl Wait {
         (coarse >= LONG_NS).then_some((coarse, 1))
     }
 
-    /// Adds what was measured to the row and the stack.
-    pub(super) fn tell(&self, row: &Row, waited: u64, weight: u32) {
+    /// Adds what was measured to the row and the stack. One of `address` that was long, and of which nothing was
+    /// known before, is charged to a later release, and its stack is taken now: it has taken longer than that.
+    pub(super) fn tell(&mut self, row: &Row, address: usize, waited: u64, weight: u32) {
+        if self.weight == 0 {
+            row.uncharged.fetch_add(waited, Relaxed);
+            self.stack = Captured::now().place(address);
+        }
         if waited > row.longest_wait_ns.fetch_max(waited, Relaxed) {
             row.longest_stack.store(self.stack.into(), Relaxed);
         }
