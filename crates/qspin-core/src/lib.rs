@@ -54,6 +54,7 @@ pub mod lock;
 pub mod locks;
 mod nesting;
 pub mod node;
+pub mod observer;
 pub mod once;
 pub mod order;
 pub mod platform;

@@ -27,6 +27,7 @@ pub use crate::atomic::{AtomicAddress, AtomicWord, ConstWord};
 use crate::events::Events;
 pub use crate::node::CpuId;
 use crate::node::{Node, NodeId};
+use crate::observer::Observer;
 use crate::processor::{self, Spinning};
 use crate::site::Site;
 use crate::tuning::Tuning;
@@ -205,6 +206,12 @@ pub trait Platform {
     /// Ends what [`Platform::holder_enter`] began.
     #[inline]
     fn holder_exit(&self) {}
+
+    /// What is to be told of every lock, while somebody looks at them.
+    #[inline]
+    fn observer(&self) -> Option<&'static dyn Observer> {
+        None
+    }
 
     /// Whether `cpu` is known not to be running: remedy (c) of document 001. A hint. Without run status this is
     /// not known of any CPU.

@@ -10,6 +10,7 @@ use core::time::Duration;
 pub use condvar::RawCondvar;
 
 use crate::lock::{ConstLock, Guard, RawFairLock, RawLock, RawSharedLock, RawTimedLock};
+use crate::observer;
 use crate::platform::{StaticPlatform, TimedPlatform, deadline_after};
 
 /// Lock `L` on platform `P`: [`lock_api::RawMutex`] for a lock that excludes, [`lock_api::RawRwLock`] for one
@@ -47,6 +48,44 @@ impl<L: ConstLock, P: StaticPlatform> Raw<L, P> {
     fn left() {
         P::PLATFORM.holder_exit();
     }
+
+    /// Acquires the lock by `wait`, which may give up, and which an observer is told of if `at_once` fails.
+    #[inline]
+    fn take(
+        &self,
+        shared: bool,
+        at_once: impl FnOnce() -> bool,
+        wait: impl FnOnce() -> bool,
+    ) -> Option<L::Guard> {
+        let taken = match P::PLATFORM.observer() {
+            None => wait(),
+            Some(observer) => observer::acquire(observer, self.address(), shared, at_once, wait),
+        };
+        taken.then(Self::held)
+    }
+
+    /// The lock was acquired by an attempt that does not wait, or was not.
+    #[inline]
+    fn taken(&self, shared: bool, taken: bool) -> Option<L::Guard> {
+        if taken && let Some(observer) = P::PLATFORM.observer() {
+            observer.acquired(self.address(), shared);
+        }
+        taken.then(Self::held)
+    }
+
+    /// Releases the lock by `release`.
+    #[inline]
+    fn leave(&self, release: impl FnOnce()) {
+        match P::PLATFORM.observer() {
+            None => release(),
+            Some(observer) => observer::release(observer, self.address(), release),
+        }
+        Self::left();
+    }
+
+    fn address(&self) -> usize {
+        core::ptr::from_ref(self).addr()
+    }
 }
 
 impl<L: ConstLock, P> Default for Raw<L, P> {
@@ -72,20 +111,23 @@ unsafe impl<L: RawLock<P> + ConstLock, P: StaticPlatform> lock_api::RawMutex for
 
     #[inline]
     fn lock(&self) -> L::Guard {
-        self.lock.acquire(&P::PLATFORM);
-        Self::held()
+        let lock = || {
+            self.lock.acquire(&P::PLATFORM);
+            true
+        };
+        self.take(false, || self.lock.try_acquire(&P::PLATFORM), lock);
+        L::Guard::marker()
     }
 
     #[inline]
     fn try_lock(&self) -> Option<L::Guard> {
-        self.lock.try_acquire(&P::PLATFORM).then(Self::held)
+        self.taken(false, self.lock.try_acquire(&P::PLATFORM))
     }
 
     #[inline]
     unsafe fn unlock(&self, _: L::Guard) {
         // SAFETY: the caller holds the lock; the guard is the proof of one acquisition.
-        unsafe { self.lock.release(&P::PLATFORM) };
-        Self::left();
+        self.leave(|| unsafe { self.lock.release(&P::PLATFORM) });
     }
 
     #[inline]
@@ -104,7 +146,8 @@ unsafe impl<L: RawTimedLock<P> + ConstLock, P: TimedPlatform> lock_api::RawMutex
     #[inline]
     fn try_lock_for(&self, timeout: Duration) -> Option<L::Guard> {
         let deadline = deadline_after(&P::PLATFORM, timeout);
-        self.lock.acquire_until(&P::PLATFORM, deadline).then(Self::held)
+        let wait = || self.lock.acquire_until(&P::PLATFORM, deadline);
+        self.take(false, || self.lock.try_acquire(&P::PLATFORM), wait)
     }
 
     #[inline]
@@ -117,8 +160,7 @@ unsafe impl<L: RawTimedLock<P> + ConstLock, P: TimedPlatform> lock_api::RawMutex
 unsafe impl<L: RawFairLock<P> + ConstLock, P: StaticPlatform> lock_api::RawMutexFair for Raw<L, P> {
     unsafe fn unlock_fair(&self, _: L::Guard) {
         // SAFETY: the caller holds the lock.
-        unsafe { self.lock.release_fair(&P::PLATFORM) };
-        Self::left();
+        self.leave(|| unsafe { self.lock.release_fair(&P::PLATFORM) });
     }
 }
 
@@ -131,38 +173,44 @@ unsafe impl<L: RawSharedLock<P> + ConstLock, P: StaticPlatform> lock_api::RawRwL
 
     #[inline]
     fn lock_shared(&self) -> L::Guard {
-        self.lock.acquire_shared(&P::PLATFORM);
-        Self::held()
+        let lock = || {
+            self.lock.acquire_shared(&P::PLATFORM);
+            true
+        };
+        self.take(true, || self.lock.try_acquire_shared(&P::PLATFORM), lock);
+        L::Guard::marker()
     }
 
     #[inline]
     fn try_lock_shared(&self) -> Option<L::Guard> {
-        self.lock.try_acquire_shared(&P::PLATFORM).then(Self::held)
+        self.taken(true, self.lock.try_acquire_shared(&P::PLATFORM))
     }
 
     #[inline]
     unsafe fn unlock_shared(&self, _: L::Guard) {
         // SAFETY: the caller holds the lock for reading.
-        unsafe { self.lock.release_shared(&P::PLATFORM) };
-        Self::left();
+        self.leave(|| unsafe { self.lock.release_shared(&P::PLATFORM) });
     }
 
     #[inline]
     fn lock_exclusive(&self) -> L::Guard {
-        self.lock.acquire_exclusive(&P::PLATFORM);
-        Self::held()
+        let lock = || {
+            self.lock.acquire_exclusive(&P::PLATFORM);
+            true
+        };
+        self.take(false, || self.lock.try_acquire_exclusive(&P::PLATFORM), lock);
+        L::Guard::marker()
     }
 
     #[inline]
     fn try_lock_exclusive(&self) -> Option<L::Guard> {
-        self.lock.try_acquire_exclusive(&P::PLATFORM).then(Self::held)
+        self.taken(false, self.lock.try_acquire_exclusive(&P::PLATFORM))
     }
 
     #[inline]
     unsafe fn unlock_exclusive(&self, _: L::Guard) {
         // SAFETY: the caller holds the lock for writing.
-        unsafe { self.lock.release_exclusive(&P::PLATFORM) };
-        Self::left();
+        self.leave(|| unsafe { self.lock.release_exclusive(&P::PLATFORM) });
     }
 
     #[inline]

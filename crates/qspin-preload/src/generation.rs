@@ -82,7 +82,7 @@ pub(crate) fn counts() -> bool {
 }
 
 /// Whether this process reports what it does.
-#[inline]
+#[inline(always)]
 pub(crate) fn reports() -> bool {
     PAGE.reports.load(Relaxed) != 0
 }

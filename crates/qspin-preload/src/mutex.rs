@@ -95,10 +95,34 @@ impl Mutex {
         if !served::lock_at_once(mode, &self.words) {
             return false;
         }
-        if mode.counts() {
-            self.count(site);
+        if mode.watches() {
+            self.is_taken_at_once(mode, site);
         }
         true
+    }
+
+    /// That step has acquired the lock of a program that is watched.
+    #[inline(always)]
+    fn is_taken_at_once(&self, mode: Mode, site: usize) -> c_int {
+        if mode.tracks() {
+            return self.is_tracked(mode, site);
+        }
+        if self.tally.count() { self.note(site) } else { 0 }
+    }
+
+    #[inline(never)]
+    fn is_tracked(&self, mode: Mode, site: usize) -> c_int {
+        if !statistics::hold_at_once(Kind::Mutex, self.address(), site) {
+            return self.is_tracked_first(mode, site);
+        }
+        if mode.counts() && self.tally.count() { self.note(site) } else { 0 }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn is_tracked_first(&self, mode: Mode, site: usize) -> c_int {
+        statistics::hold(Kind::Mutex, self.address(), site);
+        if mode.counts() && self.tally.count() { self.note(site) } else { 0 }
     }
 
     /// Counts one more acquisition by this thread.
@@ -176,11 +200,11 @@ impl Mutex {
     /// Makes the wait visible to other processes while it lasts. Returns whether this thread now holds the
     /// lock.
     fn waits(&self, begins: &Begins, wait: impl FnOnce() -> bool) -> bool {
-        let waits = self.tally.begins_to_wait(&self.kind, begins);
+        let mut waits = self.tally.begins_to_wait(&self.kind, begins);
         let taken = wait();
-        self.tally.stops_waiting(self.address(), &waits);
+        self.tally.stops_waiting(self.address(), &mut waits);
         if taken {
-            self.tally.has_waited(&self.kind, self.address(), begins.site, &waits);
+            self.tally.has_waited(&self.kind, self.address(), begins.site, &mut waits);
             if statistics::tracks() {
                 statistics::hold(Kind::Mutex, self.address(), begins.site);
             }
@@ -230,6 +254,30 @@ impl Mutex {
         if self.kind() & MEASURED != 0 || !served::unlock_at_once(&self.words) {
             self.release_specially();
         }
+    }
+
+    /// Of the default type, with a hold that is not measured.
+    #[inline(never)]
+    fn release_tracked(&self) -> c_int {
+        let mode = Mode::now();
+        if mode.tracks() && !statistics::release_at_once(self.address()) {
+            return self.release_any();
+        }
+        if served::unlock_tracked(mode, &self.words) { 0 } else { self.release_untracked() }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn release_any(&self) -> c_int {
+        statistics::release(self.address());
+        self.release_untracked()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn release_untracked(&self) -> c_int {
+        served::unlock(&self.words, || self.renew());
+        0
     }
 
     #[inline(never)]
@@ -323,7 +371,7 @@ pub(crate) unsafe fn lock(mutex: *mut pthread_mutex_t, site: usize) -> c_int {
     let mode = Mode::now();
     if this.is_plain() && served::lock_at_once(mode, &this.words) {
         // Calls in tail position only, so that nothing has to be saved across them.
-        return if mode.counts() && this.tally.count() { this.note(site) } else { 0 };
+        return if mode.watches() { this.is_taken_at_once(mode, site) } else { 0 };
     }
     // SAFETY: the caller's.
     unsafe { lock_special(mutex, site) }
@@ -350,8 +398,11 @@ unsafe fn lock_special(mutex: *mut pthread_mutex_t, site: usize) -> c_int {
 pub(crate) unsafe fn unlock(mutex: *mut pthread_mutex_t) -> c_int {
     // SAFETY: PRELOAD-1.
     let this = unsafe { at(mutex) };
-    if this.is_plain() && served::unlock_at_once(&this.words) {
-        return 0;
+    if this.is_plain() {
+        if served::unlock_at_once(&this.words) {
+            return 0;
+        }
+        return this.release_tracked();
     }
     // SAFETY: the caller's.
     unsafe { unlock_special(mutex) }

@@ -142,11 +142,9 @@ pub(crate) fn choose(name: &[u8]) -> bool {
 const ORDINARY: u32 = 1;
 /// A bit: locks are counted.
 const COUNTED: u32 = 2;
-/// From this bit on no operation takes its fast first step.
-const SLOW: u32 = TRACKED;
-/// A bit: what threads hold is recorded.
+/// A bit: what threads hold is recorded. From here on no release takes its fast first step.
 const TRACKED: u32 = 4;
-/// A bit: another lock serves.
+/// A bit: another lock serves. Then no acquisition does, either.
 const SPECIAL: u32 = 8;
 
 /// What the first step of an operation depends on.
@@ -163,6 +161,12 @@ impl Mode {
     #[inline(always)]
     pub(crate) fn tracks(self) -> bool {
         self.0 & TRACKED != 0
+    }
+
+    /// Whether acquisitions by [`lock_at_once`] are counted, or what threads hold is recorded.
+    #[inline(always)]
+    pub(crate) fn watches(self) -> bool {
+        self.0 & (COUNTED | TRACKED) != 0
     }
 
     /// Whether acquisitions by [`lock_at_once`] are counted.
@@ -204,7 +208,7 @@ const DEFAULT: Choice = Choice::ALL[0];
 /// The first step of acquiring the lock, where the default serves. Returns whether that was all.
 #[inline(always)]
 pub(crate) fn lock_at_once(Mode(mode): Mode, words: &Words) -> bool {
-    if mode >= SLOW {
+    if mode >= SPECIAL {
         return false;
     }
     if mode & ORDINARY != 0 { try_at_once(words) } else { try_alone(words) }
@@ -231,13 +235,21 @@ fn try_alone(words: &Words) -> bool {
     free
 }
 
-/// As [`lock_at_once`], of the release.
+/// As [`lock_at_once`], of the release; not where a hold must be removed first.
 #[inline(always)]
 pub(crate) fn unlock_at_once(words: &Words) -> bool {
-    let Mode(mode) = Mode::now();
-    if mode >= SLOW {
-        return false;
-    }
+    let mode = Mode::now();
+    mode.0 < TRACKED && release_at_once(mode, words)
+}
+
+/// The same where that was done.
+#[inline(always)]
+pub(crate) fn unlock_tracked(mode: Mode, words: &Words) -> bool {
+    mode.0 < SPECIAL && release_at_once(mode, words)
+}
+
+#[inline(always)]
+fn release_at_once(Mode(mode): Mode, words: &Words) -> bool {
     match DEFAULT.form() {
         Form::Marked if mode & ORDINARY != 0 => {
             // Releasing a free lock has no effect, except on state bits left by others.

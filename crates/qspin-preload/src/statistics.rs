@@ -39,8 +39,9 @@ pub(crate) use file::{begin, end};
 pub(crate) use shared::SharedTally;
 pub(crate) use stacks::{Released, has_released};
 pub(crate) use tally::{MEASURED, Tally};
-pub(crate) use threads::{Begins, Kind, Record, hold, release};
+pub(crate) use threads::{Begins, Kind, Record, hold, hold_at_once, release, release_at_once};
 pub(crate) use unwind::prepare;
+use wait::LONG_NS;
 
 mod file;
 mod print;
@@ -98,22 +99,53 @@ struct Row {
     charged: AtomicU64,
     /// The stack of the longest wait: one more than its number.
     longest_stack: AtomicU64,
+    /// What ended waits had waited and no release was charged with, less what was charged too much (two's
+    /// complement): the next charge has it, too.
+    uncharged: AtomicU64,
+    /// Of the releases since a stack was last taken: how long they took, and how many measured holds that were.
+    spent: AtomicU64,
+    holds_without_stack: AtomicU64,
+    /// When a release was last examined, if the next one is examined, too; else 0.
+    examined: AtomicU64,
+    /// While a measured waiter waits, one in this many releases is examined.
+    one_in: AtomicU64,
+    /// Acquisitions of a period that was ended early: the next measured hold stands for these, too.
+    cut_off: AtomicU64,
+    /// How many measured waits have not ended; and in how much time, altogether, each waiter was charged as one.
+    waiters: AtomicU64,
+    as_one: AtomicU64,
+    /// When the waiter came for which the current release is examined.
+    noticed: AtomicU64,
 }
 
 impl Row {
-    /// A measured wait begins, which stands for `weight` waits.
-    fn waiter_comes(&self, now: u64, weight: u32) {
+    /// A measured wait begins, which stands for `weight` waits. Returns what is to be told when it ends.
+    fn waiter_comes(&self, now: u64, weight: u32) -> u64 {
         let weight = u64::from(weight);
+        let as_one = self.as_one.load(Relaxed);
+        self.waiters.fetch_add(1, Relaxed);
         // In this order: a release that sees the one without the other charges too little, and the next one the
         // rest.
         self.began.fetch_add(weight.wrapping_mul(now), AcqRel);
         self.waiting.fetch_add(weight, AcqRel);
+        as_one
     }
 
-    /// The wait ends.
-    fn waiter_goes(&self, since: u64, weight: u32) {
+    /// The wait ends at `now`. A long one stands for itself alone, whatever its weight was: so what was charged
+    /// for it is put right, and what was not is charged later.
+    fn waiter_goes(&self, began: u64, now: u64, weight: u32, as_one: u64) {
         let weight = u64::from(weight);
-        let since = since.max(self.charged.load(Relaxed));
+        let since = began.max(self.charged.load(Relaxed)).min(now);
+        let (charged, rest) = (since - began, now - since);
+        let as_one = self.as_one.load(Relaxed).wrapping_sub(as_one).min(charged);
+        let more = weight - 1;
+        let due = if now - began >= LONG_NS {
+            rest.wrapping_sub(more * (charged - as_one))
+        } else {
+            (weight * rest).wrapping_add(more * as_one)
+        };
+        self.uncharged.fetch_add(due, Relaxed);
+        self.waiters.fetch_sub(1, Relaxed);
         let left = self.waiting.fetch_sub(weight, AcqRel) - weight;
         let began = self
             .began
@@ -125,18 +157,32 @@ impl Row {
         }
     }
 
-    /// Whether a release is to be charged now: the first after each tick of the cheap clock is. It is charged
-    /// what the waiters have waited since the last charge. So by chance each owner is charged in proportion to
-    /// how long it held the lock, and where sections are longer than a tick every release is charged. Taking a
-    /// stack at every release of a contended lock would cost several times as much as short sections take.
+    /// Whether a measured waiter waits.
+    #[inline]
+    fn has_waiters(&self) -> bool {
+        self.waiting.load(Relaxed) != 0
+    }
+
+    /// For a lock with several owners: whether a release is to be charged now. The first after each tick of the
+    /// cheap clock is. So by chance each owner is charged in proportion to how long it held the lock.
     #[inline]
     fn is_due(&self) -> bool {
-        self.waiting.load(Relaxed) != 0 && coarse_ns() > self.charged.load(Relaxed)
+        self.has_waiters() && coarse_ns() > self.charged.load(Relaxed)
     }
 
     /// The lock is about to be released: how long the other threads together have waited for it since a release
     /// was last charged.
     fn charge(&self, now: u64) -> u64 {
+        let due = self.charge_waiting(now).wrapping_add(self.uncharged.swap(0, Relaxed));
+        if due.cast_signed() < 0 {
+            self.uncharged.fetch_add(due, Relaxed);
+            return 0;
+        }
+        due
+    }
+
+    /// Of that, the part of those that still wait.
+    fn charge_waiting(&self, now: u64) -> u64 {
         let before = self.charged.load(Relaxed);
         loop {
             let waiting = self.waiting.load(Acquire);
@@ -150,7 +196,13 @@ impl Row {
             if self.began.compare_exchange(began, began.wrapping_add(due), AcqRel, Relaxed).is_ok()
             {
                 self.charged.store(now, Relaxed);
-                return due;
+                let each = due / waiting;
+                if each < LONG_NS {
+                    return due;
+                }
+                // Others that wait so long are measured, too.
+                self.as_one.fetch_add(each, Relaxed);
+                return each * self.waiters.load(Relaxed);
             }
         }
     }
@@ -207,7 +259,7 @@ unsafe impl Sync for Slot {}
 const _: () = assert!(size_of::<Slot>().is_multiple_of(PAGE) && size_of::<Head>() == PAGE);
 
 /// `qspin-locks` and the number of the format.
-const MAGIC: [u64; 2] = [u64::from_le_bytes(*b"qspin-lo"), u64::from_le_bytes(*b"cks 2\0\0\0")];
+const MAGIC: [u64; 2] = [u64::from_le_bytes(*b"qspin-lo"), u64::from_le_bytes(*b"cks 3\0\0\0")];
 
 // SAFETY: made of atomics and bytes, for which zeros are valid.
 static SLOT: Slot = unsafe { MaybeUninit::zeroed().assume_init() };

@@ -72,10 +72,10 @@ fn ask() -> u32 {
     number
 }
 
-/// The number of this thread's record (`statistics::threads`), as it was last set.
+/// The address of this thread's record (`statistics::threads`), as it was last set.
 #[inline]
-pub(crate) fn record() -> u64 {
-    let kept: u64;
+pub(crate) fn record() -> usize {
+    let kept: usize;
     // SAFETY: as in `number`.
     unsafe {
         asm!(
@@ -89,14 +89,14 @@ pub(crate) fn record() -> u64 {
 }
 
 #[cold]
-pub(crate) fn set_record(number: u64) {
+pub(crate) fn set_record(address: usize) {
     // SAFETY: as in `ask`.
     unsafe {
         asm!(
             "mov {place}, qword ptr [rip + qspin_preload_record@GOTTPOFF]",
-            "mov qword ptr fs:[{place}], {number}",
+            "mov qword ptr fs:[{place}], {address}",
             place = out(reg) _,
-            number = in(reg) number,
+            address = in(reg) address,
             options(nostack, preserves_flags),
         );
     }

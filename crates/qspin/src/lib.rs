@@ -138,6 +138,8 @@ mod excerpt;
 pub mod inside;
 pub mod once;
 pub mod platform;
+#[cfg(feature = "profile")]
+pub mod profile;
 pub mod select;
 pub mod tuning;
 mod typed;

@@ -49,8 +49,14 @@ impl<P: SleepPlatform<Word = AtomicU32> + TimedPlatform> RawCondvar<P> {
     unsafe fn wait(&self, mutex: &Raw<DefaultLock<AtomicU32>, P>, deadline: u64) -> bool {
         // A waiting thread holds nothing.
         P::PLATFORM.holder_exit();
+        let observer = P::PLATFORM.observer();
+        let what = observer.map_or([0; 2], |observer| observer.releases(mutex.address()));
         // SAFETY: the caller's promise.
         let woken = unsafe { self.condition.wait_until(&P::PLATFORM, &mutex.lock, deadline) };
+        if let Some(observer) = observer {
+            observer.has_released(mutex.address(), what);
+            observer.acquired(mutex.address(), false);
+        }
         P::PLATFORM.holder_enter();
         !woken
     }

@@ -19,7 +19,8 @@ unsafe impl<L: RawTimedSharedLock<P> + ConstLock, P: TimedPlatform> RawRwLockTim
 
     fn try_lock_shared_for(&self, timeout: Duration) -> Option<L::Guard> {
         let deadline = deadline_after(&P::PLATFORM, timeout);
-        self.lock.acquire_shared_until(&P::PLATFORM, deadline).then(Self::held)
+        let wait = || self.lock.acquire_shared_until(&P::PLATFORM, deadline);
+        self.take(true, || self.lock.try_acquire_shared(&P::PLATFORM), wait)
     }
 
     fn try_lock_shared_until(&self, timeout: P::Instant) -> Option<L::Guard> {
@@ -28,7 +29,8 @@ unsafe impl<L: RawTimedSharedLock<P> + ConstLock, P: TimedPlatform> RawRwLockTim
 
     fn try_lock_exclusive_for(&self, timeout: Duration) -> Option<L::Guard> {
         let deadline = deadline_after(&P::PLATFORM, timeout);
-        self.lock.acquire_exclusive_until(&P::PLATFORM, deadline).then(Self::held)
+        let wait = || self.lock.acquire_exclusive_until(&P::PLATFORM, deadline);
+        self.take(false, || self.lock.try_acquire_exclusive(&P::PLATFORM), wait)
     }
 
     fn try_lock_exclusive_until(&self, timeout: P::Instant) -> Option<L::Guard> {
@@ -40,14 +42,12 @@ unsafe impl<L: RawTimedSharedLock<P> + ConstLock, P: TimedPlatform> RawRwLockTim
 unsafe impl<L: RawFairSharedLock<P> + ConstLock, P: StaticPlatform> RawRwLockFair for Raw<L, P> {
     unsafe fn unlock_shared_fair(&self, _: L::Guard) {
         // SAFETY: the caller holds the lock for reading.
-        unsafe { self.lock.release_shared_fair(&P::PLATFORM) };
-        Self::left();
+        self.leave(|| unsafe { self.lock.release_shared_fair(&P::PLATFORM) });
     }
 
     unsafe fn unlock_exclusive_fair(&self, _: L::Guard) {
         // SAFETY: the caller holds the lock for writing.
-        unsafe { self.lock.release_exclusive_fair(&P::PLATFORM) };
-        Self::left();
+        self.leave(|| unsafe { self.lock.release_exclusive_fair(&P::PLATFORM) });
     }
 }
 
@@ -58,8 +58,7 @@ where
 {
     unsafe fn unlock_upgradable_fair(&self, _: L::Guard) {
         // SAFETY: the caller reads upgradably.
-        unsafe { self.lock.release_upgradable_fair(&P::PLATFORM) };
-        Self::left();
+        self.leave(|| unsafe { self.lock.release_upgradable_fair(&P::PLATFORM) });
     }
 }
 
@@ -80,18 +79,18 @@ unsafe impl<L: RawUpgradableLock<P> + ConstLock, P: StaticPlatform> RawRwLockUpg
 
     fn lock_upgradable(&self) -> L::Guard {
         // Without a deadline the waiter does not give up.
-        self.lock.acquire_upgradable_until(&P::PLATFORM, NEVER);
-        Self::held()
+        let wait = || self.lock.acquire_upgradable_until(&P::PLATFORM, NEVER);
+        self.take(true, || self.lock.try_acquire_upgradable(&P::PLATFORM), wait);
+        L::Guard::marker()
     }
 
     fn try_lock_upgradable(&self) -> Option<L::Guard> {
-        self.lock.try_acquire_upgradable(&P::PLATFORM).then(Self::held)
+        self.taken(true, self.lock.try_acquire_upgradable(&P::PLATFORM))
     }
 
     unsafe fn unlock_upgradable(&self, _: L::Guard) {
         // SAFETY: the caller reads upgradably.
-        unsafe { self.lock.release_upgradable(&P::PLATFORM) };
-        Self::left();
+        self.leave(|| unsafe { self.lock.release_upgradable(&P::PLATFORM) });
     }
 
     unsafe fn upgrade(&self, _: L::Guard) -> L::Guard {
@@ -135,7 +134,8 @@ where
 {
     fn try_lock_upgradable_for(&self, timeout: Duration) -> Option<L::Guard> {
         let deadline = deadline_after(&P::PLATFORM, timeout);
-        self.lock.acquire_upgradable_until(&P::PLATFORM, deadline).then(Self::held)
+        let wait = || self.lock.acquire_upgradable_until(&P::PLATFORM, deadline);
+        self.take(true, || self.lock.try_acquire_upgradable(&P::PLATFORM), wait)
     }
 
     fn try_lock_upgradable_until(&self, timeout: P::Instant) -> Option<L::Guard> {

@@ -32,6 +32,7 @@ use crate::tune::{self, Tune};
 pub(super) use live::{Live, Look, live, why_not_live};
 pub(super) use profile::FORMAT;
 pub use profile::Format;
+pub(super) use report::slots_in;
 pub(super) use switch::What;
 pub use watch::OnDeadlock;
 
@@ -148,7 +149,8 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
 
 /// Whether the program ran with the lock that is wanted; the exit code if it ran with its own.
 fn check(launch: &launch::Launch<'_>, ended: &launch::Ended) -> Result<Option<ExitCode>, Failure> {
-    let Some(first) = ended.report.processes.first() else {
+    let of_the_library = |process: &&report::Process| !process.is_of_the_crate();
+    let Some(first) = ended.report.processes.iter().find(of_the_library) else {
         let why =
             "it was run, but the dynamic linker did not load them, or it has another user's rights";
         return Ok(Some(not_loaded(launch.program, why)));
@@ -173,8 +175,8 @@ fn not_loaded(program: &Path, why: &str) -> ExitCode {
 fn locks_nothing(futexes: futexes::Futexes) -> ExitCode {
     super::tell(&format!(
         "this program locks nothing through the C library: it calls no function of pthread's or C11's locks, so none of \
-         these locks is used. Locks of its own (programs in Go, Java or Rust have them) are not reached{}. A program in \
-         Rust counts what qspin::Mutex does (docs/statistics.md)",
+         these locks is used. Locks of its own (programs in Go, Java or Rust have them) are not reached{}. Those of a \
+         program in Rust are counted if it uses qspin::Mutex, with the crate's feature `profile`",
         futexes.text()
     ));
     ExitCode::from(LOCKS_NOTHING)

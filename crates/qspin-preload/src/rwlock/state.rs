@@ -42,6 +42,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 use libc::{c_int, pthread_rwlock_t};
 
 use crate::deadline::Deadline;
+use crate::served::Mode;
 use crate::sleep::{Woken, sleep_among, wake_among};
 use crate::statistics::{self, Begins, Kind, SharedTally};
 use crate::{generation, thread};
@@ -371,7 +372,8 @@ impl RwLock {
     pub(super) fn counted<const READS: bool>(&self, taken: Taken, site: usize) -> c_int {
         match taken {
             Ok(number) => {
-                if statistics::watches() {
+                let mode = Mode::now();
+                if mode.watches() && (mode.tracks() || self.tally.is_due(number)) {
                     self.is_taken::<READS>(number, site);
                 }
                 0
@@ -404,11 +406,11 @@ impl RwLock {
             writers_first: self.writers_first(),
             ..Begins::new(kind, self.address(), site)
         };
-        let waits = self.tally.begins_to_wait(&begins);
+        let mut waits = self.tally.begins_to_wait(&begins);
         let taken = wait();
-        self.tally.stops_waiting(self.address(), &waits);
+        self.tally.stops_waiting(self.address(), &mut waits);
         if taken.is_ok() && statistics::is_on() {
-            self.tally.has_waited(self.address(), site, &waits);
+            self.tally.has_waited(self.address(), site, &mut waits);
         }
         self.counted::<READS>(taken, site)
     }
@@ -422,7 +424,12 @@ impl RwLock {
     /// effect here.
     #[inline]
     pub(super) fn leave(&self) {
-        if statistics::watches() { self.leave_watched() } else { self.end() }
+        let mode = Mode::now();
+        if mode.watches() && (mode.tracks() || self.tally.has_waiters()) {
+            self.leave_watched();
+        } else {
+            self.end();
+        }
     }
 
     #[inline]

@@ -22,7 +22,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use super::stacks::Released;
 use super::threads::Begins;
-use super::wait::{Wait, only_some};
+use super::wait::{Wait, rarity};
 use super::{ROWS, Row, SLOT, add_to_bucket, bucket, is_on, note_site, period_after, place};
 use crate::deadline::now_ns;
 use crate::rwlock;
@@ -32,7 +32,7 @@ use crate::rwlock;
 pub(crate) struct SharedTally {
     /// SEATED, the row's number, the period, and the number that was told last.
     seat: AtomicU32,
-    /// Acquisitions after a wait that the row was not told of, and whether there were many before.
+    /// Acquisitions after a wait that the row was not told of, and how rarely waits are measured.
     waited: AtomicU32,
 }
 
@@ -41,8 +41,9 @@ const SEATED: u32 = 1 << 31;
 const PLACE: u32 = 16;
 const PERIOD: u32 = 8;
 
-/// In `waited`: the first waits are over.
-const MANY: u32 = 1 << 31;
+/// In `waited`: how rarely waits are measured (`wait::rarity`).
+const RARITY: u32 = 30;
+const WAITED: u32 = (1 << RARITY) - 1;
 
 /// A thread that is behind what was told appears to be at least this far ahead of it.
 const LATE: u8 = 192;
@@ -99,19 +100,26 @@ impl SharedTally {
 
     /// Adds the number of waits to the row.
     fn note_waits(&self, row: &Row) {
-        let new = self.waited.load(Relaxed) & !MANY;
-        let many = only_some(row, row.contended.load(Relaxed) + u64::from(new));
-        let waited = self.waited.swap(if many { MANY } else { 0 }, Relaxed) & !MANY;
+        let new = self.waited.load(Relaxed) & WAITED;
+        let rarity = rarity(row, row.contended.load(Relaxed) + u64::from(new));
+        let waited = self.waited.swap(rarity << RARITY, Relaxed) & WAITED;
         row.contended.fetch_add(waited.into(), Relaxed);
+    }
+
+    /// Whether a measured waiter waits: only then a release is examined.
+    #[inline(always)]
+    pub(crate) fn has_waiters(&self) -> bool {
+        let seat = self.seat.load(Relaxed);
+        seat & SEATED != 0 && SLOT.rows[((seat & !SEATED) as usize >> PLACE) % ROWS].has_waiters()
     }
 
     /// This thread is about to wait for the lock.
     pub(crate) fn begins_to_wait(&self, what: &Begins) -> Wait {
-        Wait::begin(what, self.waited.load(Relaxed) & MANY != 0, || self.row(what.address))
+        Wait::begin(what, self.waited.load(Relaxed) >> RARITY, || self.row(what.address))
     }
 
     /// The wait is over, with the lock or without it.
-    pub(crate) fn stops_waiting(&self, address: usize, wait: &Wait) {
+    pub(crate) fn stops_waiting(&self, address: usize, wait: &mut Wait) {
         wait.leave(|| self.row(address).0);
     }
 
@@ -128,7 +136,7 @@ impl SharedTally {
     }
 
     /// The thread has waited, and has acquired the lock by a call from `site`.
-    pub(crate) fn has_waited(&self, address: usize, site: usize, wait: &Wait) {
+    pub(crate) fn has_waited(&self, address: usize, site: usize, wait: &mut Wait) {
         self.waited.fetch_add(1, Relaxed);
         if let Some((waited, weight)) = wait.end() {
             self.note_wait(address, site, wait, waited, weight);
@@ -137,11 +145,11 @@ impl SharedTally {
 
     #[cold]
     #[inline(never)]
-    fn note_wait(&self, address: usize, site: usize, wait: &Wait, waited: u64, weight: u32) {
+    fn note_wait(&self, address: usize, site: usize, wait: &mut Wait, waited: u64, weight: u32) {
         let (row, _) = self.row(address);
         self.note_waits(row);
         row.wait_ns.fetch_add(waited * u64::from(weight), Relaxed);
-        wait.tell(row, waited, weight);
+        wait.tell(row, address, waited, weight);
         add_to_bucket(&row.waits, bucket(waited), weight);
         note_site(row, site, weight);
     }
@@ -167,6 +175,6 @@ pub(super) fn add_rest(row: &Row, place: usize, words: &[u32]) {
     if seat & !0xffff == SEATED | (place as u32) << PLACE {
         let rest = number.wrapping_sub(told(seat));
         row.acquisitions.fetch_add(rest.into(), Relaxed);
-        row.contended.fetch_add(u64::from(waited & !MANY), Relaxed);
+        row.contended.fetch_add(u64::from(waited & WAITED), Relaxed);
     }
 }

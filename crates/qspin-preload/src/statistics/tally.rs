@@ -22,7 +22,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use super::stacks::Released;
 use super::threads::Begins;
-use super::wait::{Wait, only_some};
+use super::wait::{Wait, rarity};
 use super::{ROWS, Row, SLOT, add, add_to_bucket, bucket, is_on, note_site, period_after, place};
 use crate::deadline::now_ns;
 
@@ -34,7 +34,7 @@ pub(crate) struct Tally {
     left: AtomicU32,
     /// The row, and the period.
     seat: AtomicU32,
-    /// Acquisitions after a wait, and whether there were many before.
+    /// Acquisitions after a wait, and how rarely waits are measured.
     waited: AtomicU32,
 }
 
@@ -48,11 +48,20 @@ const SEATED: u32 = 1 << 31;
 const PLACE: u32 = ROWS as u32 - 1;
 const PERIOD: u32 = 16;
 
+/// What the period is, above that.
+const PERIODS: u32 = 0x7fff;
+
 /// The longest period, not counting the random part.
 const LONGEST: u64 = 1024;
+/// While a measured waiter waits, a release is examined about once in this time.
+const EACH_NS: u64 = 16_000;
+/// A stack of releases is taken about once in this time that the lock is held, and in its first holds.
+const STACK_NS: u64 = 128_000;
+const FIRST_HOLDS: u64 = 32;
 
-/// In `waited`: the first waits are over.
-const MANY: u32 = 1 << 31;
+/// In `waited`: how rarely waits are measured (`wait::rarity`).
+const RARITY: u32 = 30;
+const WAITED: u32 = (1 << RARITY) - 1;
 
 /// In a mutex's kind: the release is to be examined (TALLY-1).
 pub(crate) const MEASURED: u32 = 1 << 31;
@@ -90,34 +99,39 @@ impl Tally {
         if place == 0 {
             SLOT.head.lost.fetch_add(period.into(), Relaxed);
         }
-        let next = period_after(add(&row.acquisitions, period.into()), LONGEST);
+        let mut next = period_after(add(&row.acquisitions, period.into()), LONGEST);
+        if row.has_waiters() {
+            next = next.min(row.one_in.load(Relaxed).max(1) as u32);
+        }
         self.seat.store(SEATED | next << PERIOD | place, Relaxed);
         self.left.store(next - 1, Relaxed);
         self.note_waits(row);
         note_site(row, site, 1);
-        row.weight.store(period.into(), Relaxed);
+        row.weight.store(u64::from(period) + row.cut_off.load(Relaxed), Relaxed);
+        row.cut_off.store(0, Relaxed);
         kind.fetch_or(MEASURED, Relaxed);
         row.since.store(now_ns(), Relaxed);
     }
 
     /// Adds the number of waits to the row.
     fn note_waits(&self, row: &Row) {
-        let waited = self.waited.load(Relaxed) & !MANY;
+        let waited = self.waited.load(Relaxed) & WAITED;
         if waited > 0 {
             let all = add(&row.contended, waited.into());
-            self.waited.store(if only_some(row, all) { MANY } else { 0 }, Relaxed);
+            self.waited.store(rarity(row, all) << RARITY, Relaxed);
         }
     }
 
     /// This thread is about to wait for the lock.
     pub(crate) fn begins_to_wait(&self, kind: &AtomicU32, what: &Begins) -> Wait {
-        let many = self.waited.load(Relaxed) & MANY != 0;
+        let rarity = self.waited.load(Relaxed) >> RARITY;
         let row = || {
             let (row, place) = self.row(what.address);
             (row, place as usize)
         };
-        let wait = Wait::begin(what, many, row);
-        if wait.charges() {
+        let wait = Wait::begin(what, rarity, row);
+        if wait.charges() && kind.load(Relaxed) & MEASURED == 0 {
+            row().0.noticed.store(wait.since(), Relaxed);
             // TALLY-1.
             kind.fetch_or(MEASURED, Relaxed);
         }
@@ -125,12 +139,18 @@ impl Tally {
     }
 
     /// The wait is over, with the lock or without it.
-    pub(crate) fn stops_waiting(&self, address: usize, wait: &Wait) {
+    pub(crate) fn stops_waiting(&self, address: usize, wait: &mut Wait) {
         wait.leave(|| self.row(address).0);
     }
 
     /// The thread has waited, and holds the lock now.
-    pub(crate) fn has_waited(&self, kind: &AtomicU32, address: usize, site: usize, wait: &Wait) {
+    pub(crate) fn has_waited(
+        &self,
+        kind: &AtomicU32,
+        address: usize,
+        site: usize,
+        wait: &mut Wait,
+    ) {
         if !is_on() {
             return;
         }
@@ -145,11 +165,11 @@ impl Tally {
 
     #[cold]
     #[inline(never)]
-    fn note_wait(&self, address: usize, site: usize, wait: &Wait, waited: u64, weight: u32) {
+    fn note_wait(&self, address: usize, site: usize, wait: &mut Wait, waited: u64, weight: u32) {
         let (row, _) = self.row(address);
         self.note_waits(row);
         add(&row.wait_ns, waited * u64::from(weight));
-        wait.tell(row, waited, weight);
+        wait.tell(row, address, waited, weight);
         add_to_bucket(&row.waits, bucket(waited), weight);
         note_site(row, site, weight);
     }
@@ -163,34 +183,88 @@ impl Tally {
             return Released::default();
         }
         let (row, _) = self.row(address);
-        let mut released = Released::default();
         let since = row.since.load(Relaxed);
-        let is_due = row.is_due();
-        if since == 0 && !is_due {
+        if since == 0 && !row.has_waiters() {
+            row.examined.store(0, Relaxed);
             self.look_on(row, kind);
-            return released;
+            return Released::default();
         }
         let now = now_ns();
+        let mut spent = 0;
+        let mut holds = row.holds_without_stack.load(Relaxed);
         if since != 0 {
             row.since.store(0, Relaxed);
-            let held = now.saturating_sub(since);
-            released.holds = row.weight.load(Relaxed);
-            add_to_bucket(&row.holds, bucket(held), released.holds as u32);
+            let (held, weight) = (now.saturating_sub(since), row.weight.load(Relaxed));
+            add_to_bucket(&row.holds, bucket(held), weight as u32);
+            holds += weight;
+            spent = held * weight;
         }
-        if is_due {
-            released.delayed_ns = row.charge(now);
+        if row.has_waiters() {
+            spent = self.look_again(row, kind, now, spent);
+        } else {
+            row.examined.store(0, Relaxed);
+            self.look_on(row, kind);
         }
-        self.look_on(row, kind);
-        released
+        // A stack is taken at the release with which another such time is over: so by chance each owner is
+        // charged in proportion to how long it held the lock, and one that holds it for as long always is.
+        let spent = row.spent.load(Relaxed) + spent;
+        let is_over = spent >= STACK_NS;
+        let has_stack = is_over || row.acquisitions.load(Relaxed) <= FIRST_HOLDS;
+        row.spent.store(if is_over { 0 } else { spent }, Relaxed);
+        row.holds_without_stack.store(if has_stack { 0 } else { holds }, Relaxed);
+        Released {
+            delayed_ns: if is_over { row.charge(now) } else { 0 },
+            holds: if has_stack { holds } else { 0 },
+        }
+    }
+
+    /// A release is examined at `now` while a measured waiter waits: says for how long this and those that it
+    /// stands for kept the lock, by measured holds for `spent`, and which release is examined next.
+    ///
+    /// Where turns are longer than `EACH_NS` that is the next one, and the time between two releases is exact. A
+    /// shorter turn would become much longer by that, so then it is that of the next measured hold, of which
+    /// there are more while this lasts.
+    fn look_again(&self, row: &Row, kind: &AtomicU32, now: u64, spent: u64) -> u64 {
+        let before = row.examined.load(Relaxed);
+        let (turn, spent) = if before != 0 {
+            let turn = now.saturating_sub(before);
+            (turn, turn)
+        } else if spent != 0 {
+            (spent / row.weight.load(Relaxed).max(1), spent)
+        } else {
+            // The first one: how long its turn was before the waiter came is not known.
+            let turn = now.saturating_sub(row.noticed.load(Relaxed));
+            row.examined.store(now, Relaxed);
+            return turn;
+        };
+        if turn >= EACH_NS {
+            row.examined.store(now, Relaxed);
+            return spent;
+        }
+        row.examined.store(0, Relaxed);
+        kind.fetch_and(!MEASURED, Relaxed);
+        let one_in = (EACH_NS / turn.max(1)).clamp(2, LONGEST) as u32;
+        row.one_in.store(one_in.into(), Relaxed);
+        let (period, left) = (self.period(), self.left.load(Relaxed));
+        if left < period && left > one_in {
+            // TALLY-2: the period ends earlier.
+            let rest = rest_of(period, left);
+            add(&row.acquisitions, rest);
+            add(&row.cut_off, rest);
+            self.seat
+                .store(self.seat.load(Relaxed) & !(PERIODS << PERIOD) | one_in << PERIOD, Relaxed);
+            self.left.store(one_in - 1, Relaxed);
+        }
+        spent
     }
 
     /// The next release is to be examined, too, if a measured wait of another thread goes on.
     #[inline]
     fn look_on(&self, row: &Row, kind: &AtomicU32) {
-        if row.waiting.load(Relaxed) == 0 {
+        if !row.has_waiters() {
             kind.fetch_and(!MEASURED, Relaxed);
             // A wait that began meanwhile has set the bit before, or sets it later.
-            if row.waiting.load(Relaxed) != 0 {
+            if row.has_waiters() {
                 kind.fetch_or(MEASURED, Relaxed);
             }
         }
@@ -221,7 +295,7 @@ fn rest_of(period: u32, left: u32) -> u64 {
 
 /// Adds to the row at `place` what it lacks according to the words of its mutex, if they are its mutex's.
 pub(super) fn add_rest(row: &Row, place: usize, words: &[u32; WORDS]) {
-    let [left, seat, waited] = [words[FIRST], words[FIRST + 1], words[FIRST + 2] & !MANY];
+    let [left, seat, waited] = [words[FIRST], words[FIRST + 1], words[FIRST + 2] & WAITED];
     let is_seated = seat & (SEATED | PLACE) == SEATED | place as u32;
     if is_seated && crate::mutex::is_kind(words[KIND]) && left < period_of(seat) {
         let rest = rest_of(period_of(seat), left);

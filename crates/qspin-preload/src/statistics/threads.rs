@@ -64,7 +64,6 @@ pub(crate) struct Record {
     thread: AtomicU64,
     /// What `pthread_self` returns in it.
     handle: AtomicU64,
-    epoch: AtomicU64,
     turn: AtomicU64,
     kind: AtomicU64,
     address: AtomicU64,
@@ -73,33 +72,49 @@ pub(crate) struct Record {
     mutex: AtomicU64,
     depth: AtomicU64,
     frames: [AtomicU64; FRAMES],
+    /// On one cache line with the first holds: an acquisition writes no other.
+    epoch: AtomicU64,
     held: AtomicU64,
     holds: [[AtomicU64; 2]; HOLDS],
 }
 
-/// In place of a record's number: there is none for this thread.
-const NONE: u32 = u32::MAX;
+/// In place of a record's address: there is none for this thread.
+const NONE: usize = 1;
+
+/// The record at an address that a thread keeps.
+#[inline]
+fn at(address: usize) -> Option<&'static Record> {
+    // SAFETY: not 0 and not `NONE`: the address of one of the static records.
+    (address > NONE).then(|| unsafe { &*(address as *const Record) })
+}
 
 /// This thread's record.
 #[inline]
 fn mine() -> Option<&'static Record> {
-    let kept = thread::record();
-    let number = kept as u32;
-    if number != 0 && (kept >> 32) as u32 == generation::current() {
-        SLOT.threads.get((number - 1) as usize)
-    } else {
-        claim()
+    // STATISTICS-2.
+    if !generation::reports() {
+        return None;
     }
+    match thread::record() {
+        0 => claim(),
+        address => at(address),
+    }
+}
+
+/// The same, if the thread has one, and its holds count (THREADS-3).
+#[inline(always)]
+fn known() -> Option<&'static Record> {
+    if !generation::reports() {
+        return None;
+    }
+    let record = at(thread::record())?;
+    (record.epoch.load(Relaxed) == SLOT.head.epoch.load(Relaxed)).then_some(record)
 }
 
 /// The first call of a thread: a new record, or that of a thread that has ended.
 #[cold]
 #[inline(never)]
 fn claim() -> Option<&'static Record> {
-    // STATISTICS-2.
-    if !generation::reports() {
-        return None;
-    }
     static CURSOR: AtomicU32 = AtomicU32::new(0);
     let own = u64::from(thread::number());
     let given = &SLOT.head.threads;
@@ -124,9 +139,9 @@ fn claim() -> Option<&'static Record> {
                 .then_some(place)
         }),
     };
-    let number = place.map_or(NONE, |place| place as u32 + 1);
-    thread::set_record(u64::from(number) | u64::from(generation::current()) << 32);
-    let record = SLOT.threads.get(place?)?;
+    let record = place.and_then(|place| SLOT.threads.get(place));
+    thread::set_record(record.map_or(NONE, |record| core::ptr::from_ref(record).addr()));
+    let record = record?;
     record.held.store(0, Relaxed);
     record.turn.store((record.turn.load(Relaxed) + 1) & !1, Relaxed);
     record.epoch.store(SLOT.head.epoch.load(Relaxed), Relaxed);
@@ -180,11 +195,12 @@ impl Begins {
     #[cold]
     #[inline(never)]
     pub(crate) fn begin_with_stack(&self) -> Option<&'static Record> {
-        self.begin(Some(&Captured::now()))
+        self.begin(Some(&Captured::now()), coarse_ns())
     }
 
-    /// Records it, with the stack if known. The returned record must be told when the wait ends.
-    pub(crate) fn begin(&self, stack: Option<&Captured>) -> Option<&'static Record> {
+    /// Records it, with the stack if known, as of `now` on the cheap clock. The returned record must be told when
+    /// the wait ends.
+    pub(crate) fn begin(&self, stack: Option<&Captured>, now: u64) -> Option<&'static Record> {
         let record = mine()?;
         record.renew();
         let mut kind = self.kind as u64;
@@ -197,7 +213,7 @@ impl Begins {
         record.kind.store(kind, Relaxed);
         record.address.store(self.address as u64, Relaxed);
         record.mutex.store(self.mutex as u64, Relaxed);
-        record.since.store(coarse_ns(), Relaxed);
+        record.since.store(now, Relaxed);
         match stack {
             Some(stack) => {
                 for (to, frame) in record.frames.iter().zip(&stack.frames[..stack.depth]) {
@@ -216,25 +232,56 @@ impl Begins {
     }
 }
 
-/// This thread has acquired the lock at `address` (THREADS-1).
-#[cold]
-#[inline(never)]
-pub(crate) fn hold(kind: Kind, address: usize, site: usize) {
-    let Some(record) = mine() else { return };
-    record.renew();
-    let held = record.held.load(Relaxed);
-    if let Some([lock, place]) = record.holds.get(held as usize) {
-        place.store(site as u64, Relaxed);
-        lock.store(address as u64 | (kind as u64) << KIND, Relaxed);
-    }
-    // ORDERING: Release: a reader that sees the count sees the hold.
-    record.held.store(held + 1, Release);
+/// This thread has acquired the lock at `address` (THREADS-1), unless that is its first hold of this epoch, or its
+/// record is full.
+#[inline(always)]
+pub(crate) fn hold_at_once(kind: Kind, address: usize, site: usize) -> bool {
+    let has_room = |record: &&Record| record.held.load(Relaxed) < HOLDS as u64;
+    known().filter(has_room).inspect(|record| record.put(kind, address, site)).is_some()
 }
 
-/// This thread is about to release the lock at `address` (THREADS-1).
+/// This thread has acquired the lock at `address`.
+#[inline]
+pub(crate) fn hold(kind: Kind, address: usize, site: usize) {
+    if !hold_at_once(kind, address, site) {
+        hold_first(kind, address, site);
+    }
+}
+
 #[cold]
 #[inline(never)]
+fn hold_first(kind: Kind, address: usize, site: usize) {
+    if let Some(record) = mine() {
+        record.renew();
+        record.forget_released();
+        record.put(kind, address, site);
+    }
+}
+
+/// This thread is about to release the lock at `address` (THREADS-1), if that is the one that it acquired last.
+#[inline(always)]
+pub(crate) fn release_at_once(address: usize) -> bool {
+    let Some(record) = known() else { return false };
+    let held = record.held.load(Relaxed).wrapping_sub(1);
+    let Some([lock, _]) = record.holds.get(held as usize) else { return false };
+    let is_it = lock.load(Relaxed) & ADDRESS == address as u64;
+    if is_it {
+        record.held.store(held, Release);
+    }
+    is_it
+}
+
+/// This thread is about to release the lock at `address`.
+#[inline]
 pub(crate) fn release(address: usize) {
+    if !release_at_once(address) {
+        release_any(address);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn release_any(address: usize) {
     let Some(record) = mine() else { return };
     record.renew();
     if !record.take_out(address) {
@@ -243,6 +290,37 @@ pub(crate) fn release(address: usize) {
 }
 
 impl Record {
+    /// Plain stores to a line of the thread's own.
+    #[inline(always)]
+    fn put(&self, kind: Kind, address: usize, site: usize) {
+        let held = self.held.load(Relaxed);
+        if let Some([lock, place]) = self.holds.get(held as usize) {
+            place.store(site as u64, Relaxed);
+            lock.store(address as u64 | (kind as u64) << KIND, Relaxed);
+        }
+        // ORDERING: Release: a reader that sees the count sees the hold.
+        self.held.store(held + 1, Release);
+    }
+}
+
+impl Record {
+    /// Removes the holds that other threads have released: they leave the room to the record's owner.
+    fn forget_released(&self) {
+        let known = (self.held.load(Relaxed) as usize).min(HOLDS);
+        let mut left = 0;
+        for place in 0..known {
+            let [lock, site] = &self.holds[place];
+            if lock.load(Relaxed) != 0 {
+                self.holds[left][1].store(site.load(Relaxed), Relaxed);
+                self.holds[left][0].store(lock.load(Relaxed), Relaxed);
+                left += 1;
+            }
+        }
+        if left < known {
+            self.held.store(left as u64, Release);
+        }
+    }
+
     /// Removes the latest hold of this address. Returns whether there was one.
     #[inline]
     fn take_out(&self, address: usize) -> bool {

@@ -1,10 +1,10 @@
 //! One wait for a lock, which may be measured.
 //!
 //! Reading the clock costs as much as an acquisition, and the second reading delays the other waiters. So the
-//! first 64 waits of a lock are measured, then one in 16 of each thread, which counts for all of these. Waits
-//! of 20 ms and more always are, by a cheap clock that ticks in milliseconds. If the waits for a lock are long
-//! on average, each is measured: reading the clock is nothing beside them, and there are so few that one in 16
-//! would say nothing.
+//! first 64 waits of a lock are measured, then one in 16 of each thread, which counts for all of these, and of
+//! a lock with thousands of waits one in 64, then one in 256. Waits of 20 ms and more always are, by a cheap
+//! clock that ticks in milliseconds. If the waits for a lock are long on average, each is measured: reading the
+//! clock is nothing beside them, and there are so few that one in 16 would say nothing.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -17,63 +17,73 @@ use crate::thread;
 /// This many waits of a lock are each measured.
 const FIRST_WAITS: u64 = 64;
 /// If the average wait is this long, each is measured.
-const EACH_NS: u64 = 1_000_000;
-/// After that, one in this many.
-const SAMPLE: u32 = 16;
+const EACH_NS: u64 = 100_000;
+/// After that one in 16 is, after the second number one in 64, after the third one in 256.
+const MANY_WAITS: [u64; 3] = [FIRST_WAITS, 1 << 12, 1 << 16];
 /// Waits of this length are always measured: two ticks of the slowest clock.
-const LONG_NS: u64 = 20_000_000;
+pub(super) const LONG_NS: u64 = 20_000_000;
 
-/// Whether only some of the waits of a lock with so many waits are measured.
-pub(super) fn only_some(row: &Row, waits: u64) -> bool {
-    waits >= FIRST_WAITS && row.wait_ns.load(Relaxed) / waits < EACH_NS
+/// Of the waits of a lock with so many of them one in how many is measured: 0 for each, 1 to 3 for 16, 64, 256.
+pub(super) fn rarity(row: &Row, waits: u64) -> u32 {
+    if waits < FIRST_WAITS || row.wait_ns.load(Relaxed) / waits >= EACH_NS {
+        return 0;
+    }
+    MANY_WAITS.iter().filter(|many| waits >= **many).count() as u32
 }
 
 /// A wait that may be measured.
 pub(crate) struct Wait {
-    /// When it began; 0 if it is not measured.
+    /// When it began, and when it ended, if it has; 0 if it is not measured.
     since: u64,
+    ended: u64,
     coarse: u64,
     /// How many waits it stands for.
     weight: u32,
     /// The place of its stack, if it is measured.
     pub(super) stack: u32,
-    /// Whether its row counts it as waiting (`Row::waiter_comes`).
+    /// Whether its row counts it as waiting, and what `Row::waiter_comes` said.
     told: bool,
+    as_one: u64,
     record: Option<&'static Record>,
 }
 
 impl Wait {
-    /// The wait begins, as one of the first of its lock, or after many. The stack of a measured wait is
+    /// The wait begins, for a lock whose waits are measured this rarely. The stack of a measured wait is
     /// captured now, when no other thread waits for this one; `row` then finds the lock's row.
     pub(super) fn begin(
         what: &Begins,
-        after_many: bool,
+        rarity: u32,
         row: impl FnOnce() -> (&'static Row, usize),
     ) -> Self {
-        let mut this = Self { since: 0, coarse: 0, weight: 0, stack: 0, told: false, record: None };
+        let mut this = Self {
+            since: 0,
+            ended: 0,
+            coarse: 0,
+            weight: 0,
+            stack: 0,
+            told: false,
+            as_one: 0,
+            record: None,
+        };
         let (counts, tracks) = (is_on(), tracks());
-        if counts {
-            this.coarse = coarse_ns();
-            this.weight = if !after_many {
-                1
-            } else if thread::tick().is_multiple_of(SAMPLE) {
-                SAMPLE
-            } else {
-                0
-            };
-        }
         if !counts && !tracks {
             return this;
         }
+        this.coarse = coarse_ns();
+        if counts {
+            let one_in = if rarity == 0 { 1 } else { 4 << (2 * rarity) };
+            this.weight =
+                if rarity == 0 || thread::tick().is_multiple_of(one_in) { one_in } else { 0 };
+        }
         let stack = (this.weight > 0 || tracks).then(Captured::now);
-        this.record = what.begin(stack.as_ref());
+        this.record = what.begin(stack.as_ref(), this.coarse);
         if let Some(stack) = stack.filter(|_| this.weight > 0) {
             this.stack = stack.place(what.address);
             this.since = now_ns();
             let (row, place) = row();
             // Row 0 is shared by many locks.
             if place % ROWS != 0 {
-                row.waiter_comes(this.since, this.weight);
+                this.as_one = row.waiter_comes(this.since, this.weight);
                 this.told = true;
             }
         }
@@ -85,31 +95,44 @@ impl Wait {
         self.told
     }
 
+    /// When it began, if it is measured.
+    pub(super) fn since(&self) -> u64 {
+        self.since
+    }
+
     /// The wait is over, with the lock or without it: its row must not count it any more.
     #[inline]
-    pub(super) fn leave(&self, row: impl FnOnce() -> &'static Row) {
+    pub(super) fn leave(&mut self, row: impl FnOnce() -> &'static Row) {
         if let Some(record) = self.record {
             record.end();
         }
+        if self.weight > 0 {
+            self.ended = now_ns();
+        }
         if self.told {
-            row().waiter_goes(self.since, self.weight);
+            row().waiter_goes(self.since, self.ended, self.weight, self.as_one);
         }
     }
 
     /// How long it took, in nanoseconds, and how many waits that stands for, if it was measured.
     #[inline]
     pub(super) fn end(&self) -> Option<(u64, u32)> {
-        let coarse = coarse_ns().saturating_sub(self.coarse);
-        if coarse >= LONG_NS {
+        let exact = self.ended.saturating_sub(self.since);
+        if self.weight > 0 {
             // A long wait stands for itself alone, since each of them is measured.
-            let exact = if self.weight > 0 { now_ns().saturating_sub(self.since) } else { coarse };
-            return Some((exact, 1));
+            return Some((exact, if exact >= LONG_NS { 1 } else { self.weight }));
         }
-        (self.weight > 0).then(|| (now_ns().saturating_sub(self.since), self.weight))
+        let coarse = coarse_ns().saturating_sub(self.coarse);
+        (coarse >= LONG_NS).then_some((coarse, 1))
     }
 
-    /// Adds what was measured to the row and the stack.
-    pub(super) fn tell(&self, row: &Row, waited: u64, weight: u32) {
+    /// Adds what was measured to the row and the stack. One of `address` that was long, and of which nothing was
+    /// known before, is charged to a later release, and its stack is taken now: it has taken longer than that.
+    pub(super) fn tell(&mut self, row: &Row, address: usize, waited: u64, weight: u32) {
+        if self.weight == 0 {
+            row.uncharged.fetch_add(waited, Relaxed);
+            self.stack = Captured::now().place(address);
+        }
         if waited > row.longest_wait_ns.fetch_max(waited, Relaxed) {
             row.longest_stack.store(self.stack.into(), Relaxed);
         }

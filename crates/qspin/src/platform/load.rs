@@ -74,4 +74,6 @@ pub(crate) fn begin(environment: &Environment) {
     barrier::note(environment);
     select::note(environment);
     tuning::note(environment);
+    #[cfg(feature = "profile")]
+    crate::profile::begin(environment);
 }

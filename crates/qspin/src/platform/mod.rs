@@ -145,6 +145,12 @@ impl<E: StaticEvents, H: Hint, C: Clock> Platform for Threads<E, H, C> {
         H::exit();
     }
 
+    #[cfg(feature = "profile")]
+    #[inline]
+    fn observer(&self) -> Option<&'static dyn qspin_core::observer::Observer> {
+        crate::profile::observer()
+    }
+
     #[inline]
     fn is_preempted(&self, cpu: CpuId) -> bool {
         run_status::known_not_to_run(cpu)

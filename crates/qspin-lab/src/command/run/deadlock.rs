@@ -168,6 +168,9 @@ pub(super) fn names_of_threads(process: u32) -> Option<BTreeMap<u32, String>> {
     Some(names)
 }
 
+/// A wait of this length is no part of the usual traffic: the kernel is asked whether its lock's owner lives.
+const LASTING_NS: u64 = 50_000_000;
+
 /// Looks for what is wrong with the process of a slot, which is `process` here.
 pub(super) fn find(file: &File, slot: u64, process: u32) -> std::io::Result<Vec<Finding>> {
     let look = || report::threads(file, slot);
@@ -176,9 +179,16 @@ pub(super) fn find(file: &File, slot: u64, process: u32) -> std::io::Result<Vec<
         return Ok(Vec::new());
     }
     let second = look()?;
-    // Between the looks: a thread that is not there then has not begun a wait since.
+    // Between the looks: a thread that is not there then has not begun a wait since. It takes a file for each thread,
+    // so only if that says something: a wait for a lock has lasted, or every thread waits.
+    let lasts = |wait: &report::Wait| {
+        !wait.timed && wait.kind != Kind::Condition && age_ns(wait.since_ns) >= LASTING_NS
+    };
     let alive: Option<Vec<u32>> =
-        names_of_threads(process).map(|names| names.into_keys().collect());
+        (second.iter().filter_map(|thread| thread.wait.as_ref()).any(lasts)
+            || second.iter().all(|thread| thread.wait.is_some()))
+        .then(|| names_of_threads(process).map(|names| names.into_keys().collect()))
+        .flatten();
     let stuck = stuck(&first, &second, &look()?);
     Ok(judge(&stuck, &second, alive.as_deref()))
 }

@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rustix::fs::{MemfdFlags, memfd_create};
-use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+use rustix::process::{Pid, PidfdFlags, WaitId, WaitIdOptions, pidfd_open, waitid};
 
+use crate::command::proc::readable;
 use crate::failure::Failure;
 use crate::tune::Tune;
 
@@ -159,7 +160,9 @@ impl Launch<'_> {
         if watch.is_some() {
             look = look.min(watch::LOOK);
         }
-        while !await_end(&child, look) {
+        // The kernel tells of the end; one before 5.3 is asked again and again.
+        let handle = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).ok();
+        while !await_end(&child, handle.as_ref(), look) {
             if let Some(watch) = &mut watch {
                 watch.look(file);
             }
@@ -192,8 +195,20 @@ impl Launch<'_> {
 }
 
 /// Waits for the end of the child, for `most` at most; whether it has ended. It stays to be waited for.
-fn await_end(child: &Child, most: Duration) -> bool {
+fn await_end(child: &Child, handle: Option<&OwnedFd>, most: Duration) -> bool {
     let end = Instant::now().checked_add(most);
+    if let Some(handle) = handle {
+        loop {
+            let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+            // A signal interrupts it.
+            if readable(handle, left.unwrap_or(Duration::MAX)) {
+                return true;
+            }
+            if left.is_some_and(|left| left.is_zero()) {
+                return false;
+            }
+        }
+    }
     let look = if end.is_some() { WaitIdOptions::NOHANG } else { WaitIdOptions::empty() };
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | look;
     loop {

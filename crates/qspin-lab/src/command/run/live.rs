@@ -35,7 +35,7 @@ pub(in crate::command) fn live(process: u32) -> Option<Live> {
     let mut holder = process;
     for _ in 0..64 {
         let files = proc::files(holder, "/memfd:qspin-locks").unwrap_or_default();
-        if let Some(live) = files.into_iter().find_map(|path| {
+        let found = files.into_iter().filter_map(|path| {
             // To switch something on, it is written to; to look at what is on anyway, it need not be.
             let file = OpenOptions::new()
                 .read(true)
@@ -46,7 +46,9 @@ pub(in crate::command) fn live(process: u32) -> Option<Live> {
             // The file is that of all that `qspin run` started.
             let slot = own_slot(process, &file)?;
             Some(Live { process, path, file, slot, maps: Maps::default(), switch: None })
-        }) {
+        });
+        // The locks of the crate, if it has both: a Rust program takes few of pthread's.
+        if let Some(live) = found.max_by_key(Live::is_of_the_crate) {
             return Some(live);
         }
         let status = proc::text(holder, "status")?;
@@ -57,11 +59,16 @@ pub(in crate::command) fn live(process: u32) -> Option<Live> {
 
 /// Where in the file a process counts.
 fn own_slot(process: u32, file: &File) -> Option<u64> {
-    let slot = report::slot_in(&proc::text(process, "maps")?)?;
+    let map = proc::text(process, "maps")?;
     // The child of a fork has its parent's slot.
     let own = proc::own_number(&proc::text(process, "status")?)?;
-    let found = report::read_slot(file, slot).ok()??;
-    (found.number == own).then_some(slot)
+    let is_own = |slot: &u64| {
+        let found = report::read_slot(file, *slot).ok().flatten()?;
+        (found.number == own).then_some(found.is_of_the_crate())
+    };
+    let slots = report::slots_in(&map).into_iter();
+    let own = slots.filter_map(|slot| Some((is_own(&slot)?, slot)));
+    own.max().map(|(_, slot)| slot)
 }
 
 /// Why a process whose locks are these has no table, if they are.
@@ -91,6 +98,12 @@ impl Live {
         self.slot = own_slot(self.process, &self.file).unwrap_or(self.slot);
         let found = report::read_slot(&self.file, self.slot)?;
         found.map(Look).ok_or_else(|| Failure::usage("the file of its locks is no longer one"))
+    }
+
+    /// Whether its locks are those of the crate, which do not write down what threads hold.
+    pub(in crate::command) fn is_of_the_crate(&self) -> bool {
+        let found = report::read_slot(&self.file, self.slot).ok().flatten();
+        found.is_some_and(|found| found.is_of_the_crate())
     }
 
     /// Whether it counts.
@@ -125,7 +138,7 @@ impl Live {
             let again = find(self)?;
             found.retain(|finding| again.iter().any(|other| other.key() == finding.key()));
         }
-        let map = proc::text(self.process, "maps").unwrap_or_default();
+        let map = proc::map(self.process).unwrap_or_default();
         let mut names = Names::of(&map);
         let certain = found.iter().any(deadlock::Finding::is_certain);
         Ok((watch::overview(&self.file, self.slot, self.process, &mut names), certain))

@@ -22,7 +22,7 @@ const MAP: u64 = 1 << 17;
 /// Processes that find a slot.
 pub(super) const SLOTS: u64 = 64;
 const SLOT: u64 = STACKS_AT + STACKS * STACK + THREADS * THREAD;
-const MAGIC: &[u8; 16] = b"qspin-locks 2\0\0\0";
+const MAGIC: &[u8; 16] = b"qspin-locks 3\0\0\0";
 const BUCKETS: usize = 96;
 const SITES: usize = 4;
 
@@ -159,6 +159,13 @@ impl Lock {
     }
 }
 
+impl Process {
+    /// Whether its locks are those of the crate, which a Rust program has with the feature `profile`.
+    pub(super) fn is_of_the_crate(&self) -> bool {
+        self.lock == "crate qspin"
+    }
+}
+
 impl Report {
     /// Whether every process has counted, and none has anything to show for it.
     pub(super) fn locks_nothing(&self) -> bool {
@@ -273,11 +280,14 @@ pub(super) fn tracked(file: &File) -> Vec<(u64, u32)> {
     (0..many).filter_map(number_of).collect()
 }
 
-/// Which slot a process writes to that has this map of memory: the one that lies there.
-pub(super) fn slot_in(map: &str) -> Option<u64> {
-    let line = map.lines().find(|line| line.contains("/memfd:qspin-locks"))?;
-    let offset = u64::from_str_radix(line.split(' ').nth(2)?, 16).ok()?;
-    Some(offset.checked_sub(PAGE)? / SLOT)
+/// Which slots a process writes to that has this map of memory: those that lie there. Of a Rust program with the crate's
+/// feature `profile` that is one for its locks, and under the library one for pthread's.
+pub(in crate::command) fn slots_in(map: &str) -> Vec<u64> {
+    let slot = |line: &str| {
+        let offset = u64::from_str_radix(line.split(' ').nth(2)?, 16).ok()?;
+        Some(offset.checked_sub(PAGE)? / SLOT)
+    };
+    map.lines().filter(|line| line.contains("/memfd:qspin-locks")).filter_map(slot).collect()
 }
 
 /// What the process with this slot has said so far.
@@ -354,10 +364,12 @@ mod tests {
             )
         };
         for slot in [0, 1, SLOTS - 1] {
-            assert_eq!(slot_in(&map(PAGE + slot * SLOT)), Some(slot));
+            assert_eq!(slots_in(&map(PAGE + slot * SLOT)), [slot]);
         }
-        assert_eq!(slot_in(&map(0)), None);
-        assert_eq!(slot_in("55e0-55f0 r-xp 00000000 08:01 7   /bin/true\n"), None);
+        let both = map(PAGE) + &map(PAGE + SLOT);
+        assert_eq!(slots_in(&both), [0, 1]);
+        assert!(slots_in(&map(0)).is_empty());
+        assert!(slots_in("55e0-55f0 r-xp 00000000 08:01 7   /bin/true\n").is_empty());
     }
 
     #[test]

@@ -24,9 +24,9 @@ pub(super) struct Maps(BTreeMap<u64, String>);
 impl Maps {
     /// Keeps a process's map of memory, if it is there and is that of one that counts.
     pub(super) fn look_at(&mut self, process: u32) {
-        let Some(text) = proc::text(process, "maps") else { return };
-        if let Some(slot) = report::slot_in(&text) {
-            self.0.insert(slot, text);
+        let Some(text) = proc::map(process) else { return };
+        for slot in report::slots_in(&text) {
+            self.0.insert(slot, text.clone());
         }
     }
 
@@ -61,9 +61,14 @@ impl Frame {
         }
     }
 
+    /// Whether its function is known, and not only its address.
+    fn has_name(&self) -> bool {
+        !self.object.is_empty() && !self.function.contains("+0x")
+    }
+
     /// Whether it only hands a call on to a function that locks: its caller is what people look for.
     pub(super) fn only_hands_on(&self) -> bool {
-        const BEGINNINGS: [&str; 22] = [
+        const BEGINNINGS: [&str; 30] = [
             "__gthread_",
             "__gthrw_",
             "std::mutex::",
@@ -86,6 +91,14 @@ impl Frame {
             "std::__detail::__try_lock",
             "std::__detail::__lock_impl",
             "std::thread::join",
+            "qspin::",
+            "qspin_core::",
+            "lock_api::",
+            "<qspin::",
+            "<qspin_core::",
+            "<lock_api::",
+            "core::ptr::drop_in_place<lock_api::",
+            "core::mem::drop",
         ];
         if BEGINNINGS.iter().any(|beginning| self.function.starts_with(beginning)) {
             return true;
@@ -149,11 +162,11 @@ impl Names {
         self.known.entry(address).or_insert_with(|| frames(modules, address.wrapping_sub(1)))
     }
 
-    /// The function that is shown of a stack: the first that does more than hand the call on.
+    /// The function that is shown of a stack.
     pub(super) fn place(&mut self, stack: &[u64]) -> Option<Frame> {
         let all: Vec<Frame> =
             stack.iter().flat_map(|address| self.frames(*address).to_vec()).collect();
-        all.iter().find(|frame| !frame.only_hands_on()).or(all.first()).cloned()
+        shown_of(&all).cloned()
     }
 
     /// The variable that lies at `address`, with what is added to it.
@@ -167,6 +180,18 @@ impl Names {
             within => format!("{name}+{within:#x}"),
         })
     }
+}
+
+/// The first function that does more than hand the call on; if that one has no name, since its file was stripped, the
+/// first in the same file that has one: what is exported.
+fn shown_of(stack: &[Frame]) -> Option<&Frame> {
+    let mut own = stack.iter().skip_while(|frame| frame.only_hands_on());
+    let Some(first) = own.next() else { return stack.first() };
+    if first.has_name() {
+        return Some(first);
+    }
+    let named = own.take_while(|frame| frame.object == first.object).find(|frame| frame.has_name());
+    Some(named.unwrap_or(first))
 }
 
 /// Start, offset in the file and path of a line of a map, if it is of a file.
@@ -336,6 +361,9 @@ mod tests {
             "kyotocabinet::ScopedMutex::~ScopedMutex",
             "rocksdb::port::RWMutex::ReadLock",
             "rocksdb::port::Mutex::Lock",
+            "<qspin::profile::file::Slot as qspin_core::observer::Observer>::waits",
+            "lock_api::mutex::Mutex<R,T>::lock",
+            "<lock_api::mutex::MutexGuard<R,T> as core::ops::drop::Drop>::drop",
         ] {
             assert!(frame(wrapper).only_hands_on(), "{wrapper}");
         }
@@ -351,6 +379,13 @@ mod tests {
         ] {
             assert!(!frame(own).only_hands_on(), "{own}");
         }
+        let shown = |names: &[&str]| -> String {
+            let stack: Vec<_> = names.iter().map(|name| frame(name)).collect();
+            shown_of(&stack).unwrap().function.clone()
+        };
+        assert_eq!(shown(&["std::mutex::lock", "x+0x12", "f", "main"]), "f");
+        assert_eq!(shown(&["x+0x12", "x+0x34"]), "x+0x12");
+        assert_eq!(shown(&["std::mutex::lock"]), "std::mutex::lock");
         assert_eq!(Frame { line: Some(("/a/b.c".into(), 7)), ..frame("f") }.text(), "f (b.c:7)");
         assert_eq!(frame("f").text(), "f in x");
     }

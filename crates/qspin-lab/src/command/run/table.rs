@@ -166,9 +166,13 @@ pub(super) fn text_of(process: &Process, map: &str, before: Before<'_>) -> Strin
     let locks = sorted(process);
     let all: u64 = locks.iter().map(|lock| lock.acquisitions).sum();
     let contended: u64 = locks.iter().map(|lock| lock.contended).sum();
+    let whose = if process.is_of_the_crate() {
+        "locks of the crate qspin:".to_owned()
+    } else {
+        format!("mutexes are served by {};", process.lock)
+    };
     let mut text = format!(
-        "mutexes are served by {}; {} locks, {all} acquisitions, {contended} of them contended\n",
-        process.lock,
+        "{whose} {} locks, {all} acquisitions, {contended} of them contended\n",
         locks.len()
     );
     if locks.is_empty() {
@@ -243,6 +247,9 @@ fn unfinished(process: &Process, names: &RefCell<Names>) -> String {
 
 /// What the process's locks are not.
 fn left_of(process: &Process) -> String {
+    if process.is_of_the_crate() {
+        return String::new();
+    }
     let left: Vec<String> = REASONS
         .iter()
         .zip(process.left)

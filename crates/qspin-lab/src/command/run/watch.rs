@@ -27,13 +27,20 @@ pub enum OnDeadlock {
 /// Those that were said, and since when others are there.
 pub(super) struct Watch {
     on_deadlock: OnDeadlock,
+    /// The numbers of the processes of slots, as they are here: in a container a process has another one for itself.
+    numbers: BTreeMap<u64, Option<u32>>,
     said: BTreeSet<Vec<(u32, u64)>>,
     since: BTreeMap<Vec<(u32, u64)>, Instant>,
 }
 
 impl Watch {
     pub(super) fn new(on_deadlock: OnDeadlock) -> Self {
-        Self { on_deadlock, said: BTreeSet::new(), since: BTreeMap::new() }
+        Self {
+            on_deadlock,
+            numbers: BTreeMap::new(),
+            said: BTreeSet::new(),
+            since: BTreeMap::new(),
+        }
     }
 
     /// Whether this is to be said now.
@@ -46,26 +53,37 @@ impl Watch {
 
     /// Looks at every process of the file, and says what is new.
     pub(super) fn look(&mut self, file: &File) {
-        for (slot, process) in report::tracked(file) {
+        for (slot, own) in report::tracked(file) {
+            let here = *self.numbers.entry(slot).or_insert_with(|| proc::number_here(own, slot));
+            // Of one that is not seen no thread is known to have ended, and no name.
+            let process = here.unwrap_or(0);
             let Ok(findings) = deadlock::find(file, slot, process) else { continue };
             for finding in &findings {
                 if !self.is_news(finding) {
                     continue;
                 }
                 // At once; then, with names, as long as that takes.
-                tell(&format!("process {process}: {}", deadlock::headline(finding, process)));
-                let map = proc::text(process, "maps").unwrap_or_default();
+                tell(&format!(
+                    "process {}: {}",
+                    here.unwrap_or(own),
+                    deadlock::headline(finding, process)
+                ));
+                let map = proc::map(process).unwrap_or_default();
                 eprint!("{}", deadlock::text(finding, process, &mut Names::of(&map)));
-                if self.on_deadlock == OnDeadlock::Abort && finding.is_certain() {
+                // Asked anew: its number may be another process's by now.
+                let is_it = here.is_some() && proc::number_here(own, slot) == here;
+                if self.on_deadlock == OnDeadlock::Abort && finding.is_certain() && is_it {
+                    // The first process of a container is ended by no other signal.
+                    let signal = if own == 1 { libc::SIGKILL } else { libc::SIGABRT };
                     // SAFETY: no memory is touched.
-                    unsafe { libc::kill(process as i32, libc::SIGABRT) };
+                    unsafe { libc::kill(process as i32, signal) };
                 }
             }
             if let Ok(switch) = Switch::of(file, slot)
                 && switch.is_asked()
             {
-                let mut names = Names::of(&proc::text(process, "maps").unwrap_or_default());
-                tell(&format!("process {process} was sent SIGQUIT"));
+                let mut names = Names::of(&proc::map(process).unwrap_or_default());
+                tell(&format!("process {} was sent SIGQUIT", here.unwrap_or(own)));
                 eprint!("{}", overview(file, slot, process, &mut names));
                 switch.answer();
             }

@@ -164,7 +164,8 @@ impl Search {
                 "it has closed their files, or has not counted yet since it was forked".to_owned()
             }
             None => "none of its locks counts (a CountedMutex, or one with a counter group), or \
-                     none has had to wait yet"
+                     none has had to wait yet; pthread locks are counted of a program that is started by \
+                     `qspin run -- PROGRAM`"
                 .to_owned(),
         };
         Err(Failure::usage(format!("{process} publishes no qspin statistics: {why}")))

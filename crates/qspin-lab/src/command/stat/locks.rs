@@ -38,6 +38,12 @@ pub(super) fn deadlocks(process: &Process, live: Option<Live>) -> Result<ExitCod
             "cannot see what threads of {process} wait for: {why}"
         )));
     };
+    if live.is_of_the_crate() {
+        return Err(Failure::usage(format!(
+            "cannot see what threads of {process} wait for: its locks are those of the crate, whose feature `profile` \
+             counts and does not write down what threads hold"
+        )));
+    }
     let was_on = live.tracks();
     live.switch_on(What::Holds).map_err(|why| cannot(process, &why))?;
     if !was_on {

@@ -6,7 +6,6 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, geteuid, pidfd_open, test_kill_process};
 
@@ -72,6 +71,12 @@ impl Process {
         if why.kind() != io::ErrorKind::PermissionDenied || self.has_ended() {
             return Failure::usage(absent(self.pid));
         }
+        if self.own_pid != self.pid {
+            return Failure::usage(format!(
+                "{self} runs in a container, which hides its open files: run as root, or there, where it is process {}",
+                self.own_pid
+            ));
+        }
         if self.user == geteuid().as_raw() {
             return Failure::usage(format!(
                 "{self} hides its open files (it has changed its user, or forbids others to trace \
@@ -111,7 +116,7 @@ impl Process {
 
     fn ends_within(&self, time: Duration) -> bool {
         match &self.handle {
-            Some(handle) => readable(handle, time),
+            Some(handle) => proc::readable(handle, time),
             None => {
                 // A kernel before 5.3, which cannot tell of the end.
                 std::thread::sleep(time);
@@ -130,11 +135,8 @@ fn absent(pid: u32) -> String {
     if number(pid).map(test_kill_process) == Some(Err(Errno::PERM)) {
         return format!("process {pid} belongs to another user: run as that user or root");
     }
-    format!("no process {pid}: it has ended, or never was")
-}
-
-/// Waits until there is something to be read from `file`, which a process that ends provides.
-fn readable(file: &OwnedFd, most: Duration) -> bool {
-    let most = Timespec::try_from(most).ok();
-    poll(&mut [PollFd::new(file, PollFlags::IN)], most.as_ref()).is_ok_and(|ready| ready > 0)
+    format!(
+        "no process {pid}: it has ended, or never was, or has another number here than in its container (`pidof NAME` \
+         says it)"
+    )
 }

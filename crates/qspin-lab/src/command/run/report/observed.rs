@@ -128,25 +128,26 @@ pub(in crate::command::run) struct Thread {
 impl Thread {
     fn of(bytes: &[u8], epoch: u64) -> Option<Self> {
         const KIND: u32 = 60;
-        const HELD: usize = 9 + FRAMES;
+        const EPOCH: usize = 8 + FRAMES;
+        const HELD: usize = EPOCH + 1;
         let word = |at: usize| number(bytes, at * 8);
         let own = word(0) as u32;
         if own == 0 {
             return None;
         }
-        let turn = word(3);
-        let kind = word(4);
-        let depth = (word(8) as usize).min(FRAMES);
+        let turn = word(2);
+        let kind = word(3);
+        let depth = (word(7) as usize).min(FRAMES);
         let wait = Kind::of(kind & 0xff).filter(|_| turn % 2 == 1).map(|what| Wait {
             kind: what,
-            address: word(5),
+            address: word(4),
             timed: kind & 1 << 8 != 0,
             writers_first: kind & 1 << 9 != 0,
-            since_ns: word(6),
-            frames: (0..depth).map(|frame| word(9 + frame)).collect(),
+            since_ns: word(5),
+            frames: (0..depth).map(|frame| word(8 + frame)).collect(),
         });
         // Those of before tracking was switched on do not count.
-        let held = if word(2) == epoch { (word(HELD) as usize).min(HOLDS) } else { 0 };
+        let held = if word(EPOCH) == epoch { (word(HELD) as usize).min(HOLDS) } else { 0 };
         let hold = |place: usize| {
             let lock = word(HELD + 1 + place * 2);
             let kind = Kind::of(lock >> KIND)?;

@@ -7,7 +7,11 @@ use std::process::{Command, Output, Stdio};
 
 use interposed::{compile, qspin, run, said};
 
+mod elsewhere;
+#[path = "../interposed/mod.rs"]
 mod interposed;
+mod places;
+mod rust;
 
 /// Two functions hold the lock, nine times as long the one as the other, and say at the end how long each did.
 const TWO_OWNERS: &str = r#"
@@ -113,7 +117,7 @@ fn the_caller_of_a_wrapper_is_shown_with_its_line_and_a_static_lock_with_its_nam
 
 fn circles(directory: &Path) -> Option<std::path::PathBuf> {
     let program = directory.join("circles");
-    compile(include_str!("fixtures/circles.c"), &["-O1", "-g"], &program).then_some(program)
+    compile(include_str!("../fixtures/circles.c"), &["-O1", "-g"], &program).then_some(program)
 }
 
 #[test]
@@ -149,6 +153,27 @@ fn where_there_is_no_circle_nothing_is_said() {
     let Some(program) = circles(directory.path()) else { return };
     let output = run(&["--deadlocks=abort", "--", program.to_str().unwrap(), "none", "2", "busy"]);
     assert_eq!((output.status.code(), said(&output)), (Some(0), String::new()));
+}
+
+#[test]
+fn what_only_looks_like_a_deadlock_is_not_said_to_be_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("no_circle");
+    if !compile(include_str!("../fixtures/no_circle.c"), &["-O1", "-g"], &program) {
+        return;
+    }
+    // `./test --long` asks for ten minutes.
+    let seconds = std::env::var("QSPIN_TORTURE_SECONDS").unwrap_or_else(|_| "3".into());
+    let program = program.to_str().unwrap();
+    for options in [&["--deadlocks=abort"][..], &["--deadlocks=abort", "--stats=json"]] {
+        let file = directory.path().join("stats");
+        let out = ["--stats-out", file.to_str().unwrap()];
+        let out = if options.len() > 1 { &out[..] } else { &[] };
+        let output = run(&[options, out, &["--", program, &seconds]].concat());
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!((output.status.code(), said(&output)), (Some(0), String::new()), "{text}");
+        assert!(text.ends_with(" rounds\n"), "{text}");
+    }
 }
 
 /// Runs the program in the background, and gives what `stat` says of its process.
