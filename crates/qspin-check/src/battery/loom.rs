@@ -7,7 +7,8 @@ use super::{Check, Program};
 use crate::model::Traits;
 use crate::scenario::Mode::{self, Read, Write};
 use crate::scenario::Step::{
-    self, Enter, Fork, Interrupted, Leave, LeaveAfter, Section, Timed, Together, Try, Watched,
+    self, Enter, Fork, Interrupted, Leave, LeaveAfter, Section, Timed, Together, Try, Vanished,
+    Watched,
 };
 use crate::scenario::{NEVER_LATE, Scenario};
 
@@ -179,7 +180,7 @@ fn for_halting(traits: Traits) -> Vec<Check> {
         return for_latch();
     }
     if traits.inherited {
-        return vec![every(SLEEPING_FOUR, inherited)];
+        return vec![every(SLEEPING_FOUR, inherited), every(SLEEPING_FOUR, left_behind)];
     }
     let most = match traits {
         Traits { long: true, .. } => SLEEPING_LONG,
@@ -212,6 +213,9 @@ fn for_halting_in_turn(traits: Traits) -> Vec<Check> {
     }
     if traits.timed {
         return for_timed(traits);
+    }
+    if traits.wakes_all {
+        checks.push(one(HALTED_FOUR, elsewhere()));
     }
     if traits.shared {
         checks.extend(for_halting_readers());
@@ -311,6 +315,23 @@ fn for_latch() -> Vec<Check> {
 fn inherited(at: u32) -> Scenario {
     let waits = Interrupted(at, vec![Fork], Box::new(Timed(NEVER_LATE, 0, Write)));
     held("inherited", Write, write(), write()).before(vec![Enter(0, Write), waits])
+}
+
+/// A lock in which a thread has left marks that the child of a fork does not have.
+fn left_behind(at: u32) -> Scenario {
+    let gone = Vanished(at, Box::new(Timed(NEVER_LATE, 0, Write)));
+    held("left-behind", Write, write(), write()).before(vec![Enter(0, Write), gone])
+}
+
+/// Two locks are held, and two come for the first. One of them goes on to the second, and so may sleep again while the
+/// release of the first has others to wake.
+fn elsewhere() -> Scenario {
+    let threads = vec![
+        vec![Leave(0, Write), Leave(1, Write)],
+        vec![Section(0, Write), Section(1, Write)],
+        write(),
+    ];
+    Scenario::new("elsewhere", threads).before(vec![Enter(0, Write), Enter(1, Write)]).locks(2)
 }
 
 fn for_readers() -> Vec<Check> {

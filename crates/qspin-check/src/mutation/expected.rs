@@ -32,10 +32,6 @@ const FENCE_FOLLOWS: &str = "equivalent as long as the full fence of halt.sleep-
     kick needs it. A head that arranges has no such fence; with a stale look it may move somebody \
     whom the owner has just chosen to be kicked ahead, who then wakes in vain.";
 
-/// What is done once is a lock here by failing each time.
-const NEVER_DONE: &str = "not seen: in the scenarios a once fails each time, which makes it a lock; nobody \
-    ever finds it done. The look pairs with once.end, whose weakening shows.";
-
 /// Fences that are there twice.
 const UNLOCK_FENCE: &str = "equivalent as long as a thread that joins the sleepers unlocks their bucket with a full \
     fence after it: sleep.unlock-fence, which dies.";
@@ -63,7 +59,7 @@ const TABLE: &[(Expectation, Ordering, &[Site])] = expected! {
         CulledTake BackoffTake BackoffRelease TicketDraw TicketTurn TicketTry TicketServe SimpleTake
         SimpleRelease YieldTake YieldRelease McsTry McsTurn McsHandOver McsRelease RwReadTry RwReadTurn
         RwReadRelease RwWriteTry RwWriteTake RwWriteRelease RwTakeShared RwTakeExclusive RwUpgrade
-        RwLeaveShared RwLeaveExclusive OnceBegin OnceEnd MutexTry MutexTake MutexStore MutexRelease
+        RwLeaveShared RwLeaveExclusive OnceLook OnceBegin OnceEnd MutexTry MutexTake MutexStore MutexRelease
         // Only with a gate without fences: the fence in the release of the default mutex acquires, too.
         RwGateTake;
     Dies(NodeLife) at Acquire: QueueTail McsTail;
@@ -83,7 +79,6 @@ const TABLE: &[(Expectation, Ordering, &[Site])] = expected! {
         HaltSleeper HaltSlow HashClaim HashFree TicketHaltAsleep TicketHaltKick RwAsleep RwKick SleepBucketLock
         SleepBucketUnlock SleepWake;
     Survives(FENCE_FOLLOWS) at Relaxed: HaltClaimed;
-    Survives(NEVER_DONE) at Relaxed: OnceLook;
     Survives(UNLOCK_FENCE) at AcqRel: SleepFence;
     Survives(BARRIER_FENCES) at Relaxed: SleepSettle SleepSettled;
     Survives(LOADS_STAY) at Relaxed: SleepWoken;
