@@ -50,8 +50,24 @@ impl Kind {
     pub fn named(name: &str) -> Option<Self> {
         use Kind::*;
         let all = [
-            DataRace, NodeLife, Exclusion, Deadlock, LostWakeup, Kick, Hash, Livelock, Fifo, Bypass,
-            Count, WriterPassed, TryWaited, State, IsLocked, Nesting, Undecided, Crash,
+            DataRace,
+            NodeLife,
+            Exclusion,
+            Deadlock,
+            LostWakeup,
+            Kick,
+            Hash,
+            Livelock,
+            Fifo,
+            Bypass,
+            Count,
+            WriterPassed,
+            TryWaited,
+            State,
+            IsLocked,
+            Nesting,
+            Undecided,
+            Crash,
         ];
         all.into_iter().find(|kind| kind.name() == name)
     }

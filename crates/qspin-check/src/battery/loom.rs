@@ -279,32 +279,39 @@ fn for_timed(traits: Traits) -> Vec<Check> {
     checks
 }
 
+/// A lock that is held when two others come for it, in this order: the holder is the last to run, so that it takes no
+/// preemption until they wait.
+fn held_last(name: &str, mode: Mode, first: Vec<Step>, second: Vec<Step>) -> Scenario {
+    Scenario::new(name, vec![first, second, vec![Leave(0, mode)]]).before(vec![Enter(0, mode)])
+}
+
 fn timed(at: u32) -> Scenario {
-    held("timed", Write, vec![Timed(at, 0, Write)], write())
+    held_last("timed", Write, write(), vec![Timed(at, 0, Write)])
 }
 
 /// One that comes again after it has given up, and another one with a deadline.
 fn timed_twice(at: u32) -> Scenario {
-    held(
+    held_last(
         "timed-twice",
         Write,
-        vec![Timed(at, 0, Write), Section(0, Write)],
         vec![Timed(NEVER_LATE, 0, Write)],
+        vec![Timed(at, 0, Write), Section(0, Write)],
     )
 }
 
 fn timed_reader(at: u32) -> Scenario {
-    held("timed-reader", Write, vec![Timed(at, 0, Read)], write())
+    held_last("timed-reader", Write, write(), vec![Timed(at, 0, Read)])
 }
 
 fn timed_writer(at: u32) -> Scenario {
-    held("timed-writer", Read, vec![Timed(at, 0, Write)], read())
+    held_last("timed-writer", Read, read(), vec![Timed(at, 0, Write)])
 }
 
 /// A latch that is opened when some wait for it, or come.
 fn for_latch() -> Vec<Check> {
     let opened = |name, waiters| {
-        let threads = [vec![vec![Leave(0, Write)]], vec![read(); waiters]].concat();
+        // The one that opens it last: it takes no preemption then that the others wait.
+        let threads = [vec![read(); waiters], vec![vec![Leave(0, Write)]]].concat();
         Scenario::new(name, threads).before(vec![Enter(0, Write)])
     };
     vec![one(HALTED_FOUR, opened("two-wait", 2)), one(ASIDE_MORE, opened("three-wait", 3))]
@@ -327,9 +334,10 @@ fn left_behind(at: u32) -> Scenario {
 /// release of the first has others to wake.
 fn elsewhere() -> Scenario {
     let threads = vec![
-        vec![Leave(0, Write), Leave(1, Write)],
         vec![Section(0, Write), Section(1, Write)],
         write(),
+        // Last, since it takes no preemption then that the others come first.
+        vec![Leave(0, Write), Leave(1, Write)],
     ];
     Scenario::new("elsewhere", threads).before(vec![Enter(0, Write), Enter(1, Write)]).locks(2)
 }

@@ -21,10 +21,11 @@ qspin-check: the locks of qspin under model checkers
                                                       every schedule, within bounds
   qspin-check shuttle [--lock NAME] [--scenario NAME] [--seed S] [--executions N]
                                                       random schedules of more CPUs
-  qspin-check mutate  [--seconds N] [--site NAME] [--lock NAME] [--depth full] [--known FILE]
+  qspin-check mutate  [--seconds N] [--site NAME] [--lock NAME] [--depth full] [--known FILE] [--markdown FILE]
                                                       each memory ordering weakened, alone
   qspin-check planted [--seconds N]                   locks with known bugs must be caught
-  qspin-check plants  [--seconds N] [--plant NAME]    bugs planted in a copy of the source must be caught
+  qspin-check plants  [--seconds N] [--plant NAME] [--markdown FILE]
+                                                      bugs planted in a copy of the source must be caught
   qspin-check replay  --lock NAME --scenario NAME --strategy random|pctN --seed S
                                                       one execution of shuttle again
   qspin-check emit    --lock NAME|all [--threads N] [--out FILE|FOLDER]

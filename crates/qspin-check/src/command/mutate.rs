@@ -6,8 +6,10 @@ use std::time::{Duration, Instant};
 use qspin_core::site::Site;
 
 use super::arguments::Arguments;
+use super::report::put_section;
 use crate::mutation::known::list;
 use crate::mutation::{Depth, Mutant, Place, Survey, Verdict, run_all};
+use crate::weakening::Weakening;
 
 /// The most that one mutant may take: several times what the slowest needs on two idle CPUs.
 const SECONDS: u64 = 400;
@@ -20,6 +22,7 @@ pub(super) fn run(mut arguments: Arguments) -> Result<bool, String> {
     };
     let lock = arguments.take("lock");
     let known = arguments.take("known").map(PathBuf::from);
+    let page = arguments.take("markdown").map(PathBuf::from);
     let depth = match arguments.take("depth").as_deref() {
         None | Some("usual") => Depth::Usual,
         Some("full") => Depth::Full,
@@ -30,7 +33,7 @@ pub(super) fn run(mut arguments: Arguments) -> Result<bool, String> {
         super::arguments::subject(lock)?;
     }
     let begun = Instant::now();
-    let survey = match Survey::take(lock.as_deref(), time) {
+    let survey = match Survey::take(lock.as_deref(), depth, time) {
         Ok(survey) => survey,
         Err(message) => {
             println!("mutate   FAILED: {message}");
@@ -48,6 +51,9 @@ pub(super) fn run(mut arguments: Arguments) -> Result<bool, String> {
     if let Some(file) = known {
         let wrong = |error| format!("{}: {error}", file.display());
         std::fs::write(&file, list(&mutants)).map_err(wrong)?;
+    }
+    if let Some(page) = page {
+        put_section(&page, "Orderings", &markdown(&mutants))?;
     }
     let count = |wanted: fn(&Verdict) -> bool| {
         mutants.iter().filter(|mutant| wanted(&mutant.verdict())).count()
@@ -86,4 +92,27 @@ fn print(mutant: &Mutant) {
     };
     let executions = mutant.executions;
     println!("mutate   {weakening:30} {place:34} {executions:>8} executions  {result}");
+}
+
+/// The table of the page.
+fn markdown(mutants: &[Mutant]) -> String {
+    let killed = mutants.iter().filter(|mutant| mutant.verdict() == Verdict::Killed).count();
+    let mut text = format!(
+        "{killed} of {} weakened orderings are killed under loom. Written by `qspin-check mutate --markdown`; \
+         executions are those of the check that kills.\n\n\
+         | ordering | weakened to | dies of | lock | scenario | executions |\n|---|---|---|---|---|---|\n",
+        mutants.len()
+    );
+    for mutant in mutants {
+        let Weakening { site, to } = mutant.weakening;
+        let row = match (&mutant.killed, mutant.verdict()) {
+            (Some((failure, Place { lock, scenario, .. })), _) => {
+                format!("{} | {lock} | {scenario} | {}", failure.kind, mutant.executions)
+            }
+            (None, Verdict::Excepted(reason)) => format!("lives: {reason} | | |"),
+            (None, _) => "lives | | |".to_owned(),
+        };
+        text.push_str(&format!("| {} | {to:?} | {row} |\n", site.name()));
+    }
+    text
 }

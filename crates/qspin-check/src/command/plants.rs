@@ -1,13 +1,14 @@
 //! `qspin-check plants`
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
 use super::arguments::Arguments;
-use crate::plants::{Catcher, all, tree};
+use super::report::put_section;
+use crate::plants::{Catcher, Plant, all, tree};
 
 /// The most that one check may take.
 const SECONDS: u64 = 120;
@@ -17,6 +18,7 @@ const SCHEDULES: u64 = 4000;
 pub(super) fn run(mut arguments: Arguments) -> Result<bool, String> {
     let seconds = arguments.number("seconds", SECONDS)?;
     let only = arguments.take("plant");
+    let page = arguments.take("markdown").map(PathBuf::from);
     arguments.nothing_else()?;
     let plants = all()?;
     if let Some(only) = &only
@@ -63,6 +65,9 @@ pub(super) fn run(mut arguments: Arguments) -> Result<bool, String> {
             });
         }
     });
+    if let Some(page) = page {
+        put_section(&page, "Bugs planted in the source", &markdown(&plants))?;
+    }
     let failed = failed.into_inner().expect("no worker panics here");
     let result = if failed == 0 { "all caught".to_owned() } else { format!("{failed} FAILED") };
     let (bugs, checks) = (plants.len(), jobs.len());
@@ -93,7 +98,30 @@ fn catches(checker: &Path, number: u32, by: &Catcher, seconds: u64) -> Result<St
             Ok(words[at.saturating_sub(1)].to_owned())
         }
         Some(line) => Err(format!("{} was expected: {line}", by.kind)),
-        None if output.status.success() => Err(format!("not caught, where {} was expected", by.kind)),
+        None if output.status.success() => {
+            Err(format!("not caught, where {} was expected", by.kind))
+        }
         None => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
     }
+}
+
+/// The table of the page.
+fn markdown(plants: &[Plant]) -> String {
+    let mut text = format!(
+        "{} bugs, each an edit of `plants.txt`; each line was seen to hold by `qspin-check plants --markdown`.\n\n\
+         | planted | what is wrong | loom | shuttle |\n|---|---|---|---|\n",
+        plants.len()
+    );
+    for plant in plants {
+        let by = |tool: &str| {
+            let caught = plant.catchers.iter().filter(|by| by.tool == tool);
+            let caught = caught.map(|by| format!("{}: {} {}", by.kind, by.lock, by.scenario));
+            let blind = plant.blind.iter().filter(|(blind, _)| blind == tool);
+            let blind = blind.map(|(_, why)| format!("no: {why}"));
+            caught.chain(blind).collect::<Vec<_>>().join("; ")
+        };
+        let Plant { name, about, .. } = plant;
+        text.push_str(&format!("| {name} | {about} | {} | {} |\n", by("loom"), by("shuttle")));
+    }
+    text
 }

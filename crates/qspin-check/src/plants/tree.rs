@@ -82,10 +82,16 @@ pub fn patched(plants: &[Plant]) -> Result<BTreeMap<String, String>, String> {
 pub fn build(plants: &[Plant], folder: &Path) -> Result<PathBuf, String> {
     let mut files = BTreeMap::new();
     for part in [CORE, CHECK, CLIENT] {
-        files.insert(PathBuf::from(part).join("Cargo.toml"), read(&root().join(part).join("Cargo.toml"))?);
+        files.insert(
+            PathBuf::from(part).join("Cargo.toml"),
+            read(&root().join(part).join("Cargo.toml"))?,
+        );
         collect(&PathBuf::from(part).join("src"), &mut files)?;
     }
-    files.insert(PathBuf::from(CHECK).join("plants.txt"), read(&root().join(CHECK).join("plants.txt"))?);
+    files.insert(
+        PathBuf::from(CHECK).join("plants.txt"),
+        read(&root().join(CHECK).join("plants.txt"))?,
+    );
     files.insert("Cargo.lock".into(), read(&root().join("Cargo.lock"))?);
     files.insert("Cargo.toml".into(), workspace(&read(&root().join("Cargo.toml"))?)?);
     let sources = PathBuf::from(CORE).join("src");
@@ -113,7 +119,8 @@ pub fn build(plants: &[Plant], folder: &Path) -> Result<PathBuf, String> {
 
 /// The manifest of the workspace, with the crates that are copied.
 fn workspace(manifest: &str) -> Result<String, String> {
-    let (before, rest) = manifest.split_once("members = [").ok_or("the workspace has no members")?;
+    let (before, rest) =
+        manifest.split_once("members = [").ok_or("the workspace has no members")?;
     let (_, after) = rest.split_once("\n\n").ok_or("the workspace has nothing but members")?;
     Ok(format!("{before}members = [\"{CORE}\", \"{CHECK}\", \"{CLIENT}\"]\n\n{after}"))
 }
