@@ -38,6 +38,10 @@ const SLEEPING: usize = 2;
 const SLEEPING_BRIEF: Option<usize> = Some(3);
 /// The same where they do that twice, to read and to upgrade.
 const SLEEPING_LONG: usize = 1;
+/// The same where deadlines are over at every step in turn, and it takes no preemption until the waiters wait.
+const TIMED: Option<usize> = Some(1);
+/// The same of waiters that do little else.
+const TIMED_BRIEF: Option<usize> = Some(2);
 /// Four such.
 const SLEEPING_FOUR: Option<usize> = Some(1);
 
@@ -272,9 +276,11 @@ fn for_halting_readers() -> Vec<Check> {
 
 /// Waiters whose deadline is over at each look at the clock, beside one that waits for long.
 fn for_timed(traits: Traits) -> Vec<Check> {
-    let mut checks = vec![every(HALTED, timed), every(HALTED, timed_twice)];
+    let most = if traits.brief { TIMED_BRIEF } else { TIMED };
+    let mut checks = vec![every(most, timed), every(most, timed_first)];
+    checks.push(every(if traits.long { NEVER } else { TIMED }, timed_twice));
     if traits.shared {
-        checks.extend([every(HALTED_FOUR, timed_reader), every(HALTED_FOUR, timed_writer)]);
+        checks.extend([every(TIMED, timed_reader), every(TIMED, timed_writer)]);
     }
     checks
 }
@@ -287,6 +293,11 @@ fn held_last(name: &str, mode: Mode, first: Vec<Step>, second: Vec<Step>) -> Sce
 
 fn timed(at: u32) -> Scenario {
     held_last("timed", Write, write(), vec![Timed(at, 0, Write)])
+}
+
+/// The waiter with the deadline is the first to be woken.
+fn timed_first(at: u32) -> Scenario {
+    held_last("timed-first", Write, vec![Timed(at, 0, Write)], write())
 }
 
 /// One that comes again after it has given up, and another one with a deadline.

@@ -17,8 +17,8 @@ use arguments::Arguments;
 const USAGE: &str = "\
 qspin-check: the locks of qspin under model checkers
 
-  qspin-check loom    [--lock NAME] [--scenario NAME] [--seconds N] [--preemptions N]
-                                                      every schedule, within bounds
+  qspin-check loom    [--lock NAME] [--scenario NAME] [--seconds N] [--preemptions N] [--deeper N]
+                                                      every schedule, within bounds, or so many preemptions more
   qspin-check shuttle [--lock NAME] [--scenario NAME] [--seed S] [--executions N]
                                                       random schedules of more CPUs
   qspin-check mutate  [--seconds N] [--site NAME] [--lock NAME] [--depth full] [--known FILE] [--markdown FILE]

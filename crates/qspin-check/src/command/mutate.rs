@@ -33,7 +33,7 @@ pub(super) fn run(mut arguments: Arguments) -> Result<bool, String> {
         super::arguments::subject(lock)?;
     }
     let begun = Instant::now();
-    let survey = match Survey::take(lock.as_deref(), depth, time) {
+    let survey = match Survey::take(lock.as_deref(), time) {
         Ok(survey) => survey,
         Err(message) => {
             println!("mutate   FAILED: {message}");

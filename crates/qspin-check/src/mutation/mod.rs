@@ -7,8 +7,8 @@
 mod expected;
 pub mod known;
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use qspin_core::site::Site;
@@ -96,25 +96,21 @@ pub struct Survey {
     sites: Vec<(Subject, Coverage)>,
 }
 
-/// Preemptions while the sites are looked for. Most are consulted without any; what a lock consults only with one is
-/// asked for where a mutant is to be looked for everywhere.
-const SURVEY: usize = 0;
-/// The same then.
-const WHOLE_SURVEY: usize = 1;
+/// Preemptions while the sites are looked for: what a schedule must have to get anywhere.
+const SURVEY: usize = 1;
 
 impl Survey {
     /// Runs every lock, or one, to see which sites it consults.
     ///
     /// # Errors
     /// A lock fails as it is.
-    pub fn take(only: Option<&str>, depth: Depth, time: Duration) -> Result<Self, String> {
-        let most = if depth == Depth::Usual { SURVEY } else { WHOLE_SURVEY };
+    pub fn take(only: Option<&str>, time: Duration) -> Result<Self, String> {
         let mut sites = Vec::new();
         let wanted = |subject: &Subject| only.is_none_or(|only| subject.name == only);
         for subject in variants().into_iter().filter(wanted) {
             let mut coverage = Coverage::default();
             for check in for_loom(subject.traits()) {
-                let preemptions = if is_dear(subject) { 0 } else { most };
+                let preemptions = if is_dear(subject) { 0 } else { SURVEY };
                 let outcome = under_loom(&subject, &check, None, Some(preemptions), time);
                 if let Some(failure) = outcome.failure {
                     return Err(format!("{} fails as it is: {failure}", subject.name));
@@ -201,13 +197,7 @@ const PASSES_OF_SURVIVORS: &[(Option<usize>, Turn)] =
     &[(Some(1), Turn::All), (Some(2), Turn::All), (Some(0), Turn::All)];
 
 /// Runs one mutant.
-fn run(
-    weakening: Weakening,
-    subjects: &[Subject],
-    whole: &Whole,
-    depth: Depth,
-    time: Duration,
-) -> Mutant {
+fn run(weakening: Weakening, subjects: &[Subject], depth: Depth, time: Duration) -> Mutant {
     let begun = Instant::now();
     let mut executions = 0;
     let left = || time.saturating_sub(begun.elapsed());
@@ -226,26 +216,9 @@ fn run(
         killed = attempt(&subject, &check, place.preemptions);
     }
     if killed.is_none() {
-        let lives = matches!(expectation(weakening), Some(Expectation::Survives(_)));
-        let all = if lives || depth == Depth::Full { None } else { whole.concerned(weakening) };
-        killed = search(weakening, all.as_deref().unwrap_or(subjects), depth, attempt);
+        killed = search(weakening, subjects, depth, attempt);
     }
     Mutant { weakening, killed, executions, took: begun.elapsed() }
-}
-
-/// A whole survey, once one is needed.
-struct Whole {
-    time: Duration,
-    survey: OnceLock<Option<Survey>>,
-}
-
-impl Whole {
-    /// The locks that this concerns; `None` if the survey fails, which the first one then says.
-    fn concerned(&self, weakening: Weakening) -> Option<Vec<Subject>> {
-        let survey = self.survey.get_or_init(|| Survey::take(None, Depth::Full, self.time).ok());
-        let all = survey.as_ref()?.weakenings();
-        all.into_iter().find(|(known, _)| *known == weakening).map(|(_, subjects)| subjects)
-    }
 }
 
 type Killed = Option<(Failure, Place)>;
@@ -301,7 +274,6 @@ pub fn run_all(
 ) -> Vec<Mutant> {
     let mut weakenings = survey.weakenings();
     weakenings.retain(|(weakening, _)| only.is_none_or(|site| site == weakening.site));
-    let whole = Whole { time, survey: OnceLock::new() };
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::new());
     let workers = std::thread::available_parallelism().map_or(2, usize::from);
@@ -309,7 +281,7 @@ pub fn run_all(
         for _ in 0..workers {
             scope.spawn(|| {
                 while let Some((weakening, subjects)) = weakenings.get(next.fetch_add(1, Relaxed)) {
-                    let mutant = run(*weakening, subjects, &whole, depth, time);
+                    let mutant = run(*weakening, subjects, depth, time);
                     report(&mutant);
                     done.lock().expect("no worker panics while it reports").push(mutant);
                 }

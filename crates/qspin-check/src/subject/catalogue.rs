@@ -229,7 +229,7 @@ fn of_mutex() -> Vec<Subject> {
         step("mutex-timed")
             .tuned(tunings::MUTEX_SLEEPY)
             .made(runs!(Timed<DefaultLock<Word<M>>>))
-            .with(timed(step("").traits())),
+            .with(Traits { brief: true, ..timed(step("").traits()) }),
         step("mutex-timed-awake")
             .made(runs!(Timed<DefaultLock<Word<M>>>))
             .with(timed(step("").traits())),
