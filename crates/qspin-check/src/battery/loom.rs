@@ -277,7 +277,10 @@ fn for_halting_readers() -> Vec<Check> {
 /// Waiters whose deadline is over at each look at the clock, beside one that waits for long.
 fn for_timed(traits: Traits) -> Vec<Check> {
     let most = if traits.brief { TIMED_BRIEF } else { TIMED };
-    let mut checks = vec![every(most, timed), every(most, timed_first)];
+    let mut checks = vec![every(most, timed), every(TIMED, timed_first)];
+    if traits.brief {
+        checks.push(every(TIMED_BRIEF, timed_between));
+    }
     checks.push(every(if traits.long { NEVER } else { TIMED }, timed_twice));
     if traits.shared {
         checks.extend([every(TIMED, timed_reader), every(TIMED, timed_writer)]);
@@ -298,6 +301,11 @@ fn timed(at: u32) -> Scenario {
 /// The waiter with the deadline is the first to be woken.
 fn timed_first(at: u32) -> Scenario {
     held_last("timed-first", Write, vec![Timed(at, 0, Write)], write())
+}
+
+/// A release that may come between the waiter with the deadline and the other one.
+fn timed_between(at: u32) -> Scenario {
+    held("timed-between", Write, vec![Timed(at, 0, Write)], write())
 }
 
 /// One that comes again after it has given up, and another one with a deadline.

@@ -62,7 +62,9 @@ const TABLE: &[(Expectation, Ordering, &[Site])] = expected! {
         // Only with a gate without fences: the fence in the release of the default mutex acquires, too.
         RwGateTake;
     Dies(NodeLife) at Acquire: QueueTail McsTail;
-    Dies(NodeLife) at Release: QueueTail McsTail;
+    Dies(NodeLife) at Release: QueueTail;
+    // Its holder has written before it leaves.
+    Dies(DataRace) at Release: McsTail;
     Dies(NodeLife) at Relaxed:
         QueueLink QueueNext QueueHandOver HaltAheadNext NumaNext McsLink McsNext McsSuccessor
         // Only where the head passes on more than its place: the secondary queue of the NUMA-aware order.
