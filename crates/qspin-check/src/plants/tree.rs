@@ -34,12 +34,15 @@ fn read(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
+/// What is replaced in a file, by what, and the name of the plant.
+type Place<'a> = (std::ops::Range<usize>, String, &'a str);
+
 /// The files that are edited, below the sources of the crate, with every plant in them.
 ///
 /// # Errors
 /// A text is not in its file, or more than once, or two of them overlap.
 pub fn patched(plants: &[Plant]) -> Result<BTreeMap<String, String>, String> {
-    let mut places: BTreeMap<&str, Vec<(std::ops::Range<usize>, String, &str)>> = BTreeMap::new();
+    let mut places: BTreeMap<&str, Vec<Place<'_>>> = BTreeMap::new();
     let mut sources = BTreeMap::new();
     for (number, plant) in plants.iter().enumerate() {
         for edit in &plant.edits {
