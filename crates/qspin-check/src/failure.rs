@@ -45,6 +45,33 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// The kind of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        use Kind::*;
+        let all = [
+            DataRace,
+            NodeLife,
+            Exclusion,
+            Deadlock,
+            LostWakeup,
+            Kick,
+            Hash,
+            Livelock,
+            Fifo,
+            Bypass,
+            Count,
+            WriterPassed,
+            TryWaited,
+            State,
+            IsLocked,
+            Nesting,
+            Undecided,
+            Crash,
+        ];
+        all.into_iter().find(|kind| kind.name() == name)
+    }
+
     /// The kind as shown to people.
     #[must_use]
     pub const fn name(self) -> &'static str {

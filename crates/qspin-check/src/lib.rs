@@ -11,6 +11,7 @@
 //! | [`explore`], [`checks`] | running a scenario through all schedules, or many |
 //! | [`mutation`], [`weakening`] | each memory ordering made weaker, alone |
 //! | [`planted`] | locks with known bugs, which must be caught |
+//! | [`plants`] | bugs planted in the source, as text |
 //! | [`emit`] | LLVM IR of a client |
 //! | [`command`] | the subcommands of `qspin-check` |
 //!
@@ -28,6 +29,7 @@ pub mod machine;
 pub mod model;
 pub mod mutation;
 pub mod planted;
+pub mod plants;
 pub mod platform;
 pub mod scenario;
 pub mod subject;

@@ -40,6 +40,8 @@ pub struct Traits {
     pub buckets: Buckets,
     /// Waiters have deadlines.
     pub timed: bool,
+    /// A release wakes all who sleep for it.
+    pub wakes_all: bool,
     /// It is opened once, for all.
     pub latch: bool,
     /// It was inherited by a fork.
@@ -72,6 +74,7 @@ impl Traits {
             asymmetric: sleeps,
             buckets: Buckets::One,
             timed: false,
+            wakes_all: false,
             latch: false,
             inherited: false,
             near_first: lock.near_first,

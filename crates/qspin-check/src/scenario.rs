@@ -25,6 +25,9 @@ pub enum Step {
     Timed(u32, usize, Mode),
     /// From here on this is the child of a fork, without the waiters of its parent.
     Fork,
+    /// Begin this, and stop for good before its operation of this number: what a thread leaves behind that the child of a
+    /// fork does not have. From there on this is the child.
+    Vanished(u32, Box<Step>),
     /// Acquire, and keep it.
     Enter(usize, Mode),
     /// Release what [`Step::Enter`] acquired, after using the data.

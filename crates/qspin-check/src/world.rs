@@ -1,10 +1,12 @@
 //! One execution of a scenario.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
 use qspin_core::node::NodeId;
 use qspin_core::platform::{AtomicWord, Budget, CpuId, Platform, Until};
+use qspin_core::sleepers::forget;
 
 use crate::contend::Contend;
 use crate::failure::{Failure, Kind};
@@ -15,6 +17,9 @@ use crate::platform::{Context, DEADLINE, Domain, TICK};
 use crate::scenario::{Mode, Scenario, Step};
 use crate::weakening::Weakening;
 use crate::word::{Word, judge};
+
+/// What unwinds a context that stops for good.
+struct Gone;
 
 struct World<M: Machine, L> {
     scenario: Arc<Scenario>,
@@ -35,7 +40,7 @@ pub(crate) fn execute<M: Machine, L: Contend<Context<M>>>(
     ledger::begin(model.rules, weak, scenario, M::EXHAUSTIVE, bypass(model, scenario));
     M::begin(model.traits.asymmetric);
     let world = Arc::new(World::<M, L>::new(model, Arc::clone(scenario)));
-    world.set_nesting();
+    world.set_nesting(false);
     let first = world.context(0);
     first.settle();
     world.perform_all(&first, &scenario.before);
@@ -123,10 +128,15 @@ impl<M: Machine, L: Contend<Context<M>>> World<M, L> {
                 }
             }
             Step::Fork => ledger::fork(),
+            Step::Vanished(at, ref step) => self.vanish(context, at, step),
             Step::Enter(lock, mode) => self.enter(context, lock, mode),
-            Step::Leave(lock, mode) => self.leave(context, lock, mode),
+            Step::Leave(lock, mode) => {
+                self.use_again(lock, mode);
+                self.leave(context, lock, mode);
+            }
             Step::LeaveAfter(lock, mode, arrivals) => {
                 context.await_arrivals(lock, arrivals);
+                self.use_again(lock, mode);
                 self.leave(context, lock, mode);
             }
             Step::Together(lock, readers) => {
@@ -143,6 +153,27 @@ impl<M: Machine, L: Contend<Context<M>>> World<M, L> {
                 ledger::disarm();
             }
         }
+    }
+
+    /// Performs `step` until its operation `at`, and clears what a platform clears in the child of a fork: buckets, and
+    /// nodes in use.
+    fn vanish(self: &Arc<Self>, context: &Context<M>, at: u32, step: &Step) {
+        let vanish = || {
+            ledger::interrupted();
+            resume_unwind(Box::new(Gone))
+        };
+        ledger::arm(at, Box::new(vanish));
+        let end = catch_unwind(AssertUnwindSafe(|| self.perform(context, step)));
+        ledger::disarm();
+        let Err(cause) = end else { return };
+        if !cause.is::<Gone>() {
+            resume_unwind(cause);
+        }
+        ledger::forget_deadline();
+        ledger::fork();
+        // Not with the token of the one that has gone, which may have had a bucket locked.
+        forget(&Context::new(None, Arc::clone(&self.domain)), None);
+        self.set_nesting(true);
     }
 
     fn arm(self: &Arc<Self>, context: &Context<M>, at: u32, steps: &[Step]) {
@@ -171,6 +202,15 @@ impl<M: Machine, L: Contend<Context<M>>> World<M, L> {
         });
     }
 
+    /// What the holder did before was done before the other contexts were there.
+    fn use_again(&self, lock: usize, mode: Mode) {
+        if mode == Mode::Write {
+            ledger::wrote_again(lock);
+            ledger::touching(Touched::Data);
+            ledger::keep(|| self.data[lock].add());
+        }
+    }
+
     fn leave(&self, context: &Context<M>, lock: usize, mode: Mode) {
         ledger::left(lock, mode);
         // SAFETY: the scenario leaves what it has entered, in the same mode.
@@ -189,9 +229,9 @@ impl<M: Machine, L: Contend<Context<M>>> World<M, L> {
         Some(&self.domain.node(first).nesting)
     }
 
-    fn set_nesting(&self) {
+    fn set_nesting(&self, anew: bool) {
         for (cpu, &levels) in self.scenario.nesting.iter().enumerate() {
-            if let Some(nesting) = self.nesting(cpu).filter(|_| levels > 0) {
+            if let Some(nesting) = self.nesting(cpu).filter(|_| anew || levels > 0) {
                 nesting.store(levels, Relaxed);
             }
         }

@@ -7,7 +7,8 @@ use super::{Check, Program};
 use crate::model::Traits;
 use crate::scenario::Mode::{self, Read, Write};
 use crate::scenario::Step::{
-    self, Enter, Fork, Interrupted, Leave, LeaveAfter, Section, Timed, Together, Try, Watched,
+    self, Enter, Fork, Interrupted, Leave, LeaveAfter, Section, Timed, Together, Try, Vanished,
+    Watched,
 };
 use crate::scenario::{NEVER_LATE, Scenario};
 
@@ -37,6 +38,10 @@ const SLEEPING: usize = 2;
 const SLEEPING_BRIEF: Option<usize> = Some(3);
 /// The same where they do that twice, to read and to upgrade.
 const SLEEPING_LONG: usize = 1;
+/// The same where deadlines are over at every step in turn, and it takes no preemption until the waiters wait.
+const TIMED: Option<usize> = Some(1);
+/// The same of waiters that do little else.
+const TIMED_BRIEF: Option<usize> = Some(2);
 /// Four such.
 const SLEEPING_FOUR: Option<usize> = Some(1);
 
@@ -179,7 +184,7 @@ fn for_halting(traits: Traits) -> Vec<Check> {
         return for_latch();
     }
     if traits.inherited {
-        return vec![every(SLEEPING_FOUR, inherited)];
+        return vec![every(SLEEPING_FOUR, inherited), every(SLEEPING_FOUR, left_behind)];
     }
     let most = match traits {
         Traits { long: true, .. } => SLEEPING_LONG,
@@ -212,6 +217,9 @@ fn for_halting_in_turn(traits: Traits) -> Vec<Check> {
     }
     if traits.timed {
         return for_timed(traits);
+    }
+    if traits.wakes_all {
+        checks.push(one(HALTED_FOUR, elsewhere()));
     }
     if traits.shared {
         checks.extend(for_halting_readers());
@@ -268,39 +276,61 @@ fn for_halting_readers() -> Vec<Check> {
 
 /// Waiters whose deadline is over at each look at the clock, beside one that waits for long.
 fn for_timed(traits: Traits) -> Vec<Check> {
-    let mut checks = vec![every(HALTED, timed), every(HALTED, timed_twice)];
+    let most = if traits.brief { TIMED_BRIEF } else { TIMED };
+    let mut checks = vec![every(most, timed), every(TIMED, timed_first)];
+    if traits.brief {
+        checks.push(every(TIMED_BRIEF, timed_between));
+    }
+    checks.push(every(if traits.long { NEVER } else { TIMED }, timed_twice));
     if traits.shared {
-        checks.extend([every(HALTED_FOUR, timed_reader), every(HALTED_FOUR, timed_writer)]);
+        checks.extend([every(TIMED, timed_reader), every(TIMED, timed_writer)]);
     }
     checks
 }
 
+/// A lock that is held when two others come for it, in this order: the holder is the last to run, so that it takes no
+/// preemption until they wait.
+fn held_last(name: &str, mode: Mode, first: Vec<Step>, second: Vec<Step>) -> Scenario {
+    Scenario::new(name, vec![first, second, vec![Leave(0, mode)]]).before(vec![Enter(0, mode)])
+}
+
 fn timed(at: u32) -> Scenario {
-    held("timed", Write, vec![Timed(at, 0, Write)], write())
+    held_last("timed", Write, write(), vec![Timed(at, 0, Write)])
+}
+
+/// The waiter with the deadline is the first to be woken.
+fn timed_first(at: u32) -> Scenario {
+    held_last("timed-first", Write, vec![Timed(at, 0, Write)], write())
+}
+
+/// A release that may come between the waiter with the deadline and the other one.
+fn timed_between(at: u32) -> Scenario {
+    held("timed-between", Write, vec![Timed(at, 0, Write)], write())
 }
 
 /// One that comes again after it has given up, and another one with a deadline.
 fn timed_twice(at: u32) -> Scenario {
-    held(
+    held_last(
         "timed-twice",
         Write,
-        vec![Timed(at, 0, Write), Section(0, Write)],
         vec![Timed(NEVER_LATE, 0, Write)],
+        vec![Timed(at, 0, Write), Section(0, Write)],
     )
 }
 
 fn timed_reader(at: u32) -> Scenario {
-    held("timed-reader", Write, vec![Timed(at, 0, Read)], write())
+    held_last("timed-reader", Write, write(), vec![Timed(at, 0, Read)])
 }
 
 fn timed_writer(at: u32) -> Scenario {
-    held("timed-writer", Read, vec![Timed(at, 0, Write)], read())
+    held_last("timed-writer", Read, read(), vec![Timed(at, 0, Write)])
 }
 
 /// A latch that is opened when some wait for it, or come.
 fn for_latch() -> Vec<Check> {
     let opened = |name, waiters| {
-        let threads = [vec![vec![Leave(0, Write)]], vec![read(); waiters]].concat();
+        // The one that opens it last: it takes no preemption then that the others wait.
+        let threads = [vec![read(); waiters], vec![vec![Leave(0, Write)]]].concat();
         Scenario::new(name, threads).before(vec![Enter(0, Write)])
     };
     vec![one(HALTED_FOUR, opened("two-wait", 2)), one(ASIDE_MORE, opened("three-wait", 3))]
@@ -311,6 +341,24 @@ fn for_latch() -> Vec<Check> {
 fn inherited(at: u32) -> Scenario {
     let waits = Interrupted(at, vec![Fork], Box::new(Timed(NEVER_LATE, 0, Write)));
     held("inherited", Write, write(), write()).before(vec![Enter(0, Write), waits])
+}
+
+/// A lock in which a thread has left marks that the child of a fork does not have.
+fn left_behind(at: u32) -> Scenario {
+    let gone = Vanished(at, Box::new(Timed(NEVER_LATE, 0, Write)));
+    held("left-behind", Write, write(), write()).before(vec![Enter(0, Write), gone])
+}
+
+/// Two locks are held, and two come for the first. One of them goes on to the second, and so may sleep again while the
+/// release of the first has others to wake.
+fn elsewhere() -> Scenario {
+    let threads = vec![
+        vec![Section(0, Write), Section(1, Write)],
+        write(),
+        // Last, since it takes no preemption then that the others come first.
+        vec![Leave(0, Write), Leave(1, Write)],
+    ];
+    Scenario::new("elsewhere", threads).before(vec![Enter(0, Write), Enter(1, Write)]).locks(2)
 }
 
 fn for_readers() -> Vec<Check> {

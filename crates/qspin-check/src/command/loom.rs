@@ -16,15 +16,23 @@ pub(super) fn run(mut arguments: Arguments) -> Result<bool, String> {
     let subjects = arguments.subjects()?;
     let time = Duration::from_secs(arguments.number("seconds", SECONDS)?);
     let preemptions = arguments.some_number("preemptions")?;
+    let only = arguments.take("scenario");
+    let deeper = arguments.number("deeper", 0)?;
     arguments.nothing_else()?;
     let mut report = Report::new("loom");
     for subject in subjects {
         let mut coverage = Coverage::default();
-        for check in for_loom(subject.traits()) {
+        let mut checks = for_loom(subject.traits());
+        checks.retain(|check| only.as_ref().is_none_or(|only| check.name() == *only));
+        for mut check in checks {
+            check.preemptions = check.preemptions.map(|own| own + deeper);
             let outcome = under_loom(&subject, &check, None, preemptions, time);
             coverage.merge(&outcome.coverage);
             let bound = in_words(checks::bound(&check, preemptions));
             report.must_pass(subject.name, &check.name(), &bound, &outcome);
+        }
+        if only.is_some() {
+            continue;
         }
         // A waiter is requeued where another holds the mutex between the release of the thread that opens the latch and its
         // notification: that takes two preemptions.

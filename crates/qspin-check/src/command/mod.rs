@@ -5,6 +5,7 @@ mod emit;
 mod loom;
 mod mutate;
 mod planted;
+mod plants;
 mod replay;
 mod report;
 mod shuttle;
@@ -16,12 +17,15 @@ use arguments::Arguments;
 const USAGE: &str = "\
 qspin-check: the locks of qspin under model checkers
 
-  qspin-check loom    [--lock NAME] [--seconds N] [--preemptions N]
-                                                      every schedule, within bounds
-  qspin-check shuttle [--lock NAME] [--seed S] [--executions N]
+  qspin-check loom    [--lock NAME] [--scenario NAME] [--seconds N] [--preemptions N] [--deeper N]
+                                                      every schedule, within bounds, or so many preemptions more
+  qspin-check shuttle [--lock NAME] [--scenario NAME] [--seed S] [--executions N]
                                                       random schedules of more CPUs
-  qspin-check mutate  [--seconds N] [--site NAME]      each memory ordering weakened, alone
+  qspin-check mutate  [--seconds N] [--site NAME] [--lock NAME] [--depth full] [--known FILE] [--markdown FILE]
+                                                      each memory ordering weakened, alone
   qspin-check planted [--seconds N]                   locks with known bugs must be caught
+  qspin-check plants  [--seconds N] [--plant NAME] [--markdown FILE]
+                                                      bugs planted in a copy of the source must be caught
   qspin-check replay  --lock NAME --scenario NAME --strategy random|pctN --seed S
                                                       one execution of shuttle again
   qspin-check emit    --lock NAME|all [--threads N] [--out FILE|FOLDER]
@@ -48,7 +52,7 @@ pub fn run(arguments: &[String]) -> ExitCode {
 /// # Errors
 /// The command makes no sense; says why.
 pub fn dispatch(arguments: &[String]) -> Result<bool, String> {
-    let names = "loom, shuttle, mutate, planted, replay, emit, help";
+    let names = "loom, shuttle, mutate, planted, plants, replay, emit, help";
     let (name, rest) = arguments.split_first().ok_or(format!("no command; there are {names}"))?;
     let arguments = Arguments::parse(rest)?;
     match name.as_str() {
@@ -56,6 +60,7 @@ pub fn dispatch(arguments: &[String]) -> Result<bool, String> {
         "shuttle" => shuttle::run(arguments),
         "mutate" => mutate::run(arguments),
         "planted" => planted::run(arguments),
+        "plants" => plants::run(arguments),
         "replay" => replay::run(arguments),
         "emit" => emit::run(arguments),
         "help" | "--help" | "-h" => {

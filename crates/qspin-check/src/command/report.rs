@@ -1,6 +1,7 @@
 //! One line a check, and a summary.
 
 use std::fmt::Display;
+use std::path::Path;
 use std::time::Instant;
 
 use crate::explore::Outcome;
@@ -70,5 +71,48 @@ pub(super) fn in_words(preemptions: Option<usize>) -> String {
     match preemptions {
         None => "unbounded".to_owned(),
         Some(most) => format!("{most} preemptions"),
+    }
+}
+
+/// Puts a section into a page of results, in place of the one with this title.
+///
+/// # Errors
+/// The page cannot be read or written.
+pub(super) fn put_section(page: &Path, title: &str, text: &str) -> Result<(), String> {
+    let wrong = |error| format!("{}: {error}", page.display());
+    let heading = format!("## {title}\n");
+    let new = format!("{heading}\n{}\n", text.trim_end());
+    let old = match std::fs::read_to_string(page) {
+        Ok(old) => old,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            "# What the checkers found\n\n".into()
+        }
+        Err(error) => return Err(wrong(error)),
+    };
+    let all = match old.find(&heading) {
+        None => format!("{}\n\n{new}", old.trim_end()),
+        Some(start) => {
+            let after = start + heading.len();
+            let end = old[after..].find("\n## ").map_or(old.len(), |next| after + next + 1);
+            let between = if end < old.len() { "\n" } else { "" };
+            format!("{}{new}{between}{}", &old[..start], &old[end..])
+        }
+    };
+    std::fs::write(page, all).map_err(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_section_takes_the_place_of_the_one_with_its_title() {
+        let page = std::env::temp_dir().join(format!("qspin-check-page-{}.md", std::process::id()));
+        for (title, text) in [("A", "1"), ("B", "2"), ("A", "3"), ("B", "4\n")] {
+            put_section(&page, title, text).unwrap();
+        }
+        let text = std::fs::read_to_string(&page).unwrap();
+        std::fs::remove_file(&page).unwrap();
+        assert_eq!(text, "# What the checkers found\n\n## A\n\n3\n\n## B\n\n4\n");
     }
 }

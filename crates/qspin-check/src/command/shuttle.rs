@@ -18,11 +18,14 @@ pub(super) fn run(mut arguments: Arguments) -> Result<bool, String> {
     let subjects = arguments.subjects()?;
     let seed = arguments.number("seed", SEED)?;
     let executions = arguments.number("executions", EXECUTIONS)?;
+    let only = arguments.take("scenario");
     arguments.nothing_else()?;
     let mut report = Report::new("shuttle");
     for subject in subjects {
         let mut coverage = Coverage::default();
-        for scenario in for_shuttle(subject.traits()) {
+        let mut scenarios = for_shuttle(subject.traits());
+        scenarios.retain(|scenario| only.as_ref().is_none_or(|only| scenario.name == *only));
+        for scenario in scenarios {
             for strategy in STRATEGIES {
                 let outcome =
                     subject.shuttle(&scenario, ShuttlePlan { strategy, seed, executions });
@@ -33,6 +36,9 @@ pub(super) fn run(mut arguments: Arguments) -> Result<bool, String> {
                     println!("{}", replay_line(lock, &scenario.name, strategy, seed));
                 }
             }
+        }
+        if only.is_some() {
+            continue;
         }
         for missed in subject.missed(Checker::Shuttle, &coverage) {
             report.complain(format!("{}: {missed} in any execution", subject.name));

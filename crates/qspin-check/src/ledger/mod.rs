@@ -34,7 +34,7 @@ pub use entries::must_be_gone;
 pub use outcomes::{came_to_an_end, prunes, set_pruning, take_outcomes};
 pub use paths::woke_in_vain;
 pub use secondary::{NodeWords, know_node, refused};
-pub use sections::{clock, entered, left, starts, writes};
+pub use sections::{clock, entered, left, starts, writes, wrote_again};
 pub use waits::{
     Wait, dozes_in_vain, finished, halts_in_vain, looked_in_vain, may_look, saw_latest, set_trying,
     waits_for, waits_for_any, waits_for_arrivals, waits_for_kick,

@@ -102,6 +102,11 @@ pub fn left(lock: usize, mode: Mode) {
     });
 }
 
+/// The running context, which is inside, writes once more.
+pub fn wrote_again(lock: usize) {
+    with(|ledger| ledger.locks[lock].writes += 1);
+}
+
 /// How many writing sections lock `lock` has had.
 #[must_use]
 pub fn writes(lock: usize) -> u32 {

@@ -32,10 +32,6 @@ const FENCE_FOLLOWS: &str = "equivalent as long as the full fence of halt.sleep-
     kick needs it. A head that arranges has no such fence; with a stale look it may move somebody \
     whom the owner has just chosen to be kicked ahead, who then wakes in vain.";
 
-/// What is done once is a lock here by failing each time.
-const NEVER_DONE: &str = "not seen: in the scenarios a once fails each time, which makes it a lock; nobody \
-    ever finds it done. The look pairs with once.end, whose weakening shows.";
-
 /// Fences that are there twice.
 const UNLOCK_FENCE: &str = "equivalent as long as a thread that joins the sleepers unlocks their bucket with a full \
     fence after it: sleep.unlock-fence, which dies.";
@@ -43,12 +39,11 @@ const UNLOCK_FENCE: &str = "equivalent as long as a thread that joins the sleepe
 const BARRIER_FENCES: &str = "equivalent: a thread that settles a hint has passed a full fence before, since the heavy \
     barrier is one for its caller, too; and a thread that sees it settled passes one afterwards \
     (sleep.unlock-fence). What happened before the first happens before what follows the second.";
-/// What is read before a store, and written by others after it.
-const LOADS_STAY: &str = "the kick releases and acquires as well (PLATFORM-4); what is left is that the waker has \
-    read the next of the list before: visible under load buffering only, which loom does not have.";
 /// Marks that are left to the owner of a bucket.
-const RESCAN: &str = "found to matter in no execution within the bounds: the full fences of both sides, \
-    and the bucket's own lock, order the same.";
+const RESCAN: &str = "equivalent after a release by a read-modify-write, whose full fence comes before the request, \
+    and the owner's between its look and the wake-up. After a plain store there is no such fence: a waiter that is \
+    woken for the request may read the word as it was, and joins the sleepers again, with a fence, and a last poll \
+    after it. It hands nothing on meanwhile, and need not: a request wakes all sleepers, and counts none as awake.";
 
 macro_rules! expected {
     ($($what:ident($of:ident) at $order:ident: $($site:ident)*;)*) => {
@@ -63,11 +58,13 @@ const TABLE: &[(Expectation, Ordering, &[Site])] = expected! {
         CulledTake BackoffTake BackoffRelease TicketDraw TicketTurn TicketTry TicketServe SimpleTake
         SimpleRelease YieldTake YieldRelease McsTry McsTurn McsHandOver McsRelease RwReadTry RwReadTurn
         RwReadRelease RwWriteTry RwWriteTake RwWriteRelease RwTakeShared RwTakeExclusive RwUpgrade
-        RwLeaveShared RwLeaveExclusive OnceBegin OnceEnd MutexTry MutexTake MutexStore MutexRelease
+        RwLeaveShared RwLeaveExclusive OnceLook OnceBegin OnceEnd MutexTry MutexTake MutexStore MutexRelease
         // Only with a gate without fences: the fence in the release of the default mutex acquires, too.
         RwGateTake;
     Dies(NodeLife) at Acquire: QueueTail McsTail;
-    Dies(NodeLife) at Release: QueueTail McsTail;
+    Dies(NodeLife) at Release: QueueTail;
+    // Its holder has written before it leaves.
+    Dies(DataRace) at Release: McsTail;
     Dies(NodeLife) at Relaxed:
         QueueLink QueueNext QueueHandOver HaltAheadNext NumaNext McsLink McsNext McsSuccessor
         // Only where the head passes on more than its place: the secondary queue of the NUMA-aware order.
@@ -81,12 +78,13 @@ const TABLE: &[(Expectation, Ordering, &[Site])] = expected! {
         SleepRescanFence SleepUnlockFence;
     Dies(LostWakeup) at Relaxed:
         HaltSleeper HaltSlow HashClaim HashFree TicketHaltAsleep TicketHaltKick RwAsleep RwKick SleepBucketLock
-        SleepBucketUnlock SleepWake;
+        SleepBucketUnlock SleepWake
+        // A waiter with a deadline, which has read that it was woken and has not consumed the kick: it may read the word
+        // as it was, and leaves the count that was set for it.
+        SleepWoken;
     Survives(FENCE_FOLLOWS) at Relaxed: HaltClaimed;
-    Survives(NEVER_DONE) at Relaxed: OnceLook;
     Survives(UNLOCK_FENCE) at AcqRel: SleepFence;
     Survives(BARRIER_FENCES) at Relaxed: SleepSettle SleepSettled;
-    Survives(LOADS_STAY) at Relaxed: SleepWoken;
     Survives(RESCAN) at Relaxed: SleepRescanMark SleepRescanTake;
 };
 

@@ -5,6 +5,7 @@
 //! site that no lock consults is a failure, so that a new one cannot be forgotten.
 
 mod expected;
+pub mod known;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -14,12 +15,12 @@ use qspin_core::site::Site;
 
 pub use expected::{Expectation, expectation};
 
-use crate::battery::for_loom;
-use crate::checks::under_loom;
+use crate::battery::{Check, for_loom};
+use crate::checks::{loom_check, under_loom};
 use crate::failure::{Failure, Kind};
 use crate::ledger::Coverage;
 use crate::model::{Buckets, Traits};
-use crate::subject::{Subject, variants};
+use crate::subject::{Subject, lookup, variants};
 use crate::weakening::Weakening;
 
 /// What came of one weakening.
@@ -27,12 +28,32 @@ use crate::weakening::Weakening;
 pub struct Mutant {
     /// The weakening.
     pub weakening: Weakening,
-    /// The counterexample, with the lock and the scenario in which it was found.
-    pub killed: Option<(Failure, &'static str, String)>,
+    /// The counterexample, and where it was found.
+    pub killed: Option<(Failure, Place)>,
     /// Executions explored, over all locks and scenarios.
     pub executions: u64,
     /// How long it took.
     pub took: Duration,
+}
+
+/// Where a mutant dies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The lock.
+    pub lock: String,
+    /// The scenario.
+    pub scenario: String,
+    /// With how many preemptions at most, where that is less than the check's own bound.
+    pub preemptions: Option<usize>,
+}
+
+/// How far is searched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    /// First where the mutant died last time; not far for one that is listed to live.
+    Usual,
+    /// Everywhere.
+    Full,
 }
 
 /// A verdict on a mutant.
@@ -79,13 +100,14 @@ pub struct Survey {
 const SURVEY: usize = 1;
 
 impl Survey {
-    /// Runs every lock to see which sites it consults.
+    /// Runs every lock, or one, to see which sites it consults.
     ///
     /// # Errors
     /// A lock fails as it is.
-    pub fn take(time: Duration) -> Result<Self, String> {
+    pub fn take(only: Option<&str>, time: Duration) -> Result<Self, String> {
         let mut sites = Vec::new();
-        for subject in variants() {
+        let wanted = |subject: &Subject| only.is_none_or(|only| subject.name == only);
+        for subject in variants().into_iter().filter(wanted) {
             let mut coverage = Coverage::default();
             for check in for_loom(subject.traits()) {
                 let preemptions = if is_dear(subject) { 0 } else { SURVEY };
@@ -175,12 +197,43 @@ const PASSES_OF_SURVIVORS: &[(Option<usize>, Turn)] =
     &[(Some(1), Turn::All), (Some(2), Turn::All), (Some(0), Turn::All)];
 
 /// Runs one mutant.
-fn run(weakening: Weakening, subjects: &[Subject], time: Duration) -> Mutant {
+fn run(weakening: Weakening, subjects: &[Subject], depth: Depth, time: Duration) -> Mutant {
     let begun = Instant::now();
     let mut executions = 0;
-    let survives = matches!(expectation(weakening), Some(Expectation::Survives(_)));
+    let left = || time.saturating_sub(begun.elapsed());
+    let mut attempt = |subject: &Subject, check: &Check, preemptions| {
+        let outcome = under_loom(subject, check, Some(weakening), preemptions, left());
+        executions += outcome.executions;
+        let (lock, scenario) = (subject.name.to_owned(), check.name());
+        outcome.failure.map(|failure| (failure, Place { lock, scenario, preemptions }))
+    };
+    let mut killed = None;
+    if depth == Depth::Usual
+        && let Some(place) = known::place(weakening)
+        && let Some(subject) = lookup(&place.lock)
+        && let Some(check) = loom_check(&subject, &place.scenario)
+    {
+        killed = attempt(&subject, &check, place.preemptions);
+    }
+    if killed.is_none() {
+        killed = search(weakening, subjects, depth, attempt);
+    }
+    Mutant { weakening, killed, executions, took: begun.elapsed() }
+}
+
+type Killed = Option<(Failure, Place)>;
+
+/// Looks for a mutant everywhere.
+fn search(
+    weakening: Weakening,
+    subjects: &[Subject],
+    depth: Depth,
+    mut attempt: impl FnMut(&Subject, &Check, Option<usize>) -> Killed,
+) -> Killed {
+    let lives = matches!(expectation(weakening), Some(Expectation::Survives(_)));
+    let survives = lives && depth == Depth::Usual;
     for &(preemptions, turn) in if survives { PASSES_OF_SURVIVORS } else { PASSES } {
-        for &subject in subjects {
+        for subject in subjects {
             let own = if subject.traits().crowded { Turn::Long } else { Turn::Short };
             if turn != Turn::All && turn != own {
                 continue;
@@ -191,26 +244,23 @@ fn run(weakening: Weakening, subjects: &[Subject], time: Duration) -> Mutant {
             }
             let has_its_turn = match preemptions {
                 // What halting does wrong the others show in fewer contexts.
-                Some(0) => is_dear(subject) && (survives || !subject.traits().halts),
-                Some(1) if survives => !is_dear(subject),
-                Some(_) => !is_dear(subject) && !is_special(subject),
+                Some(0) => is_dear(*subject) && (survives || !subject.traits().halts),
+                Some(1) if survives => !is_dear(*subject),
+                Some(_) => !is_dear(*subject) && !is_special(*subject),
                 None => true,
             };
             if !has_its_turn {
                 continue;
             }
             for check in for_loom(subject.traits()) {
-                let left = time.saturating_sub(begun.elapsed());
-                let outcome = under_loom(&subject, &check, Some(weakening), preemptions, left);
-                executions += outcome.executions;
-                if let Some(failure) = outcome.failure {
-                    let killed = Some((failure, subject.name, check.name()));
-                    return Mutant { weakening, killed, executions, took: begun.elapsed() };
+                let killed = attempt(subject, &check, preemptions);
+                if killed.is_some() {
+                    return killed;
                 }
             }
         }
     }
-    Mutant { weakening, killed: None, executions, took: begun.elapsed() }
+    None
 }
 
 /// Runs all mutants, or those of one site, two at a time or as many as there are CPUs; `report` is called for each as
@@ -218,6 +268,7 @@ fn run(weakening: Weakening, subjects: &[Subject], time: Duration) -> Mutant {
 pub fn run_all(
     survey: &Survey,
     only: Option<Site>,
+    depth: Depth,
     time: Duration,
     report: impl Fn(&Mutant) + Sync,
 ) -> Vec<Mutant> {
@@ -230,7 +281,7 @@ pub fn run_all(
         for _ in 0..workers {
             scope.spawn(|| {
                 while let Some((weakening, subjects)) = weakenings.get(next.fetch_add(1, Relaxed)) {
-                    let mutant = run(*weakening, subjects, time);
+                    let mutant = run(*weakening, subjects, depth, time);
                     report(&mutant);
                     done.lock().expect("no worker panics while it reports").push(mutant);
                 }

@@ -17,7 +17,7 @@ use qspin_core::word::{LOCKED_MASK, PENDING};
 
 use super::Goal::{Counts, Never, Passes, Reaches};
 use super::beside::{ALL, Fair, Monitor, ONE, PlainGate, Undone, Upgraded};
-use super::timed::{Latch, Timed, TimedRw};
+use super::timed::{Done, Latch, Timed, TimedRw};
 use super::{Runs, Source, Subject, rules, runs, tunings};
 use crate::contend::{Exclusive, Shared};
 use crate::ledger::Reached::{
@@ -234,7 +234,7 @@ fn of_mutex() -> Vec<Subject> {
         step("mutex-timed")
             .tuned(tunings::MUTEX_SLEEPY)
             .made(runs!(Timed<DefaultLock<Word<M>>>))
-            .with(timed(step("").traits())),
+            .with(Traits { brief: true, ..timed(step("").traits()) }),
         step("mutex-timed-awake")
             .made(runs!(Timed<DefaultLock<Word<M>>>))
             .with(timed(step("").traits())),
@@ -266,7 +266,11 @@ fn beside() -> Vec<Subject> {
             .with(alone),
         rw("condvar-one").made(runs!(Exclusive<Monitor<Word<M>, Address<M>, ONE>>)).with(excludes),
         rw("condvar-all").made(runs!(Exclusive<Monitor<Word<M>, Address<M>, ALL>>)).with(excludes),
-        rw("once").made(runs!(Exclusive<Undone<Word<M>>>)).with(excludes),
+        rw("once")
+            .made(runs!(Exclusive<Undone<Word<M>>>))
+            .with(Traits { wakes_all: true, ..excludes }),
+        // Done once and for all.
+        rw("once-done").made(runs!(Shared<Done<Word<M>>>)).with(opened),
         // With deadlines.
         rw("rwlock-timed").made(runs!(TimedRw<Word<M>, false>)).with(timed(alone)),
         rw("rwlock-upgraded-timed").made(runs!(TimedRw<Word<M>, true>)).with(timed(long)),

@@ -1,5 +1,6 @@
 //! Locks whose waiters give up at a deadline, and one that is opened once.
 
+use std::mem;
 use std::sync::atomic::Ordering::Relaxed;
 
 use qspin_core::condvar::Condition;
@@ -8,6 +9,7 @@ use qspin_core::lock::{
 };
 use qspin_core::locks::mutex::DefaultLock;
 use qspin_core::locks::rwlock::DefaultRwLock;
+use qspin_core::once::OnceWord;
 use qspin_core::platform::{AtomicWord, Platform};
 use qspin_core::sleepers::{NEVER, SleepPlatform};
 
@@ -148,5 +150,47 @@ unsafe impl<P: SleepPlatform> RawSharedLock<P> for Latch<P::Word, P::Address> {
 
     fn is_locked_exclusive(&self, p: &P) -> bool {
         RawSharedLock::<P>::is_locked(self, p)
+    }
+}
+
+/// What is done once: its one writer has begun it before anybody reads, who waits until it is done.
+pub struct Done<W>(OnceWord<W>);
+
+// SAFETY: there is one writer, before all readers, which see what it has done.
+unsafe impl<P: SleepPlatform> RawSharedLock<P> for Done<P::Word> {
+    fn new() -> Self {
+        Self(OnceWord::new())
+    }
+
+    fn acquire_shared(&self, p: &P) {
+        // It was begun already, and does not fail.
+        assert!(self.0.begin(p).is_none(), "begun twice");
+    }
+
+    fn try_acquire_shared(&self, p: &P) -> bool {
+        self.0.is_done(p)
+    }
+
+    unsafe fn release_shared(&self, _: &P) {}
+
+    fn acquire_exclusive(&self, p: &P) {
+        mem::forget(self.0.begin(p));
+    }
+
+    fn try_acquire_exclusive(&self, _: &P) -> bool {
+        false
+    }
+
+    unsafe fn release_exclusive(&self, p: &P) {
+        // SAFETY: begun by the acquisition, which has forgotten it.
+        unsafe { self.0.go_on(p) }.done();
+    }
+
+    fn is_locked(&self, p: &P) -> bool {
+        self.0.is_running(p)
+    }
+
+    fn is_locked_exclusive(&self, p: &P) -> bool {
+        self.0.is_running(p)
     }
 }

@@ -1,0 +1,127 @@
+//! `qspin-check plants`
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Instant;
+
+use super::arguments::Arguments;
+use super::report::put_section;
+use crate::plants::{Catcher, Plant, all, tree};
+
+/// The most that one check may take.
+const SECONDS: u64 = 120;
+/// Schedules in which shuttle must find a bug, of each kind.
+const SCHEDULES: u64 = 4000;
+
+pub(super) fn run(mut arguments: Arguments) -> Result<bool, String> {
+    let seconds = arguments.number("seconds", SECONDS)?;
+    let only = arguments.take("plant");
+    let page = arguments.take("markdown").map(PathBuf::from);
+    arguments.nothing_else()?;
+    let plants = all()?;
+    if let Some(only) = &only
+        && !plants.iter().any(|plant| plant.name == *only)
+    {
+        let names: Vec<_> = plants.iter().map(|plant| plant.name.as_str()).collect();
+        return Err(format!("--plant `{only}` is none; there are {}", names.join(", ")));
+    }
+    let begun = Instant::now();
+    let exe = std::env::current_exe().map_err(|error| format!("this command: {error}"))?;
+    let folder = exe.ancestors().nth(2).unwrap_or(Path::new("target")).join("plants");
+    let checker = match tree::build(&plants, &folder) {
+        Ok(checker) => checker,
+        Err(message) => {
+            println!("plants   FAILED: {message}");
+            return Ok(false);
+        }
+    };
+    let jobs: Vec<_> = (0..)
+        .zip(&plants)
+        .filter(|(_, plant)| only.as_ref().is_none_or(|only| plant.name == *only))
+        .flat_map(|(number, plant)| plant.catchers.iter().map(move |by| (number, plant, by)))
+        .collect();
+    let (next, failed) = (AtomicUsize::new(0), Mutex::new(0));
+    let workers = std::thread::available_parallelism().map_or(2, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                while let Some(&(number, plant, by)) = jobs.get(next.fetch_add(1, Relaxed)) {
+                    let result = catches(&checker, number, by, seconds);
+                    let Catcher { tool, lock, scenario, kind } = by;
+                    let (mark, result) = match result {
+                        Ok(executions) => {
+                            (String::new(), format!("caught: {kind}, {executions} executions"))
+                        }
+                        Err(message) => {
+                            *failed.lock().expect("no worker panics here") += 1;
+                            ("FAILED: ".to_owned(), message)
+                        }
+                    };
+                    let name = &plant.name;
+                    println!("plants   {name:34} {tool:8} {lock:26} {scenario:16} {mark}{result}");
+                }
+            });
+        }
+    });
+    if let Some(page) = page {
+        put_section(&page, "Bugs planted in the source", &markdown(&plants))?;
+    }
+    let failed = failed.into_inner().expect("no worker panics here");
+    let result = if failed == 0 { "all caught".to_owned() } else { format!("{failed} FAILED") };
+    let (bugs, checks) = (plants.len(), jobs.len());
+    let seconds = begun.elapsed().as_secs_f64();
+    println!("qspin-check plants: {bugs} bugs, {checks} checks, {result} ({seconds:.1} s)");
+    Ok(failed == 0 && !jobs.is_empty())
+}
+
+/// Runs a check with the plant of this number; returns how many executions it took to catch it.
+fn catches(checker: &Path, number: u32, by: &Catcher, seconds: u64) -> Result<String, String> {
+    let mut command = Command::new(checker);
+    command.args([&by.tool, "--lock", &by.lock, "--scenario", &by.scenario]);
+    if by.tool == "loom" {
+        command.args(["--seconds", &seconds.to_string()]);
+    } else {
+        command.args(["--executions", &SCHEDULES.to_string()]);
+    }
+    let output = command
+        .env(tree::SWITCH, number.to_string())
+        .output()
+        .map_err(|error| format!("{}: {error}", checker.display()))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let found = format!("FAILED: {}", by.kind);
+    match text.lines().find(|line| line.contains("FAILED: ")) {
+        Some(line) if line.contains(&found) => {
+            let words: Vec<_> = line.split_whitespace().collect();
+            let at = words.iter().position(|&word| word == "executions").unwrap_or(1);
+            Ok(words[at.saturating_sub(1)].to_owned())
+        }
+        Some(line) => Err(format!("{} was expected: {line}", by.kind)),
+        None if output.status.success() => {
+            Err(format!("not caught, where {} was expected", by.kind))
+        }
+        None => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+    }
+}
+
+/// The table of the page.
+fn markdown(plants: &[Plant]) -> String {
+    let mut text = format!(
+        "{} bugs, each an edit of `plants.txt`; each line was seen to hold by `qspin-check plants --markdown`.\n\n\
+         | planted | what is wrong | loom | shuttle |\n|---|---|---|---|\n",
+        plants.len()
+    );
+    for plant in plants {
+        let by = |tool: &str| {
+            let caught = plant.catchers.iter().filter(|by| by.tool == tool);
+            let caught = caught.map(|by| format!("{}: {} {}", by.kind, by.lock, by.scenario));
+            let blind = plant.blind.iter().filter(|(blind, _)| blind == tool);
+            let blind = blind.map(|(_, why)| format!("no: {why}"));
+            caught.chain(blind).collect::<Vec<_>>().join("; ")
+        };
+        let Plant { name, about, .. } = plant;
+        text.push_str(&format!("| {name} | {about} | {} | {} |\n", by("loom"), by("shuttle")));
+    }
+    text
+}

@@ -1,0 +1,193 @@
+//! Bugs planted in the source of the locks, as text: for what is a step of the real code, and no axis or small lock of
+//! its own. The list is `plants.txt`; [`tree`] makes a copy of the source that has them all, each behind a switch.
+
+pub mod tree;
+
+use std::ops::Range;
+
+use crate::failure::Kind;
+
+/// The list.
+const LIST: &str = include_str!("../../plants.txt");
+
+/// A bug, as edits of the source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plant {
+    /// Its name.
+    pub name: String,
+    /// What is wrong, in a line.
+    pub about: String,
+    /// What is edited.
+    pub edits: Vec<Edit>,
+    /// The checks that must catch it.
+    pub catchers: Vec<Catcher>,
+    /// Which checker does not see it, and why.
+    pub blind: Vec<(String, String)>,
+}
+
+/// One edit of one file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Edit {
+    /// The file, below the sources of `qspin-core`.
+    pub file: String,
+    /// What stands there, exactly once.
+    pub text: String,
+    /// What is to stand there.
+    pub instead: String,
+}
+
+/// A check that must find a counterexample.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Catcher {
+    /// `loom` or `shuttle`.
+    pub tool: String,
+    /// The lock that is run.
+    pub lock: String,
+    /// The scenario.
+    pub scenario: String,
+    /// The kind of the counterexample.
+    pub kind: Kind,
+}
+
+/// Every plant of the list.
+///
+/// # Errors
+/// Names the line that makes no sense.
+pub fn all() -> Result<Vec<Plant>, String> {
+    parse(LIST)
+}
+
+/// Where the next indented lines of a list go.
+#[derive(Clone, Copy)]
+enum Block {
+    Text,
+    Instead,
+}
+
+fn parse(list: &str) -> Result<Vec<Plant>, String> {
+    let mut plants: Vec<Plant> = Vec::new();
+    let mut block = None;
+    for (number, line) in (1..).zip(list.lines()) {
+        let wrong = |what: &str| format!("plants.txt:{number}: {what}: `{line}`");
+        if line.trim().is_empty() || line.starts_with('#') {
+            continue;
+        }
+        if line.starts_with(' ') {
+            let edit = plants.last_mut().and_then(|plant| plant.edits.last_mut());
+            let edit = edit.ok_or_else(|| wrong("there is no `in:` before it"))?;
+            let target = match block {
+                Some(Block::Text) => &mut edit.text,
+                Some(Block::Instead) => &mut edit.instead,
+                None => return Err(wrong("there is no `text:` or `instead:` before it")),
+            };
+            target.push_str(line.trim());
+            target.push('\n');
+            continue;
+        }
+        block = None;
+        let (key, value) = line.split_once(':').ok_or_else(|| wrong("no `:`"))?;
+        let value = value.trim();
+        if key == "plant" {
+            let (name, about) = value.split_once(' ').ok_or_else(|| wrong("nothing about it"))?;
+            plants.push(Plant {
+                name: name.to_owned(),
+                about: about.trim().to_owned(),
+                edits: Vec::new(),
+                catchers: Vec::new(),
+                blind: Vec::new(),
+            });
+            continue;
+        }
+        let plant = plants.last_mut().ok_or_else(|| wrong("there is no `plant:` before it"))?;
+        match key {
+            "in" => plant.edits.push(Edit { file: value.to_owned(), ..Edit::default() }),
+            "text" => block = Some(Block::Text),
+            "instead" => block = Some(Block::Instead),
+            "loom" | "shuttle" => {
+                let catcher = catcher(key, value);
+                plant.catchers.push(catcher.ok_or_else(|| wrong("not LOCK SCENARIO KIND"))?);
+            }
+            "not by loom" | "not by shuttle" => {
+                plant.blind.push((key["not by ".len()..].to_owned(), value.to_owned()));
+            }
+            _ => return Err(wrong("no such line")),
+        }
+    }
+    Ok(plants)
+}
+
+fn catcher(tool: &str, value: &str) -> Option<Catcher> {
+    let mut words = value.splitn(3, ' ');
+    let (lock, scenario, kind) = (words.next()?, words.next()?, words.next()?);
+    Some(Catcher {
+        tool: tool.to_owned(),
+        lock: lock.to_owned(),
+        scenario: scenario.to_owned(),
+        kind: Kind::named(kind)?,
+    })
+}
+
+/// Where `text` stands in `source`, if that is exactly one place. Any blanks are equal to any others.
+fn find(source: &str, text: &str) -> Option<Range<usize>> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let first = words.first()?;
+    let mut found = source.match_indices(first).filter_map(|(start, _)| {
+        let mut end = start + first.len();
+        for word in &words[1..] {
+            let rest = &source[end..];
+            let next = rest.trim_start();
+            if next.len() == rest.len() || !next.starts_with(word) {
+                return None;
+            }
+            end += rest.len() - next.len() + word.len();
+        }
+        Some(start..end)
+    });
+    let only = found.next()?;
+    found.next().is_none().then_some(only)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_plant_stands_once_in_the_source_and_is_caught_or_its_blind_spot_is_named() {
+        let plants = all().unwrap();
+        assert!(plants.len() >= 18, "{}", plants.len());
+        for (index, plant) in plants.iter().enumerate() {
+            assert!(plants[..index].iter().all(|other| other.name != plant.name), "{}", plant.name);
+            assert!(!plant.edits.is_empty(), "{}", plant.name);
+            assert!(!plant.catchers.is_empty(), "{}: nothing catches it", plant.name);
+            for tool in ["loom", "shuttle"] {
+                let catches = plant.catchers.iter().any(|catcher| catcher.tool == tool);
+                let blind = plant.blind.iter().any(|(blind, _)| blind == tool);
+                assert!(catches != blind, "{}: {tool} catches it, or does not", plant.name);
+            }
+        }
+        tree::patched(&plants).unwrap();
+    }
+
+    #[test]
+    fn blanks_do_not_count_and_a_text_that_stands_twice_is_not_found() {
+        assert_eq!(find("let a =\n    b; c", "a = b;"), Some(4..14));
+        assert_eq!(find("ab a b", "a b"), Some(3..6));
+        assert_eq!(find("a b a  b", "a b"), None);
+        assert_eq!(find("a b", "c"), None);
+    }
+
+    #[test]
+    fn a_list_that_makes_no_sense_is_refused_by_its_line() {
+        for (list, hint) in [
+            ("in: x", "no `plant:`"),
+            ("plant: x", "nothing about it"),
+            ("plant: x y\n  z", "no `in:`"),
+            ("plant: x y\nin: z\n  a", "no `text:`"),
+            ("plant: x y\nloom: a b c", "LOCK SCENARIO KIND"),
+            ("plant: x y\ncolour: red", "no such line"),
+        ] {
+            let message = parse(list).unwrap_err();
+            assert!(message.contains(hint) && message.starts_with("plants.txt:"), "{message}");
+        }
+    }
+}
