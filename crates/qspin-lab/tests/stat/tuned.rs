@@ -92,7 +92,7 @@ fn a_child_is_tuned_from_its_first_wait_on_and_alone() {
         &["the child of a fork", "waited for a lock since"],
     );
     let child = Forked::after(false, || {
-        tuning::get();
+        let _ = tuning::get();
     });
     let text = said(&[&child.id(), "--tune", "steal_looks=6"]);
     assert_eq!(text, "steal_looks: 256 -> 6, when a thread next waits for a lock\n");
