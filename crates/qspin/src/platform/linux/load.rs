@@ -24,10 +24,10 @@ use core::ffi::{c_char, c_int};
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
 
-use super::environment::Environment;
+use super::environment::{self, Environment};
 use super::errno::Errno;
-use super::{barrier, cpu, rseq, sleep};
-use crate::{events, select};
+use super::{barrier, publish, rseq, threads};
+use crate::select;
 
 static REGISTERED: AtomicU32 = AtomicU32::new(0);
 
@@ -48,9 +48,8 @@ fn register_once() {
     }
     let errno = Errno::keep();
     rseq::find();
-    cpu::register();
-    sleep::register();
-    events::register();
+    threads::register();
+    publish::register();
     errno.restore();
 }
 
@@ -68,9 +67,15 @@ unsafe extern "C" fn at_load(_: c_int, _: Texts, environment: Texts) {
     begin(&unsafe { Environment::new(environment) });
 }
 
+/// The environment was noted at load time.
+#[inline]
+pub(crate) fn before_the_first_choice() {}
+
 /// The work at load time.
 pub(crate) fn begin(environment: &Environment) {
     register();
     barrier::note(environment);
-    select::note(environment);
+    if let Some(name) = environment.value_of(c"QSPIN_LOCK").filter(|_| environment::counts()) {
+        select::note(name.to_bytes());
+    }
 }
