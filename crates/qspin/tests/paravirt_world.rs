@@ -1,5 +1,8 @@
 //! The locks whose waiters halt, and the world: signals, `errno`, fork, and locks that vanish.
 
+// The portable platform notices no fork, and a signal ends none of its halts.
+#![cfg(not(feature = "portable"))]
+
 mod halting;
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
@@ -236,12 +239,10 @@ macro_rules! for_every_halting_lock {
                     super::a_halt_leaves_errno_alone::<Counted>();
                 }
                 #[test]
-                #[cfg_attr(feature = "portable", ignore = "a thread that is parked parks no second time")]
                 fn a_handler_may_halt_while_it_interrupts_a_halt() {
                     super::a_handler_may_halt_while_it_interrupts_a_halt::<Counted>();
                 }
                 #[test]
-                #[cfg_attr(feature = "portable", ignore = "the portable platform does not notice a fork")]
                 fn a_child_is_not_harmed_by_those_that_halted_at_the_fork() {
                     super::a_child_is_not_harmed_by_those_that_halted_at_the_fork::<Counted>();
                 }
