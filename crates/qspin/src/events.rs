@@ -22,14 +22,11 @@
 //! Another process of the same user can read the counters while they count: `qspin stat PID`. [`Group`]
 //! documents how they are published and what that cannot do.
 
-mod group;
-mod publish;
-mod system;
+pub(crate) mod group;
 
 use crate::platform::StaticEvents;
 
 pub use group::{Group, Pages};
-pub(crate) use publish::{File, Text, make_file, register};
 pub use qspin_core::events::{Averages, Event, Events, NoEvents};
 
 /// A type that counts in a [`Group`]; [`counter_group!`](crate::counter_group) makes one.

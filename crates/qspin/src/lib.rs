@@ -117,25 +117,9 @@
 
 #![warn(missing_docs)]
 
-#[cfg(not(all(
-    target_os = "linux",
-    any(
-        target_arch = "x86_64",
-        target_arch = "aarch64",
-        target_arch = "powerpc64",
-        target_arch = "riscv64"
-    )
-)))]
-compile_error!(
-    "qspin has threads as CPUs on Linux only, on x86-64, aarch64, powerpc64 and riscv64; qspin-core has the locks \
-     for a platform of your own everywhere else"
-);
-
 pub mod condvar;
 pub mod events;
 mod excerpt;
-#[doc(hidden)]
-pub mod inside;
 pub mod once;
 pub mod platform;
 #[cfg(feature = "profile")]
@@ -154,6 +138,8 @@ pub use mutex::ArcMutexGuard;
 pub use mutex::Mutex;
 pub use mutex::{MappedMutexGuard, MutexGuard, RawMutex};
 pub use once::{Once, OnceState};
+#[doc(hidden)]
+pub use platform::system::inside;
 #[doc = include_str!("rwlock.md")]
 pub use rwlock::RwLock;
 #[cfg(feature = "arc_lock")]

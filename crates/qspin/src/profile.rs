@@ -38,7 +38,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32};
 
 use qspin_core::observer::Observer;
 
-use crate::platform::generation;
+use crate::platform::system::generation;
 
 use file::Slot;
 pub(crate) use file::begin;

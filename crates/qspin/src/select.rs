@@ -47,7 +47,7 @@ mod hints;
 mod inputs;
 mod rules;
 
-use crate::platform::environment::{self, Environment};
+use crate::platform::system::environment;
 use crate::platform::{ration, sleep, topology};
 
 pub use crate::platform::process::allowed_cpus;
@@ -123,12 +123,12 @@ pub fn is_fixed() -> bool {
     decided::current().1
 }
 
-/// Notes which lock the environment names when the program is loaded, for an operation that precedes any
-/// decision.
-pub(crate) fn note(environment: &Environment) {
-    let named = environment.value_of(c"QSPIN_LOCK").filter(|name| !name.is_empty());
-    let Some(name) = named.filter(|_| environment::counts()) else { return };
-    match name.to_str().ok().and_then(Choice::named) {
+/// Notes which lock the environment names, for an operation that precedes any decision.
+pub(crate) fn note(name: &[u8]) {
+    if name.is_empty() {
+        return;
+    }
+    match str::from_utf8(name).ok().and_then(Choice::named) {
         Some(choice) => decided::note(choice),
         None => decided::complain_of_name(),
     }

@@ -7,13 +7,20 @@
 //! `QSPIN_TUNE=NAME=VALUE,…`; and, if the program [listens](listen()), another process of the same user,
 //! `qspin stat PID --tune NAME=VALUE`.
 
+#[allow(dead_code, reason = "as `change`")]
 mod environment;
+#[allow(dead_code, reason = "as `change`")]
 mod kept;
 mod listen;
 
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
+use crate::platform::system;
+#[allow(
+    unused_imports,
+    reason = "a system without `inside` and load-time functions needs neither"
+)]
 pub(crate) use environment::{apply, note};
 pub use listen::{ListenError, listen};
 
@@ -28,14 +35,14 @@ static IN_FORCE: AtomicPtr<Tuning> =
 #[inline]
 #[must_use]
 pub fn get() -> &'static Tuning {
-    if listen::is_asked() {
-        listen::heed();
+    if system::listen::is_asked() {
+        system::listen::heed();
     }
     in_force()
 }
 
 #[inline]
-fn in_force() -> &'static Tuning {
+pub(crate) fn in_force() -> &'static Tuning {
     // SAFETY: `set` and `change` made the pointer from a `'static` reference, or it is the constant's; it is only read
     // through.
     // ORDERING: Acquire pairs with the AcqRel of `set` and `change`. (On today's processors it is a plain load.)
@@ -50,11 +57,12 @@ pub fn set(tuning: &'static Tuning) {
     let in_range = in_range(tuning);
     let tuning = if in_range == *tuning { tuning } else { Box::leak(Box::new(in_range)) };
     IN_FORCE.swap(core::ptr::from_ref(tuning).cast_mut(), AcqRel);
-    listen::tell(tuning);
+    system::listen::tell(tuning);
 }
 
+#[allow(dead_code, reason = "a system on which no other process asks needs it not")]
 /// Changes the tunables in force as `change` says, unless there is no room for another set. Async-signal-safe.
-fn change(change: impl Fn(&mut Tuning)) {
+pub(crate) fn change(change: impl Fn(&mut Tuning)) {
     let mut old = in_force();
     loop {
         let mut new = *old;
@@ -63,7 +71,7 @@ fn change(change: impl Fn(&mut Tuning)) {
         let [before, after] = [old, new].map(|tuning| core::ptr::from_ref(tuning).cast_mut());
         // ORDERING: Release pairs with the Acquire of `in_force`.
         match IN_FORCE.compare_exchange(before, after, AcqRel, Acquire) {
-            Ok(_) => return listen::tell(new),
+            Ok(_) => return system::listen::tell(new),
             // SAFETY: as in `in_force`.
             Err(other) => old = unsafe { &*other },
         }
@@ -81,13 +89,13 @@ fn in_range(tuning: &Tuning) -> Tuning {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::sync::Mutex;
 
     use super::*;
 
     /// The tunables are the process's: one test at a time that changes them.
-    pub(super) static TURN: Mutex<()> = Mutex::new(());
+    pub(crate) static TURN: Mutex<()> = Mutex::new(());
 
     #[test]
     fn absurd_values_count_as_the_nearest_that_make_sense() {

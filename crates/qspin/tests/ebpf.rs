@@ -1,5 +1,7 @@
 //! What the scheduler publishes, where this process may have it do so.
 
+// The portable platform asks no kernel.
+#![cfg(not(feature = "portable"))]
 #![cfg(feature = "ebpf")]
 
 mod pinning;

@@ -85,6 +85,10 @@ fn is_published(group: &str) -> bool {
 }
 
 fn main() {
+    if cfg!(feature = "portable") {
+        println!("skipped: the portable platform does not notice a fork");
+        return;
+    }
     Before.add(Event::HashCount, 5);
     begin();
     let mut by_program = 0;

@@ -1,5 +1,8 @@
 //! The locks whose waiters halt, and the world: signals, `errno`, fork, and locks that vanish.
 
+// The portable platform notices no fork, and a signal ends none of its halts.
+#![cfg(not(feature = "portable"))]
+
 mod halting;
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicUsize, Ordering};

@@ -1,5 +1,8 @@
 //! What threads know of one another's CPUs, and what holders tell the kernel.
 
+// The portable platform knows of no thread whether it runs.
+#![cfg(not(feature = "portable"))]
+
 mod pinning;
 
 use std::ptr::null_mut;

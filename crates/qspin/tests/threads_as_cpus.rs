@@ -205,6 +205,7 @@ fn fork(child: impl FnOnce() -> bool) {
 }
 
 #[test]
+#[cfg_attr(feature = "portable", ignore = "the portable platform does not notice a fork")]
 fn the_child_of_fork_has_one_number_and_may_lock() {
     static LOCK: qspin::native::Mutex<u32> = qspin::native::Mutex::new(0);
     static HALTING: qspin::paravirt::Mutex<u32> = qspin::paravirt::Mutex::new(0);

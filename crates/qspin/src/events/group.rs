@@ -6,7 +6,7 @@
 //! is killed.
 //!
 //! So the counters are a static array of pages. At the first count of the group a file in memory replaces the
-//! pages in place ([`publish`](super::publish)); the kernel frees it with its last user. Counting needs no
+//! pages in place ([`publish`]); the kernel frees it with its last user. Counting needs no
 //! pointer, and does not see the difference.
 //!
 //! ```text
@@ -19,7 +19,7 @@
 //! * **GROUP-1** Pages are touched in READY only. The replacement of the pages, a system call, comes before
 //!   READY is stored, and only the child of a fork undoes it, which has one thread then.
 //! * **GROUP-2** A record in `owned` is written by the thread with its number, and by signal handlers on that
-//!   thread. No signal splits an addition ([`processor`](crate::platform::processor)), so no count is lost
+//!   thread. No signal splits an addition ([`add_alone`]), so no count is lost
 //!   although the addition is not locked. The thread that had the number before has finished (CPU-1 of
 //!   [`cpu`](crate::platform::cpu)).
 //! * **GROUP-3** A record in `shared` is written by read-modify-writes only.
@@ -29,30 +29,30 @@
 //!   publisher finds it after it has stored READY, or the thread that added it finds READY after the addition.
 
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
 use qspin_core::events::Event;
 
-use super::publish::{self, File};
-use super::system;
 use crate::platform::cpu;
-use crate::platform::page::Whole;
-use crate::platform::processor::add_alone;
+use crate::platform::system::clock;
+use crate::platform::system::page::Whole;
+use crate::platform::system::processor::add_alone;
+use crate::platform::system::publish::{self, Shown};
 
 /// Bytes that describe the file, before the records.
-pub(super) const HEADER: usize = 4096;
+pub(crate) const HEADER: usize = 4096;
 /// Words of a record: one per event, and the last for the time of the last reset (in `mark`). A multiple of two
 /// cache lines, since processors fetch lines in pairs.
 const WORDS: usize = (Event::ALL.len() + 1).next_multiple_of(16);
 /// Threads with a record of their own.
-const OWNED: usize = 223;
+pub(crate) const OWNED: usize = 223;
 /// Records for the other threads: two threads that share one lose time to its cache lines, never a count.
-const SHARED: usize = 32;
+pub(crate) const SHARED: usize = 32;
 
 /// Counts of some threads.
 #[derive(Debug)]
 #[repr(C, align(128))]
-struct Record([AtomicU64; WORDS]);
+pub(crate) struct Record(pub(crate) [AtomicU64; WORDS]);
 
 impl Record {
     const fn zero() -> Self {
@@ -63,12 +63,13 @@ impl Record {
 /// The memory of a [`Group`], whose place the file that other processes see takes: a header that describes the
 /// file in words, and the records.
 #[derive(Debug)]
-pub struct Pages(Whole<Content>);
+pub struct Pages(pub(crate) Whole<Content>);
 
 #[derive(Debug)]
 #[repr(C)]
-struct Content {
-    header: [AtomicU8; HEADER],
+pub(crate) struct Content {
+    #[allow(dead_code, reason = "read where other processes see the pages")]
+    pub(crate) header: [AtomicU8; HEADER],
     mark: Record,
     shared: [Record; SHARED],
     owned: [Record; OWNED],
@@ -85,14 +86,6 @@ impl Pages {
             shared: [const { Record::zero() }; SHARED],
             owned: [const { Record::zero() }; OWNED],
         }))
-    }
-
-    /// Where the records begin, the distance from one to the next, and their number.
-    pub(super) const LAYOUT: [usize; 3] = [HEADER, size_of::<Record>(), 1 + SHARED + OWNED];
-
-    /// The description of the file, in words.
-    pub(super) fn header(&self) -> &[AtomicU8; HEADER] {
-        &self.0.header
     }
 
     #[inline]
@@ -112,7 +105,7 @@ impl Pages {
         record.0[event as usize].fetch_add(amount, Relaxed);
     }
 
-    fn sum(&self, event: Event) -> u64 {
+    pub(crate) fn sum(&self, event: Event) -> u64 {
         let count = |record: &Record| record.0[event as usize].load(Relaxed);
         self.0.shared.iter().chain(&self.0.owned).map(count).fold(0, u64::wrapping_add)
     }
@@ -135,21 +128,17 @@ impl Pages {
 /// * A program that closes all its files closes this one: the group counts on, but no other process sees it.
 pub struct Group {
     /// `qspin-stat:NAME` and a zero.
-    file_name: &'static str,
-    pages: &'static Pages,
-    state: AtomicU32,
-    early: Record,
-    pub(super) file: File,
-    /// Whether it is in the list of groups (PUBLISH-3 of [`publish`](super::publish)).
-    pub(super) listed: AtomicU32,
-    pub(super) next: AtomicPtr<Group>,
-    /// The pages may hold another process's counts: of the parent of a fork.
-    used: AtomicBool,
+    pub(crate) file_name: &'static str,
+    pub(crate) pages: &'static Pages,
+    pub(crate) state: AtomicU32,
+    pub(crate) early: Record,
+    /// What the platform keeps of a group that other processes see.
+    pub(crate) shown: Shown,
 }
 
-const NEW: u32 = 0;
+pub(crate) const NEW: u32 = 0;
 const READY: u32 = 1;
-const ASIDE: u32 = 2;
+pub(crate) const ASIDE: u32 = 2;
 
 /// The prefix of every file's name, before the name of its group.
 const PREFIX: &str = "qspin-stat:";
@@ -181,10 +170,7 @@ impl Group {
             pages,
             state: AtomicU32::new(NEW),
             early: Record::zero(),
-            file: File::none(),
-            listed: AtomicU32::new(publish::UNLISTED),
-            next: AtomicPtr::new(core::ptr::null_mut()),
-            used: AtomicBool::new(false),
+            shown: Shown::NOT_YET,
         }
     }
 
@@ -192,15 +178,6 @@ impl Group {
     #[must_use]
     pub fn name(&self) -> &'static str {
         &self.file_name[PREFIX.len()..self.file_name.len() - 1]
-    }
-
-    /// The name of its file, with a zero at the end.
-    pub(super) fn file_name(&self) -> &'static str {
-        self.file_name
-    }
-
-    pub(super) fn pages(&self) -> &'static Pages {
-        self.pages
     }
 
     /// Adds `amount` to `event`. Async-signal-safe.
@@ -237,50 +214,15 @@ impl Group {
     }
 
     /// Whether the pages are neither published nor counted in yet.
-    pub(super) fn is_new(&self) -> bool {
+    pub(crate) fn is_new(&self) -> bool {
         self.state.load(Relaxed) == NEW
     }
 
-    /// Whether the pages may hold what another process has counted.
-    pub(super) fn is_used(&self) -> bool {
-        self.used.load(Relaxed)
-    }
-
     /// From here on the pages are zero and this process's own.
-    pub(super) fn become_ready(&self) {
-        self.used.store(true, Relaxed);
+    pub(crate) fn become_ready(&self) {
         // GROUP-5. ORDERING: SeqCst pairs with `add_early`.
         self.state.store(READY, SeqCst);
         self.fold();
-    }
-
-    /// The pages cannot be used.
-    pub(super) fn stand_aside(&self) {
-        self.used.store(true, Relaxed);
-        self.state.store(ASIDE, Relaxed);
-    }
-
-    /// In the child of a fork: forgets what the parent has counted, without touching it.
-    pub(super) fn begin_anew(&self) {
-        self.state.store(NEW, Relaxed);
-        for counter in &self.early.0 {
-            counter.store(0, Relaxed);
-        }
-        self.file.close();
-    }
-
-    /// What was counted before the pages were ready.
-    pub(super) fn early(&self) -> [u64; Event::ALL.len()] {
-        Event::ALL.map(|event| self.early.0[event as usize].load(Relaxed))
-    }
-
-    /// In the child of a fork: forgets this much, and not what other threads add meanwhile. A reset that comes
-    /// in between has forgotten it already.
-    pub(super) fn take_away(&self, amounts: &[u64; Event::ALL.len()]) {
-        for (event, amount) in Event::ALL.into_iter().zip(amounts) {
-            let less = |count: u64| Some(count.saturating_sub(*amount));
-            let _ = self.early.0[event as usize].fetch_update(Relaxed, Relaxed, less);
-        }
     }
 
     /// Moves into the pages what was counted before they were ready.
@@ -320,7 +262,7 @@ impl Group {
             for event in Event::ALL {
                 self.pages.0.mark.0[event as usize].store(self.pages.sum(event), Relaxed);
             }
-            self.pages.0.mark.0[WORDS - 1].store(system::since_boot_ns(), Relaxed);
+            self.pages.0.mark.0[WORDS - 1].store(clock::since_boot_ns(), Relaxed);
         }
     }
 }
@@ -346,17 +288,5 @@ mod tests {
         group.add_aside(Event::HashCount, 5);
         assert_eq!(group.pages.sum(Event::HashCount), 6, "seen by other processes");
         assert_eq!(group.counts()[Event::HashCount as usize], 6);
-    }
-
-    #[test]
-    fn a_group_without_pages_counts_all_the_same() {
-        crate::counter_group!(Aside = "aside");
-        Aside::group().stand_aside();
-        Aside.add(Event::HashCount, 5);
-        assert_eq!(Aside::count_of(Event::HashCount), 5);
-        Aside::reset();
-        Aside.count(Event::HashCount);
-        assert_eq!(Aside::count_of(Event::HashCount), 1);
-        assert_eq!(Aside::group().pages.sum(Event::HashCount), 0, "nobody touches them");
     }
 }

@@ -4,6 +4,8 @@
 //! one that ticks once per hand-off, so that a preempted thread has not waited longer for it. The locks that
 //! programs use read the machine's clock, with not one instruction more.
 
+use super::system::clock;
+
 /// A clock in nanoseconds, from an arbitrary start.
 pub trait Clock: 'static {
     /// The time; it never goes back. Async-signal-safe.
@@ -17,9 +19,6 @@ pub struct Monotonic;
 impl Clock for Monotonic {
     #[inline]
     fn now_ns() -> u64 {
-        let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: a valid place. The clock exists on every Linux.
-        unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
-        now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+        clock::now_ns()
     }
 }

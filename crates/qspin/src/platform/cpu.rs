@@ -27,31 +27,29 @@
 //! not async-signal-safe. A child made by a raw `fork` system call, behind the C library's back, inherits all
 //! numbers as taken; it still works, with fewer numbers.
 
-use core::ffi::c_void;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 use qspin_core::node::NodeId;
 use qspin_core::platform::CpuId;
 
-use super::errno::Errno;
 use super::nodes;
-use super::{load, run_status};
+use super::system::{load, run_status, threads};
 
 /// A set of numbers below [`CpuId::LIMIT`], given out smallest first.
-struct Numbers<const WORDS: usize> {
-    taken: [AtomicU64; WORDS],
+pub(super) struct Numbers<const WORDS: usize> {
+    pub(super) taken: [AtomicU64; WORDS],
     limit: u32,
 }
 
 impl<const WORDS: usize> Numbers<WORDS> {
-    const fn new(limit: u32) -> Self {
+    pub(super) const fn new(limit: u32) -> Self {
         assert!(limit <= WORDS as u32 * 64);
         Self { taken: [const { AtomicU64::new(0) }; WORDS], limit }
     }
 
     /// Takes the smallest free number. Lock-free, async-signal-safe.
-    fn take(&self) -> Option<u32> {
+    pub(super) fn take(&self) -> Option<u32> {
         for (index, word) in self.taken.iter().enumerate() {
             let mut seen = word.load(Relaxed);
             loop {
@@ -78,36 +76,21 @@ impl<const WORDS: usize> Numbers<WORDS> {
         self.taken[number as usize / 64].fetch_and(!(1 << (number % 64)), Release);
     }
 
-    /// Forgets every number for which `kept` is false. For a process with one thread.
-    fn keep_only(&self, kept: impl Fn(u32) -> bool) {
-        for (index, word) in self.taken.iter().enumerate() {
-            let mut rest = word.load(Relaxed);
-            let mut keep = 0;
-            while rest != 0 {
-                let bit = rest.trailing_zeros();
-                rest &= rest - 1;
-                if kept(index as u32 * 64 + bit) {
-                    keep |= 1 << bit;
-                }
-            }
-            word.store(keep, Relaxed);
-        }
-    }
-
-    fn in_use(&self) -> u32 {
+    pub(super) fn in_use(&self) -> u32 {
         self.taken.iter().map(|word| word.load(Relaxed).count_ones()).sum()
     }
 }
 
-static NUMBERS: Numbers<{ CpuId::LIMIT.div_ceil(64) as usize }> = Numbers::new(CpuId::LIMIT);
+pub(super) static NUMBERS: Numbers<{ CpuId::LIMIT.div_ceil(64) as usize }> =
+    Numbers::new(CpuId::LIMIT);
 
 /// Value of `NUMBER` of a thread that has given its number back for good.
-const ENDING: u32 = u32::MAX;
+pub(super) const ENDING: u32 = u32::MAX;
 
 thread_local! {
     // An atomic although no other thread sees it: a signal handler of this thread does (CPU-2).
     // Without a destructor, so that an access is one load relative to the thread pointer.
-    static NUMBER: AtomicU32 = const { AtomicU32::new(0) };
+    pub(super) static NUMBER: AtomicU32 = const { AtomicU32::new(0) };
 }
 
 /// The number of this thread; `None` if all are taken, or if the thread is about to end.
@@ -117,14 +100,6 @@ pub fn current() -> Option<CpuId> {
     match NUMBER.with(|number| number.load(Relaxed)) {
         0 => assign(),
         ENDING => None,
-        number => CpuId::new(number - 1),
-    }
-}
-
-/// As [`current`], but only if the thread already has a number.
-pub(super) fn numbered() -> Option<CpuId> {
-    match NUMBER.with(|number| number.load(Relaxed)) {
-        0 | ENDING => None,
         number => CpuId::new(number - 1),
     }
 }
@@ -153,7 +128,7 @@ fn assign() -> Option<CpuId> {
                 // CPU-3: no other thread has this number (CPU-1), and this thread is not in a queue yet.
                 nesting.store(0, Relaxed);
             }
-            if give_back_at_end(number) {
+            if threads::give_back_at_end(number) {
                 run_status::enter(taken);
             }
             Some(cpu)
@@ -166,74 +141,16 @@ fn assign() -> Option<CpuId> {
     }
 }
 
-// The key whose destructor gives a number back, plus 1; 0 before there is one.
-static KEY: AtomicU32 = AtomicU32::new(0);
-/// Tells the C library what to call when a thread ends and after `fork`. For [`load`].
-pub(super) fn register() {
-    let mut key: libc::pthread_key_t = 0;
-    // SAFETY: `key` is a valid place; `thread_ends` has the signature of a key destructor.
-    // Without a key (all taken) numbers are simply not given back.
-    if unsafe { libc::pthread_key_create(&mut key, Some(thread_ends)) } == 0 {
-        KEY.store(key + 1, Release);
-    }
-    // SAFETY: a valid handler, which stays loaded as long as this code does.
-    unsafe { libc::pthread_atfork(None, None, Some(child_begins)) };
-}
-
-/// How many times the key destructor re-arms itself before it gives the number back: other destructors of the
-/// thread may still lock. The C library makes at least four rounds.
-const ROUNDS: usize = 2;
-/// The destructor's argument: the number plus 1, and the round above it.
-const ROUND: usize = 1 << 32;
-
-/// Returns whether the number will be given back.
-fn give_back_at_end(value: u32) -> bool {
-    set_key(value as usize)
-}
-
-fn set_key(value: usize) -> bool {
-    let key = KEY.load(Acquire);
-    // The call may allocate, and set errno.
-    let errno = Errno::keep();
-    // SAFETY: the key was created and is never deleted.
-    let set =
-        key != 0 && unsafe { libc::pthread_setspecific(key - 1, value as *const c_void) } == 0;
-    errno.restore();
-    set
-}
-
-extern "C" fn thread_ends(value: *mut c_void) {
-    let value = value as usize;
-    if value / ROUND < ROUNDS {
-        set_key(value + ROUND);
-        return;
-    }
+/// The destructor of this thread's number: from now on it has none.
+pub(super) fn end(number: u32) {
     NUMBER.with(|number| number.store(ENDING, Relaxed));
-    let number = (value % ROUND) as u32 - 1;
     run_status::leave(number);
     NUMBERS.give_back(number);
 }
 
-/// The child of `fork` has one thread: this one. The numbers of the other threads are free again, but for those
-/// that were in a queue (CPU-4).
-extern "C" fn child_begins() {
-    let own = NUMBER.with(|number| number.load(Relaxed));
-    NUMBERS.keep_only(|number| number + 1 == own || nesting_of(number).is_none_or(queues));
-    let own_nesting = nesting_of(own.wrapping_sub(1));
-    if NUMBERS.in_use() > u32::from(own_nesting.is_some()) && !own_nesting.is_some_and(queues) {
-        // CPU-5.
-        nodes::forget_halted();
-    }
-    run_status::child_begins(own.wrapping_sub(1));
-}
-
-fn nesting_of(number: u32) -> Option<&'static AtomicU32> {
+pub(super) fn nesting_of(number: u32) -> Option<&'static AtomicU32> {
     let first = NodeId::new(CpuId::new(number)?, 0)?;
     Some(&nodes::node(first).nesting)
-}
-
-fn queues(nesting: &AtomicU32) -> bool {
-    nesting.load(Relaxed) != 0
 }
 
 #[cfg(test)]
@@ -252,18 +169,5 @@ mod tests {
         assert_eq!(numbers.take(), Some(3));
         assert_eq!(numbers.take(), Some(65));
         assert_eq!(numbers.take(), None);
-    }
-
-    #[test]
-    fn keeping_one_frees_the_others() {
-        let numbers = Numbers::<2>::new(128);
-        for _ in 0..100 {
-            numbers.take();
-        }
-        numbers.keep_only(|number| number == 70 || number == 127);
-        assert_eq!(numbers.in_use(), 1, "127 was not taken");
-        assert_eq!(numbers.take(), Some(0));
-        numbers.keep_only(|_| false);
-        assert_eq!(numbers.in_use(), 0);
     }
 }

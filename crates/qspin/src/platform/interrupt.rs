@@ -7,6 +7,11 @@
 
 use std::cell::Cell;
 
+use qspin_core::node::NodeId;
+use qspin_core::platform::{AtomicWord, CpuId};
+
+use super::nodes::node;
+
 thread_local! {
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
@@ -53,6 +58,14 @@ pub fn active() -> bool {
     DEPTH.with(Cell::get) > 0
 }
 
+/// Whether the thread of this number already waits in a queue, beside the wait that it begins: then this is a
+/// signal handler.
+#[inline]
+pub(crate) fn interrupts_a_wait(thread: Option<CpuId>) -> bool {
+    let first = thread.and_then(|thread| NodeId::new(thread, 0));
+    first.is_some_and(|first| node(first).nesting.peek() > 1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,5 +83,18 @@ mod tests {
         assert!(active());
         drop(nested);
         assert!(!active());
+    }
+
+    #[test]
+    fn who_waits_already_and_waits_again_is_a_handler() {
+        assert!(!interrupts_a_wait(None));
+        // The last number: no test makes so many threads.
+        let last = CpuId::new(CpuId::LIMIT - 1).unwrap();
+        assert!(crate::platform::nodes::prepare(last));
+        let nesting = &node(NodeId::new(last, 0).unwrap()).nesting;
+        for (levels, handler) in [(0, false), (1, false), (2, true), (4, true), (0, false)] {
+            nesting.begin(levels);
+            assert_eq!(interrupts_a_wait(Some(last)), handler, "{levels}");
+        }
     }
 }

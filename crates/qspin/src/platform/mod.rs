@@ -1,4 +1,4 @@
-//! Threads as CPUs: what the locks need from Linux.
+//! Threads as CPUs: what the locks need from the operating system.
 //!
 //! A thread is a CPU: its number comes from a dense table ([`cpu`]) and stays with it for life, so that a
 //! waiter that migrates keeps its node. A signal handler is an interrupt ([`interrupt`]). Locks are slow when a
@@ -6,32 +6,49 @@
 //! learn which thread is not running ([`run_status`]). [`topology`] tells where a thread runs, [`urgency`]
 //! whether it may be passed over, and [`ration`] whether a quota leaves less CPU time than CPUs.
 
-mod barrier;
 pub mod clock;
 pub mod cpu;
-#[cfg(feature = "ebpf")]
-pub mod ebpf;
-pub(crate) mod environment;
-pub(crate) mod errno;
-mod futex;
-pub(crate) mod generation;
 pub mod holder;
 pub mod interrupt;
-pub(crate) mod load;
 mod nodes;
-pub(crate) mod page;
 mod pause;
 pub(crate) mod process;
-pub(crate) mod processor;
 pub(crate) mod quota;
 pub mod ration;
-mod rseq;
-pub mod run_status;
 pub(crate) mod sleep;
-pub(crate) mod syscall;
 pub mod topology;
-pub(crate) mod tunables;
-pub mod urgency;
+
+// The one place that chooses between the two systems. Both have the same items, and nothing else asks which it is.
+#[cfg(all(
+    target_os = "linux",
+    target_env = "gnu",
+    target_pointer_width = "64",
+    any(
+        target_arch = "x86_64",
+        target_arch = "aarch64",
+        target_arch = "powerpc64",
+        target_arch = "riscv64"
+    ),
+    not(feature = "portable")
+))]
+#[path = "linux/mod.rs"]
+pub(crate) mod system;
+#[cfg(not(all(
+    target_os = "linux",
+    target_env = "gnu",
+    target_pointer_width = "64",
+    any(
+        target_arch = "x86_64",
+        target_arch = "aarch64",
+        target_arch = "powerpc64",
+        target_arch = "riscv64"
+    ),
+    not(feature = "portable")
+)))]
+#[path = "portable/mod.rs"]
+pub(crate) mod system;
+
+pub use system::public::*;
 
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicU32, AtomicUsize};
@@ -44,7 +61,6 @@ use qspin_core::waiting::Bucket;
 
 use self::clock::{Clock, Monotonic};
 use self::holder::{Hint, Unhinted};
-pub(crate) use self::syscall::say_unless_blocked;
 
 /// The threads of this process. They count events in `E`; `H` says whether holders ask not to be preempted, and
 /// `C` is the clock. Zero-sized.
@@ -102,7 +118,7 @@ impl<E: StaticEvents, H: Hint, C: Clock> Platform for Threads<E, H, C> {
 
     #[inline]
     fn runs_on(&self) -> Option<u32> {
-        rseq::cpu()
+        system::location::runs_on()
     }
 
     #[inline]
@@ -122,12 +138,12 @@ impl<E: StaticEvents, H: Hint, C: Clock> Platform for Threads<E, H, C> {
 
     #[inline]
     fn halt(&self, me: NodeId) {
-        futex::halt(&nodes::node(me).kick);
+        system::halt(me);
     }
 
     #[inline]
     fn kick(&self, node: NodeId) {
-        futex::kick(&nodes::node(node).kick);
+        system::kick(node);
     }
 
     #[inline]
@@ -153,7 +169,7 @@ impl<E: StaticEvents, H: Hint, C: Clock> Platform for Threads<E, H, C> {
 
     #[inline]
     fn is_preempted(&self, cpu: CpuId) -> bool {
-        run_status::known_not_to_run(cpu)
+        system::run_status::known_not_to_run(cpu)
     }
 
     #[inline]
@@ -169,13 +185,12 @@ impl<E: StaticEvents, H: Hint, C: Clock> Platform for Threads<E, H, C> {
     #[inline]
     fn is_urgent(&self) -> bool {
         interrupt::active()
-            || urgency::interrupts_a_wait(cpu::current())
-            || urgency::has_real_time_policy()
+            || interrupt::interrupts_a_wait(cpu::current())
+            || system::urgency::has_real_time_policy()
     }
 
     #[inline]
     fn yield_cpu(&self) {
-        // SAFETY: a system call without arguments that touches no memory of ours.
-        unsafe { libc::sched_yield() };
+        system::yield_cpu();
     }
 }

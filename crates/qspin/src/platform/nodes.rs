@@ -23,8 +23,7 @@ use qspin_core::platform::CpuId;
 use qspin_core::sleepers::Sleeper;
 use qspin_core::waiting::Bucket;
 
-use super::run_status::Slot;
-use super::syscall::syscall;
+use super::system::{Slot, memory};
 
 /// Threads whose memory is static, plus one, since numbers of nodes begin at [`NodeId::FIRST`].
 pub(super) const FIRST_THREADS: usize = 256;
@@ -93,35 +92,26 @@ fn make(number: usize) -> bool {
 
 /// Maps what `place` is to point to, unless another thread does so at the same time.
 fn publish<T>(place: &AtomicPtr<T>) -> Option<&'static T> {
-    let made = map(size_of::<T>())?.cast::<T>();
+    let made = memory::map::<T>()?;
     // ORDERING: Release publishes it; the loads of `place` are Acquire, as a failure here is.
     let before = match place.compare_exchange(core::ptr::null_mut(), made, AcqRel, Acquire) {
         Ok(_) => made,
         Err(other) => {
             // SAFETY: mapped above, and no other thread knows of it.
-            unsafe { syscall(libc::SYS_munmap, [made.addr() as u64, size_of::<T>() as u64]) };
+            unsafe { memory::unmap(made) };
             other
         }
     };
-    // SAFETY: NODES-1, NODES-2; and a page is aligned for everything here.
+    // SAFETY: NODES-1, NODES-2.
     unsafe { before.as_ref() }
 }
 
-/// Maps zeroed memory.
-fn map(bytes: usize) -> Option<*mut u8> {
-    let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    let access = libc::PROT_READ | libc::PROT_WRITE;
-    let arguments = [0, bytes as u64, access as u64, kind as u64, u64::MAX, 0];
-    // SAFETY: a new mapping, wherever there is room.
-    let address = unsafe { syscall(libc::SYS_mmap, arguments) };
-    (address > 0).then(|| core::ptr::with_exposed_provenance_mut(address as usize))
-}
-
-type Heads = [Bucket<AtomicU32, AtomicUsize>; NodeId::END as usize / Bucket::<(), ()>::ENTRIES];
+pub(super) type Heads =
+    [Bucket<AtomicU32, AtomicUsize>; NodeId::END as usize / Bucket::<(), ()>::ENTRIES];
 
 /// The table of halted waiters: one entry per node, so that it is never full. It takes 4 MiB of address space
 /// from the first halt on, of which only the pages that locks with a halted waiter hash to are ever touched.
-static HALTED: AtomicPtr<Heads> = AtomicPtr::new(core::ptr::null_mut());
+pub(super) static HALTED: AtomicPtr<Heads> = AtomicPtr::new(core::ptr::null_mut());
 
 /// That table. Without memory it is empty, and no waiter halts.
 #[inline]
@@ -136,20 +126,6 @@ pub(super) fn halted() -> &'static [Bucket<AtomicU32, AtomicUsize>] {
 #[cold]
 fn first_halted() -> &'static [Bucket<AtomicU32, AtomicUsize>] {
     publish(&HALTED).map_or(&[], |heads| heads)
-}
-
-/// In the child of `fork`: no waiter is halted any more.
-pub(super) fn forget_halted() {
-    let heads = HALTED.load(Acquire);
-    if heads.is_null() {
-        return;
-    }
-    let arguments = [heads.addr() as u64, size_of::<Heads>() as u64, libc::MADV_DONTNEED as u64];
-    // SAFETY: whole pages of this process alone, mapped as zeros, which they are again afterwards (NODES-2).
-    if unsafe { syscall(libc::SYS_madvise, arguments) } != 0 {
-        // SAFETY: NODES-1, NODES-2.
-        unsafe { heads.as_ref() }.into_iter().flatten().for_each(Bucket::forget);
-    }
 }
 
 #[cfg(test)]

@@ -6,30 +6,15 @@
 use std::fs;
 use std::path::Path;
 
+use super::system::cpus;
 use super::topology::parse_cpu_list;
 use crate::excerpt::malformed;
 
-/// The CPUs on which the calling thread may run at this moment: its affinity within its cpuset.
+/// The CPUs on which the calling thread may run at this moment: its affinity within its cpuset. Where the
+/// system does not say which, as many CPUs as it says are available, from 0.
 #[must_use]
 pub fn allowed_cpus() -> Vec<usize> {
-    /// More CPUs than any kernel is built for.
-    const MOST: usize = 1 << 20;
-    let bits = u64::BITS as usize;
-    // The kernel refuses a set that is smaller than its own, and does not say how big that is.
-    let mut set = vec![0u64; 1024 / bits];
-    loop {
-        // SAFETY: the set may be written and its size is given.
-        let code =
-            unsafe { libc::sched_getaffinity(0, size_of_val(&*set), set.as_mut_ptr().cast()) };
-        if code == 0 {
-            break;
-        }
-        if set.len() * bits >= MOST {
-            return Vec::new();
-        }
-        set.resize(set.len() * 2, 0);
-    }
-    (0..set.len() * bits).filter(|cpu| set[cpu / bits] >> (cpu % bits) & 1 != 0).collect()
+    cpus::allowed()
 }
 
 /// The value of a line `name:\tvalue` of `/proc/self/status`.

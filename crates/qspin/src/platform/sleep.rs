@@ -1,12 +1,12 @@
 //! Threads that sleep for a lock, found by the lock's address: see [`qspin_core::sleepers`].
 //!
 //! In a child no thread sleeps but, perhaps, its own one, if it forked in a signal handler. The child is
-//! another [generation](super::generation): state bits that its parent's waiters have left in locks do not
+//! another [generation](super::system::generation): state bits that its parent's waiters have left in locks do not
 //! count.
 
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use qspin_core::events::NoEvents;
 use qspin_core::node::NodeId;
@@ -17,8 +17,9 @@ use qspin_core::sleepers::{self, SleepBucket, SleepPlatform, Sleeper};
 use super::clock::Clock;
 use super::holder::Hint;
 use super::nodes::{self, FIRST_NODES};
-use super::syscall::syscall;
-use super::{StaticEvents, Threads, barrier, cpu, futex, generation, load, urgency};
+use super::system::clock::{self, Instant};
+use super::system::{barrier, doze_ns, generation, halt_until, load, stranger, urgency};
+use super::{StaticEvents, Threads, cpu};
 
 /// Addresses that share a bucket may delay each other for some instructions, and keep each other's releases
 /// from being plain stores. All hints together are 2 KiB.
@@ -36,21 +37,15 @@ static WAKE_NS: AtomicU32 = AtomicU32::new(0);
 
 /// The sleep of a timed backoff, if a single context without a node backs off. With several, each sleeps that
 /// many times longer, so that all of them together poll as often.
-const DOZE_NS: i64 = 50_000;
+const DOZE_NS: u32 = 50_000;
 /// More contexts do not make it longer: a fifth of a second.
 const MOST_DOZING: u32 = 4000;
 /// How many contexts are in a timed backoff.
-static DOZING: AtomicU32 = AtomicU32::new(0);
+pub(super) static DOZING: AtomicU32 = AtomicU32::new(0);
 
 /// The token of a thread that makes all buckets quiet. It belongs to no thread: such a thread may have no
 /// number, and must not get one by this.
 const SETTLER: u32 = u32::MAX;
-
-/// Registers the handler of a child. Those of `cpu` were registered before, so they run before it.
-pub(super) fn register() {
-    // SAFETY: a valid handler, which stays loaded as long as this code does.
-    unsafe { libc::pthread_atfork(None, None, Some(generation::child_begins)) };
-}
 
 /// Asks for the barrier and for the generation, as otherwise the first release and the first wait do.
 pub(crate) fn prepare() {
@@ -66,13 +61,6 @@ fn settled() -> bool {
         sleepers::settle_all(&Threads::<NoEvents>::NEW, SETTLER);
     }
     available
-}
-
-/// In a child: only one of the parent's threads exists here.
-pub(super) fn forget() {
-    DOZING.store(0, Relaxed);
-    barrier::register();
-    sleepers::forget(&Threads::<NoEvents>::NEW, cpu::numbered());
 }
 
 impl<E: StaticEvents, H: Hint, C: Clock> SleepPlatform for Threads<E, H, C> {
@@ -103,8 +91,7 @@ impl<E: StaticEvents, H: Hint, C: Clock> SleepPlatform for Threads<E, H, C> {
         let _ = generation::current();
         match cpu::current() {
             Some(cpu) => cpu.number() + 1,
-            // SAFETY: asks for a number.
-            None => 1 << 31 | unsafe { syscall::<0>(libc::SYS_gettid, []) } as u32,
+            None => 1 << 31 | stranger(),
         }
     }
 
@@ -123,7 +110,7 @@ impl<E: StaticEvents, H: Hint, C: Clock> SleepPlatform for Threads<E, H, C> {
     }
 
     fn halt_until(&self, me: NodeId, deadline_ns: u64) {
-        futex::halt_until(&nodes::node(me).kick, deadline_ns);
+        halt_until(me, deadline_ns);
     }
 
     fn wait_briefly(&self, _: &AtomicU32, _: Until, attempts: u32) -> bool {
@@ -133,10 +120,7 @@ impl<E: StaticEvents, H: Hint, C: Clock> SleepPlatform for Threads<E, H, C> {
     #[cold]
     fn doze(&self) {
         let others = DOZING.fetch_add(1, Relaxed);
-        let times = i64::from(others.min(MOST_DOZING)) + 1;
-        let time = libc::timespec { tv_sec: 0, tv_nsec: DOZE_NS * times };
-        // SAFETY: a valid place, and none for the rest of the time.
-        unsafe { syscall(libc::SYS_nanosleep, [&raw const time as u64, 0]) };
+        doze_ns(DOZE_NS * (others.min(MOST_DOZING) + 1));
         // In a child forked by a handler that interrupted this, it is not counted.
         let _ = DOZING.fetch_update(Relaxed, Relaxed, |count| count.checked_sub(1));
     }
@@ -160,10 +144,10 @@ impl<E: StaticEvents, H: Hint, C: Clock> TimedPlatform for Threads<E, H, C> {
     type Instant = Instant;
 
     fn until(instant: Instant) -> Duration {
-        instant.saturating_duration_since(Instant::now())
+        clock::until(instant)
     }
 
     fn after(duration: Duration) -> Option<Instant> {
-        Instant::now().checked_add(duration)
+        clock::after(duration)
     }
 }

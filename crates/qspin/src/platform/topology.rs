@@ -41,9 +41,7 @@ use std::sync::OnceLock;
 
 use qspin_core::platform::CpuId;
 
-use super::environment;
-use super::rseq::{self, Area};
-use super::syscall::syscall;
+use super::system::{environment, location};
 use crate::excerpt::excerpt;
 use crate::tuning;
 
@@ -94,9 +92,13 @@ impl Topology {
         laid: Vec::new(),
     };
 
-    /// Reads this machine's topology; [`ONE_NODE`](Self::ONE_NODE) where it shows none, or nonsense.
+    /// Reads this machine's topology; [`ONE_NODE`](Self::ONE_NODE) where it shows none, or nonsense, or where
+    /// the system does not say on which CPU a thread runs.
     #[must_use]
     pub fn of_this_machine() -> Self {
+        if !location::IS_KNOWN {
+            return Self::ONE_NODE;
+        }
         Self::read(Path::new(SYSFS)).unwrap_or(Self::ONE_NODE)
     }
 
@@ -315,7 +317,7 @@ pub fn set(topology: &'static Topology) {
 #[inline]
 #[must_use]
 pub fn place(thread: Option<CpuId>) -> u32 {
-    let Some(topology) = known() else { return current_node() };
+    let Some(topology) = known() else { return location::node() };
     if topology.places.len() <= 1 {
         0
     } else if topology.is_fake() {
@@ -323,7 +325,7 @@ pub fn place(thread: Option<CpuId>) -> u32 {
             .and_then(|thread| topology.cpu_of_thread(thread))
             .map_or(0, |cpu| topology.place_of(cpu))
     } else {
-        topology.place_of(current_cpu())
+        topology.place_of(location::cpu())
     }
 }
 
@@ -335,28 +337,6 @@ pub(super) fn distance(from: u32, to: u32) -> u32 {
         None => u32::from(from != to),
         Some(topology) if tuning::get().numa_by_node => topology.distance_by_node(from, to),
         Some(topology) => topology.distance(from, to),
-    }
-}
-
-/// The node on which this thread runs, according to the kernel.
-fn current_node() -> u32 {
-    rseq::node().unwrap_or_else(|| {
-        let mut node = 0_u32;
-        // SAFETY: a valid place, and none for the CPU. If the call is refused, all threads are on one node.
-        unsafe { syscall(libc::SYS_getcpu, [0, &raw mut node as u64, 0]) };
-        node
-    })
-}
-
-/// The CPU on which this thread runs.
-#[inline]
-fn current_cpu() -> usize {
-    // SAFETY: this thread's own area, if it has one.
-    match unsafe { rseq::mine().as_ref() }.and_then(Area::cpu) {
-        Some(cpu) => cpu as usize,
-        // SAFETY: a call without arguments. Negative if the kernel does not tell; the cast makes that a CPU
-        // past the end.
-        None => unsafe { libc::sched_getcpu() as usize },
     }
 }
 
@@ -420,7 +400,7 @@ mod tests {
     fn this_thread_has_a_place_in_any_topology() {
         // No other test of this process puts a topology in force.
         let node = place(None);
-        assert!(known().is_some() || node == current_node());
+        assert!(known().is_some() || node == location::node());
         assert_eq!((distance(0, 0), distance(0, 1)), (0, 1));
         let real = place(Some(thread(1)));
         assert!(real == 0 || (real as usize) < in_force().places.len());

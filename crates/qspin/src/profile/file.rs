@@ -7,9 +7,9 @@ use core::ptr::null_mut;
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
-use crate::platform::environment::Environment;
-use crate::platform::errno::Errno;
-use crate::platform::generation;
+use crate::platform::system::environment::Environment;
+use crate::platform::system::errno::Errno;
+use crate::platform::system::generation;
 
 use super::rows::{ROWS, Row};
 use super::stacks::{STACKS, Stack};

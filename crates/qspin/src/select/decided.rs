@@ -21,7 +21,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicPtr, AtomicU8};
 
 use super::choice::Choice;
-use crate::platform::say_unless_blocked;
+use crate::platform::system::{load, say_unless_blocked};
 
 /// The choice may still change. A byte with this bit is the number of no choice, so a lock that finds it takes
 /// the slow path.
@@ -97,6 +97,9 @@ pub(super) fn decided() -> Choice {
 #[cold]
 #[inline(never)]
 fn fix() -> Choice {
+    if is_undecided() {
+        load::before_the_first_choice();
+    }
     let (choice, just_now) = STATE.fix();
     if just_now {
         // SAFETY: null, or a text for the whole program.

@@ -4,17 +4,11 @@
 //! `platform::load`). What is wrong in it does not count, and is told when a thread first waits for a lock.
 
 use core::cell::UnsafeCell;
-use core::ffi::CStr;
 use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::Relaxed;
 
-use super::{Tunable, Tuning, listen};
-use crate::platform::environment::{self, Environment};
-
-/// What the variable is called.
-const TUNE: &CStr = c"QSPIN_TUNE";
-/// The variable that forbids other processes to change tunables.
-const LISTEN: &CStr = c"QSPIN_LISTEN";
+use super::{Tunable, Tuning};
+use crate::platform::system;
 
 /// Written once, at load, before it is in force.
 struct Tuned(UnsafeCell<Tuning>);
@@ -24,16 +18,15 @@ unsafe impl Sync for Tuned {}
 
 static TUNED: Tuned = Tuned(UnsafeCell::new(Tuning::DEFAULT));
 
-/// Puts in force what the environment says. Only the first call in the process does.
-pub(crate) fn note(environment: &Environment) {
+/// Puts in force what the environment says of tunables, and notes whether it forbids other processes to change
+/// them. Only the first call in the process does.
+pub(crate) fn note(refused: bool, text: &[u8]) {
     static NOTED: AtomicBool = AtomicBool::new(false);
-    if !environment::counts() || NOTED.swap(true, Relaxed) {
+    if NOTED.swap(true, Relaxed) {
         return;
     }
-    let refused = environment.value_of(LISTEN).is_some_and(|value| value.to_bytes() == b"off");
-    let text = environment.value_of(TUNE).map_or(&b""[..], CStr::to_bytes);
     let mut tuning = Tuning::DEFAULT;
-    listen::note(refused, !apply(&mut tuning, text));
+    system::listen::note(refused, !apply(&mut tuning, text));
     if tuning != Tuning::DEFAULT {
         // SAFETY: no other call comes here, and nothing is read yet.
         let tuned = unsafe {

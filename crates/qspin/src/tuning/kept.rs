@@ -11,7 +11,7 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize};
 
 use super::Tuning;
-use crate::platform::tunables::reserve;
+use crate::platform::system::tunables::reserve;
 
 /// How many different sets are kept.
 const MOST: usize = 4096;

@@ -43,6 +43,8 @@ fn a_clock_that_leaps_breaks_no_lock() {
 }
 
 /// The clock on the wall may be set at any time; waits do not know it. Its system call is all that could tell them.
+// The portable platform leaves its waits to the standard library.
+#[cfg(not(feature = "portable"))]
 #[test]
 fn no_wait_asks_the_clock_on_the_wall() {
     // A wait of 50 ms under a filter that kills a thread that waits on the wall clock: see the futexes.

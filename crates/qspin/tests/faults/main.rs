@@ -3,6 +3,8 @@
 
 mod cancelled;
 mod clock;
+// The portable platform leaves futexes to the standard library.
+#[cfg(not(feature = "portable"))]
 mod futexes;
 mod many;
 

@@ -215,6 +215,7 @@ fn part_in_real_time() {
 }
 
 #[test]
+#[cfg_attr(feature = "portable", ignore = "the portable platform knows no policies")]
 fn a_thread_with_a_real_time_policy_is_never_moved() {
     println!("{}", run("part_in_real_time", "2x8x1"));
 }

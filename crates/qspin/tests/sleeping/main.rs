@@ -2,6 +2,8 @@
 
 mod condvar;
 mod once;
+// The portable platform knows no priorities.
+#[cfg(not(feature = "portable"))]
 mod priorities;
 mod rwlock;
 mod torture;

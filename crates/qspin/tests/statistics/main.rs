@@ -4,6 +4,9 @@
 //! Children are made by `fork`, so each begins with groups that have not counted yet. The tests run
 //! in parallel, so each has a group of its own.
 
+// The portable platform shows its counters to no other process.
+#![cfg(not(feature = "portable"))]
+
 mod apart;
 mod exact;
 

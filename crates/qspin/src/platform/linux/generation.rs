@@ -26,9 +26,14 @@
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
+use qspin_core::events::NoEvents;
+use qspin_core::sleepers;
+
 use super::page::{self, Whole};
-use super::sleep;
 use super::syscall::syscall;
+use super::{barrier, threads};
+use crate::platform::Threads;
+use crate::platform::sleep::DOZING;
 
 #[repr(C)]
 struct Page {
@@ -72,7 +77,7 @@ pub fn empty_in_a_child<T: Sync>(pages: &'static Whole<T>) -> bool {
 }
 
 /// Asks the kernel, before any thread waits. Several threads may do so at the same time. Async-signal-safe.
-pub(super) fn register() {
+pub(crate) fn register() {
     KERNEL.fetch_max(BEING_ASKED, Relaxed);
     let emptied = empty_in_a_child(&PAGE);
     // Fails if another thread came first, or if a child forked by a handler has interrupted this and begun.
@@ -82,7 +87,7 @@ pub(super) fn register() {
 }
 
 /// The handler that the C library calls in a child.
-pub(super) extern "C" fn child_begins() {
+pub(crate) extern "C" fn child_begins() {
     match KERNEL.load(Relaxed) {
         // No thread has waited in the parent.
         NOT_ASKED => {}
@@ -128,7 +133,14 @@ fn look() -> u32 {
 fn begin() {
     let generation = LAST.load(Relaxed) + 1;
     LAST.store(generation, Relaxed);
-    sleep::forget();
+    forget();
     // ORDERING: Release pairs with the Acquire of `current`.
     PAGE.number.store(generation + 1, Release);
+}
+
+/// Forgets the parent's sleepers: only one of its threads exists here.
+fn forget() {
+    DOZING.store(0, Relaxed);
+    barrier::register();
+    sleepers::forget(&Threads::<NoEvents>::NEW, threads::numbered());
 }

@@ -21,7 +21,7 @@ use super::processor::{thread_pointer, word_of_thread};
 
 /// `struct rseq` of the kernel.
 #[repr(C)]
-pub(super) struct Area {
+pub(crate) struct Area {
     cpu_id_start: AtomicU32,
     /// The CPU on which the thread runs, or ran last; [`Area::cpu`] reads it.
     cpu_id: AtomicU32,
@@ -30,18 +30,18 @@ pub(super) struct Area {
     node_id: AtomicU32,
     mm_cid: AtomicU32,
     /// Since Linux 7.0.
-    pub(super) slice: Slice,
+    pub(crate) slice: Slice,
 }
 
 /// `struct rseq_slice_ctrl` of the kernel. Only this thread and the kernel, on its behalf, access
 /// it: nothing here needs to be ordered for other CPUs.
 #[repr(C)]
 #[derive(Default)]
-pub(super) struct Slice {
+pub(crate) struct Slice {
     /// Set by the thread that wants its time slice extended; cleared by that thread, and by the kernel.
-    pub(super) request: AtomicU8,
+    pub(crate) request: AtomicU8,
     /// Set and cleared by the kernel, when it extends the slice and when that has ended.
-    pub(super) granted: AtomicU8,
+    pub(crate) granted: AtomicU8,
     reserved: AtomicU16,
 }
 
@@ -54,19 +54,19 @@ const SLICE_EXT_AVAILABLE: u32 = 1 << 4;
 impl Area {
     /// The CPU on which the thread runs, or ran last; `None` before it is known.
     #[inline]
-    pub(super) fn cpu(&self) -> Option<u32> {
+    pub(crate) fn cpu(&self) -> Option<u32> {
         // -1 before the kernel has written it, -2 after it refused to.
         let cpu = self.cpu_id.load(Relaxed);
         (cpu <= i32::MAX as u32).then_some(cpu)
     }
 
     /// Whether the kernel would extend a time slice of this thread.
-    pub(super) fn offers_slices(&self) -> bool {
+    pub(crate) fn offers_slices(&self) -> bool {
         self.flags.load(Relaxed) & SLICE_EXT_AVAILABLE != 0
     }
 
     #[cfg(test)]
-    pub(super) fn on_cpu(cpu: u32) -> Self {
+    pub(crate) fn on_cpu(cpu: u32) -> Self {
         Self {
             cpu_id_start: AtomicU32::new(cpu),
             cpu_id: AtomicU32::new(cpu),
@@ -84,7 +84,7 @@ impl Area {
 static OFFSET: AtomicIsize = AtomicIsize::new(0);
 
 /// Asks the C library where the area is. By name, so that this links with a C library that has none.
-pub(super) fn find() {
+pub(crate) fn find() {
     let symbol = |name: &CStr| {
         // SAFETY: a valid name; what it names is not touched here.
         unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }
@@ -113,7 +113,7 @@ const AT_RSEQ_FEATURE_SIZE: libc::c_ulong = 27;
 static TELLS_NODE: AtomicBool = AtomicBool::new(false);
 
 /// The node on which this thread runs; `None` where the area does not tell.
-pub(super) fn node() -> Option<u32> {
+pub(crate) fn node() -> Option<u32> {
     // SAFETY: this thread's own area, if it has one.
     let area = unsafe { mine().as_ref() }.filter(|_| TELLS_NODE.load(Relaxed))?;
     area.cpu().map(|_| area.node_id.load(Relaxed))
@@ -121,7 +121,7 @@ pub(super) fn node() -> Option<u32> {
 
 /// The area of this thread; null if there is none. It goes with the thread (RSEQ-1).
 #[inline]
-pub(super) fn mine() -> *const Area {
+pub(crate) fn mine() -> *const Area {
     let offset = OFFSET.load(Relaxed);
     if offset == 0 {
         return core::ptr::null();
@@ -132,7 +132,7 @@ pub(super) fn mine() -> *const Area {
 /// The CPU on which this thread runs; `None` if there is no area. As [`mine`] and [`Area::cpu`], in fewer
 /// instructions: it is on the path of every lock.
 #[inline]
-pub(super) fn cpu() -> Option<u32> {
+pub(crate) fn cpu() -> Option<u32> {
     let offset = OFFSET.load(Relaxed);
     if offset == 0 {
         return None;

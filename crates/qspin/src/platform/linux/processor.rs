@@ -16,7 +16,7 @@ use core::sync::atomic::AtomicU64;
 /// As that system call with those arguments.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-pub(super) unsafe fn system_call(number: i64, given: [u64; 6]) -> i64 {
+pub(crate) unsafe fn system_call(number: i64, given: [u64; 6]) -> i64 {
     let result;
     // SAFETY: the caller's. `syscall` overwrites rcx and r11.
     unsafe {
@@ -43,7 +43,7 @@ pub(super) unsafe fn system_call(number: i64, given: [u64; 6]) -> i64 {
 /// As that system call with those arguments.
 #[cfg(target_arch = "aarch64")]
 #[inline(always)]
-pub(super) unsafe fn system_call(number: i64, given: [u64; 6]) -> i64 {
+pub(crate) unsafe fn system_call(number: i64, given: [u64; 6]) -> i64 {
     let result;
     // SAFETY: the caller's. The kernel keeps every register but the first.
     unsafe {
@@ -68,7 +68,7 @@ pub(super) unsafe fn system_call(number: i64, given: [u64; 6]) -> i64 {
 /// As that system call with those arguments.
 #[cfg(target_arch = "riscv64")]
 #[inline(always)]
-pub(super) unsafe fn system_call(number: i64, given: [u64; 6]) -> i64 {
+pub(crate) unsafe fn system_call(number: i64, given: [u64; 6]) -> i64 {
     let result;
     // SAFETY: the caller's. The kernel keeps every register but the first.
     unsafe {
@@ -93,7 +93,7 @@ pub(super) unsafe fn system_call(number: i64, given: [u64; 6]) -> i64 {
 /// As that system call with those arguments.
 #[cfg(target_arch = "powerpc64")]
 #[inline(always)]
-pub(super) unsafe fn system_call(number: i64, given: [u64; 6]) -> i64 {
+pub(crate) unsafe fn system_call(number: i64, given: [u64; 6]) -> i64 {
     let result;
     // SAFETY: the caller's. The kernel may clobber the registers that a function call may. Where the result is
     // an error number it is positive, and the summary overflow bit of CR0 is set.
@@ -125,7 +125,7 @@ pub(super) unsafe fn system_call(number: i64, given: [u64; 6]) -> i64 {
 
 /// The C library's `__builtin_thread_pointer`: the base of thread-local memory.
 #[inline]
-pub(super) fn thread_pointer() -> *const u8 {
+pub(crate) fn thread_pointer() -> *const u8 {
     let thread: *const u8;
     // SAFETY: a register is read; on x86-64 the first word of the thread control block, which points to that block.
     unsafe {
@@ -146,7 +146,7 @@ pub(super) fn thread_pointer() -> *const u8 {
 /// # Safety
 /// There is such a word, which only this thread, and the kernel on its behalf, writes.
 #[inline]
-pub(super) unsafe fn word_of_thread<const AND: usize>(offset: isize) -> u32 {
+pub(crate) unsafe fn word_of_thread<const AND: usize>(offset: isize) -> u32 {
     let word: u32;
     #[cfg(target_arch = "x86_64")]
     // SAFETY: the caller's.

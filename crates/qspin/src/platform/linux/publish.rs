@@ -18,15 +18,17 @@
 
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
+use core::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize,
+};
 
 use qspin_core::events::Event;
 
-use super::group::{Group, HEADER, Pages};
-use super::system::{SignalsBlocked, since_boot_ns};
-use crate::platform::load;
-use crate::platform::page;
-use crate::platform::syscall::syscall;
+use super::clock::since_boot_ns;
+use super::signals::SignalsBlocked;
+use super::syscall::syscall;
+use super::{load, page};
+use crate::events::group::{ASIDE, Group, HEADER, NEW, OWNED, Pages, Record, SHARED};
 
 /// The thread that publishes a group, or forks; 0 if there is none.
 static TURN: AtomicUsize = AtomicUsize::new(0);
@@ -40,7 +42,7 @@ static GROUPS: AtomicPtr<Group> = AtomicPtr::new(ptr::null_mut());
 /// Differs between a process and those that it descends from by `fork`. Neither of the next two.
 static GENERATION: AtomicU32 = AtomicU32::new(1);
 /// Value of `listed` of a group that no thread has claimed yet.
-pub(super) const UNLISTED: u32 = 0;
+const UNLISTED: u32 = 0;
 /// Value of `listed` of a group in the list. Other values are the generation of the claim.
 const LISTED: u32 = u32::MAX;
 
@@ -54,7 +56,7 @@ fn this_thread() -> usize {
 }
 
 /// Publishes the group, unless another thread is doing so.
-pub(super) fn try_publish(group: &'static Group) {
+pub(crate) fn try_publish(group: &'static Group) {
     let _signals = SignalsBlocked::new();
     // PUBLISH-1, PUBLISH-3.
     if !list(group) || !try_turn() {
@@ -80,14 +82,14 @@ fn list(group: &'static Group) -> bool {
     load::register();
     let generation = GENERATION.load(Relaxed);
     // ORDERING: Acquire pairs with the Release below: what the parent counted is taken away.
-    let seen = group.listed.load(Acquire);
+    let seen = group.shown.listed.load(Acquire);
     if seen == LISTED || seen == generation {
         return seen == LISTED;
     }
     // PUBLISH-3: until the group is claimed no thread of this process adds to it, so the thread whose claim
     // succeeds has seen all that the parent had counted.
     let inherited = group.early();
-    if group.listed.compare_exchange(seen, generation, Relaxed, Relaxed).is_err() {
+    if group.shown.listed.compare_exchange(seen, generation, Relaxed, Relaxed).is_err() {
         return false;
     }
     if seen != UNLISTED {
@@ -96,20 +98,20 @@ fn list(group: &'static Group) -> bool {
     let this = ptr::from_ref(group).cast_mut();
     let mut first = GROUPS.load(Relaxed);
     loop {
-        group.next.store(first, Relaxed);
+        group.shown.next.store(first, Relaxed);
         // ORDERING: Release pairs with the Acquire of `forked`: the group's link.
         match GROUPS.compare_exchange_weak(first, this, Release, Relaxed) {
             Ok(_) => break,
             Err(now) => first = now,
         }
     }
-    group.listed.store(LISTED, Release);
+    group.shown.listed.store(LISTED, Release);
     true
 }
 
 /// Whether all that the group has counted is its parent's (PUBLISH-3).
-pub(super) fn is_inherited(group: &Group) -> bool {
-    let seen = group.listed.load(Relaxed);
+pub(crate) fn is_inherited(group: &Group) -> bool {
+    let seen = group.shown.listed.load(Relaxed);
     seen != UNLISTED && seen != LISTED && seen != GENERATION.load(Relaxed)
 }
 
@@ -152,10 +154,72 @@ extern "C" fn forked() {
     while let Some(group) = unsafe { next.as_ref() } {
         group.begin_anew();
         // The thread that put it here may not have got to the point of saying so.
-        group.listed.store(LISTED, Relaxed);
-        next = group.next.load(Relaxed);
+        group.shown.listed.store(LISTED, Relaxed);
+        next = group.shown.next.load(Relaxed);
     }
     fork_ends();
+}
+
+/// What is kept of a group beside its counters.
+pub(crate) struct Shown {
+    file: File,
+    /// Whether it is in the list of groups (PUBLISH-3).
+    listed: AtomicU32,
+    next: AtomicPtr<Group>,
+    /// The pages may hold another process's counts: of the parent of a fork.
+    used: AtomicBool,
+}
+
+impl Shown {
+    /// Not published.
+    // The constant is a template: every use makes a new one.
+    #[allow(clippy::declare_interior_mutable_const)]
+    pub(crate) const NOT_YET: Self = Self {
+        file: File::none(),
+        listed: AtomicU32::new(UNLISTED),
+        next: AtomicPtr::new(ptr::null_mut()),
+        used: AtomicBool::new(false),
+    };
+}
+
+impl Pages {
+    /// Where the records begin, the distance from one to the next, and their number.
+    const LAYOUT: [usize; 3] = [HEADER, size_of::<Record>(), 1 + SHARED + OWNED];
+
+    /// The description of the file, in words.
+    fn header(&self) -> &[AtomicU8; HEADER] {
+        &self.0.header
+    }
+}
+
+impl Group {
+    /// The pages cannot be used.
+    fn stand_aside(&self) {
+        self.state.store(ASIDE, Relaxed);
+    }
+
+    /// In the child of a fork: forgets what the parent has counted, without touching it.
+    fn begin_anew(&self) {
+        self.state.store(NEW, Relaxed);
+        for counter in &self.early.0 {
+            counter.store(0, Relaxed);
+        }
+        self.shown.file.close();
+    }
+
+    /// What was counted before the pages were ready.
+    fn early(&self) -> [u64; Event::ALL.len()] {
+        Event::ALL.map(|event| self.early.0[event as usize].load(Relaxed))
+    }
+
+    /// In the child of a fork: forgets this much, and not what other threads add meanwhile. A reset that comes
+    /// in between has forgotten it already.
+    fn take_away(&self, amounts: &[u64; Event::ALL.len()]) {
+        for (event, amount) in Event::ALL.into_iter().zip(amounts) {
+            let less = |count: u64| Some(count.saturating_sub(*amount));
+            let _ = self.early.0[event as usize].fetch_update(Relaxed, Relaxed, less);
+        }
+    }
 }
 
 /// A group's open file.
@@ -209,20 +273,21 @@ fn close(descriptor: u64) {
 
 /// Gives the group pages of this process's own, shown to others if that is possible.
 fn publish(group: &'static Group) {
-    let pages = group.pages();
-    let replaced = match make_file(group.file_name(), size_of::<Pages>() as u64) {
+    let pages = group.pages;
+    let replaced = match make_file(group.file_name, size_of::<Pages>() as u64) {
         Some(descriptor) => {
             let replaced = replace(pages, Some(descriptor));
             if replaced {
-                group.file.keep(descriptor);
+                group.shown.file.keep(descriptor);
             } else {
                 close(descriptor);
             }
             replaced
         }
         // No other process will see them. Untouched pages are as good as new ones.
-        None => !group.is_used() || replace(pages, None),
+        None => !group.shown.used.load(Relaxed) || replace(pages, None),
     };
+    group.shown.used.store(true, Relaxed);
     if replaced {
         describe(group);
         group.become_ready();
@@ -319,7 +384,7 @@ const FORMAT: u64 = 1;
 
 /// Writes what the file holds, as text, on its first page.
 fn describe(group: &'static Group) {
-    let mut text = Text::after_the_first_byte(group.pages().header());
+    let mut text = Text::after_the_first_byte(group.pages.header());
     text.words(&["spin-stat"]).number(FORMAT).end_line();
     text.words(&["group", group.name()]).end_line();
     // SAFETY: a system call without arguments that touches no memory of ours.
@@ -341,7 +406,7 @@ fn describe(group: &'static Group) {
     }
     text.words(&["end"]).end_line();
     // ORDERING: Release: a reader that sees the first letter sees the others.
-    group.pages().header()[0].store(b'q', Release);
+    group.pages.header()[0].store(b'q', Release);
 }
 
 /// The longest header: the lines about the file, and a line an event.
@@ -407,5 +472,23 @@ impl Text {
     pub(crate) fn end_line(&mut self) {
         self.at -= 1;
         self.byte(b'\n');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::{CounterGroup, Events};
+
+    #[test]
+    fn a_group_without_pages_counts_all_the_same() {
+        crate::counter_group!(Aside = "aside");
+        Aside::group().stand_aside();
+        Aside.add(Event::HashCount, 5);
+        assert_eq!(Aside::count_of(Event::HashCount), 5);
+        Aside::reset();
+        Aside.count(Event::HashCount);
+        assert_eq!(Aside::count_of(Event::HashCount), 1);
+        assert_eq!(Aside::group().pages.sum(Event::HashCount), 0, "nobody touches them");
     }
 }

@@ -12,7 +12,7 @@
 //!
 //! So "is known not to run" was true when the area was read, unless this thread migrated just then; "is not
 //! known" means nothing. That covers the case in which spinning harms most. The other cases need the publisher
-//! of feature `ebpf`: `platform/ebpf.rs`.
+//! of feature `ebpf`: `ebpf.rs`.
 //!
 //! # Invariants
 //! * **RUNSTATUS-1** `area` of a slot is null, or the area of the thread that has the slot's number. That
@@ -26,7 +26,7 @@
 //!
 //! # Limits
 //! Nothing is known of a thread that never waited, since it has no number. A thread for which no key destructor
-//! is called stays invisible, see [`super::cpu`]. A child that forked in a handler, and returns from it into
+//! is called stays invisible, see [`crate::platform::cpu`]. A child that forked in a handler, and returns from it into
 //! the very read that the handler interrupted, may read the area of a thread that it no longer has; the memory
 //! is still there unless the handler itself made and joined threads.
 
@@ -35,17 +35,17 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 
 use qspin_core::platform::CpuId;
 
-use super::nodes::{self, FIRST_THREADS};
 use super::rseq::{self, Area};
+use crate::platform::nodes::{self, FIRST_THREADS};
 
 /// What is known of one thread.
-pub(super) struct Slot {
+pub(crate) struct Slot {
     area: AtomicPtr<Area>,
     /// The number of readers, and the era above it (RUNSTATUS-3).
     readers: AtomicU64,
     /// The kernel's number of the thread, for `ebpf.rs`; 0 for none.
     #[cfg(feature = "ebpf")]
-    pub(super) tid: AtomicU32,
+    pub(crate) tid: AtomicU32,
 }
 
 const ERA: u64 = 1 << 32;
@@ -109,17 +109,17 @@ static SLOTS: [Slot; FIRST_THREADS - 1] = [const { Slot::EMPTY }; FIRST_THREADS 
 static USED: AtomicU32 = AtomicU32::new(0);
 
 /// The slot of this number, if it can have been given out.
-pub(super) fn slot(number: u32) -> Option<&'static Slot> {
+pub(crate) fn slot(number: u32) -> Option<&'static Slot> {
     SLOTS.get(number as usize).or_else(|| nodes::slot(number as usize))
 }
 
 /// The slots that were ever used.
-pub(super) fn used() -> impl Iterator<Item = (u32, &'static Slot)> {
+pub(crate) fn used() -> impl Iterator<Item = (u32, &'static Slot)> {
     (0..USED.load(Relaxed)).filter_map(|number| Some((number, slot(number)?)))
 }
 
 /// This thread has got `number`, and will call [`leave`].
-pub(super) fn enter(number: u32) {
+pub(crate) fn enter(number: u32) {
     USED.fetch_max(number.saturating_add(1), Relaxed);
     #[cfg(feature = "ebpf")]
     super::ebpf::enter(number);
@@ -132,7 +132,7 @@ pub(super) fn enter(number: u32) {
 }
 
 /// This thread is about to give `number` back.
-pub(super) fn leave(number: u32) {
+pub(crate) fn leave(number: u32) {
     #[cfg(feature = "ebpf")]
     super::ebpf::leave(number);
     if let Some(slot) = slot(number) {
@@ -141,7 +141,7 @@ pub(super) fn leave(number: u32) {
 }
 
 /// In the child of `fork`, whose one thread has the number `own`, which may be no number at all.
-pub(super) fn child_begins(own: u32) {
+pub(crate) fn child_begins(own: u32) {
     #[cfg(feature = "ebpf")]
     super::ebpf::child_begins(own);
     for (number, slot) in used() {

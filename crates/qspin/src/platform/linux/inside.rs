@@ -1,11 +1,11 @@
 //! Internals for the library that interposes the C library's locks. Not part of the interface: they change
 //! without notice.
 
-pub use crate::platform::environment::Environment;
-pub use crate::platform::errno::Errno;
-pub use crate::platform::generation::{current as generation, empty_in_a_child};
-pub use crate::platform::page::{Whole, pretend_pages_of};
-pub use crate::platform::syscall::{be_silent, syscall};
+pub use super::environment::Environment;
+pub use super::errno::Errno;
+pub use super::generation::{current as generation, empty_in_a_child};
+pub use super::page::{Whole, pretend_pages_of};
+pub use super::syscall::{be_silent, syscall};
 use crate::tuning::Tuning;
 
 /// Sets what `text` says, `NAME=VALUE` with commas between; what is wrong in it sets nothing.
@@ -36,6 +36,6 @@ pub fn lock_notified(lock: &crate::RawMutex) {
 /// asks the kernel. For a library that runs before the C library has an environment, and before this library's
 /// own load-time function.
 pub fn begin(environment: &Environment) {
-    crate::platform::load::begin(environment);
+    super::load::begin(environment);
     crate::platform::sleep::prepare();
 }

@@ -45,13 +45,13 @@ const STAND_IN_NS: i64 = 1_000_000;
 
 /// Whether there is a heavy barrier, and will be one for a thread that relies on it now.
 #[inline]
-pub(super) fn available() -> bool {
+pub(crate) fn available() -> bool {
     STATE.load(Relaxed) == AVAILABLE
 }
 
 /// Whether no thread has asked yet.
 #[inline]
-pub(super) fn is_unknown() -> bool {
+pub(crate) fn is_unknown() -> bool {
     STATE.load(Relaxed) == UNKNOWN
 }
 
@@ -64,7 +64,7 @@ const MALFORMED: u32 = 2;
 static SAID: AtomicU32 = AtomicU32::new(ALLOWED);
 
 /// Notes the environment's setting when the program is loaded.
-pub(super) fn note(environment: &Environment) {
+pub(crate) fn note(environment: &Environment) {
     let said = match environment.value_of(c"QSPIN_MEMBARRIER").map(CStr::to_bytes) {
         Some(b"off") => FORBIDDEN,
         None | Some(b"on" | b"") => ALLOWED,
@@ -76,7 +76,7 @@ pub(super) fn note(environment: &Environment) {
 /// Registers the process if no thread has asked before. Returns whether that made a barrier available.
 /// Async-signal-safe.
 #[cold]
-pub(super) fn ask() -> bool {
+pub(crate) fn ask() -> bool {
     if STATE.compare_exchange(UNKNOWN, ASKING, Relaxed, Relaxed).is_err() {
         return false;
     }
@@ -88,7 +88,7 @@ pub(super) fn ask() -> bool {
 }
 
 /// Registers the process; also a child whose parent had waiters.
-pub(super) fn register() {
+pub(crate) fn register() {
     let available = SAID.load(Relaxed) != FORBIDDEN && membarrier(REGISTER);
     STATE.store(if available { AVAILABLE } else { NONE }, Relaxed);
 }
@@ -98,7 +98,7 @@ const EXPEDITED: i32 = libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED;
 
 /// Every thread passes a full fence between the call and the return.
 #[cold]
-pub(super) fn pass() {
+pub(crate) fn pass() {
     // Where there never was a barrier no thread relies on one: each side passes its own fence. Nor does any
     // thread rely on it while registration is in progress: a bucket becomes quiet, under its lock, after that.
     fence(SeqCst);

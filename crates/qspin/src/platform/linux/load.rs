@@ -20,14 +20,14 @@
 //! A lock with a waiter in a load-time function that runs before this one registers the handlers itself. A
 //! loader that does not hand over the environment leaves it to the C library's `getenv`.
 
-use core::ffi::{c_char, c_int};
+use core::ffi::{CStr, c_char, c_int};
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
 
-use super::environment::Environment;
+use super::environment::{self, Environment};
 use super::errno::Errno;
-use super::{barrier, cpu, rseq, sleep};
-use crate::{events, select, tuning};
+use super::{barrier, publish, rseq, threads};
+use crate::{select, tuning};
 
 static REGISTERED: AtomicU32 = AtomicU32::new(0);
 
@@ -48,9 +48,8 @@ fn register_once() {
     }
     let errno = Errno::keep();
     rseq::find();
-    cpu::register();
-    sleep::register();
-    events::register();
+    threads::register();
+    publish::register();
     errno.restore();
 }
 
@@ -68,12 +67,24 @@ unsafe extern "C" fn at_load(_: c_int, _: Texts, environment: Texts) {
     begin(&unsafe { Environment::new(environment) });
 }
 
+/// The environment was noted at load time.
+#[inline]
+pub(crate) fn before_the_first_choice() {}
+
 /// The work at load time.
 pub(crate) fn begin(environment: &Environment) {
     register();
     barrier::note(environment);
-    select::note(environment);
-    tuning::note(environment);
+    if environment::counts() {
+        let value_of = |name| environment.value_of(name).map(CStr::to_bytes);
+        if let Some(name) = value_of(c"QSPIN_LOCK") {
+            select::note(name);
+        }
+        tuning::note(
+            value_of(c"QSPIN_LISTEN") == Some(b"off"),
+            value_of(c"QSPIN_TUNE").unwrap_or_default(),
+        );
+    }
     #[cfg(feature = "profile")]
     crate::profile::begin(environment);
 }

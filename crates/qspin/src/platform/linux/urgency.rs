@@ -11,7 +11,7 @@
 //! again every [`ASKS_EVERY`]th such wait, so it heeds a change after that many waits at the latest, wherever
 //! it came from; and at its next wait after it has called [`policy_changed`].
 //!
-//! A signal handler is known if it announces itself ([`super::interrupt`]), or if the wait that it interrupts
+//! A signal handler is known if it announces itself ([`interrupt`](crate::platform::interrupt)), or if the wait that it interrupts
 //! is itself in a queue: then its nesting level shows it.
 //!
 //! A thread that *sleeps* for a lock joins a queue in the order of priorities, like a futex's. It asks for its
@@ -25,10 +25,6 @@
 
 use core::cell::Cell;
 
-use qspin_core::node::NodeId;
-use qspin_core::platform::{AtomicWord, CpuId};
-
-use super::nodes::node;
 use super::syscall::syscall;
 
 /// A thread asks for its policy once in so many of its waits: a system call of some 100 ns is then some 2 ns
@@ -63,7 +59,7 @@ pub fn priority() -> u32 {
 
 /// Whether this thread has a real-time policy, as far as is known. Async-signal-safe.
 #[inline]
-pub(super) fn has_real_time_policy() -> bool {
+pub(crate) fn has_real_time_policy() -> bool {
     KNOWN.with(|known| {
         let mut now = known.get();
         if now & !REAL_TIME == 0 {
@@ -72,14 +68,6 @@ pub(super) fn has_real_time_policy() -> bool {
         known.set(now - 1);
         now & REAL_TIME != 0
     })
-}
-
-/// Whether the thread of this number already waits in a queue, beside the wait that it begins: then this is a
-/// signal handler.
-#[inline]
-pub(super) fn interrupts_a_wait(thread: Option<CpuId>) -> bool {
-    let first = thread.and_then(|thread| NodeId::new(thread, 0));
-    first.is_some_and(|first| node(first).nesting.peek() > 1)
 }
 
 /// The policy of this thread, or an error number negated, where the kernel may not be asked.
@@ -175,18 +163,5 @@ mod tests {
         })
         .join()
         .unwrap();
-    }
-
-    #[test]
-    fn who_waits_already_and_waits_again_is_a_handler() {
-        assert!(!interrupts_a_wait(None));
-        // The last number: no test makes so many threads.
-        let last = CpuId::new(CpuId::LIMIT - 1).unwrap();
-        assert!(super::super::nodes::prepare(last));
-        let nesting = &node(NodeId::new(last, 0).unwrap()).nesting;
-        for (levels, handler) in [(0, false), (1, false), (2, true), (4, true), (0, false)] {
-            nesting.begin(levels);
-            assert_eq!(interrupts_a_wait(Some(last)), handler, "{levels}");
-        }
     }
 }

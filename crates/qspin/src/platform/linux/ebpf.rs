@@ -47,7 +47,7 @@ const OFF: u8 = 2;
 
 /// Whether the thread of this number is known not to be running, or to be running; `None` if neither is known.
 #[inline]
-pub(super) fn known_not_to_run(cpu: CpuId) -> Option<bool> {
+pub(crate) fn known_not_to_run(cpu: CpuId) -> Option<bool> {
     // ORDERING: Acquire pairs with the Release of `load`.
     let table = TABLE.load(Acquire);
     let tid = slot(cpu.number())?.tid.load(Relaxed);
@@ -64,7 +64,7 @@ pub(super) fn known_not_to_run(cpu: CpuId) -> Option<bool> {
 }
 
 /// This thread has got `number`.
-pub(super) fn enter(number: u32) {
+pub(crate) fn enter(number: u32) {
     if let Some(slot) = slot(number) {
         // SAFETY: takes no arguments and touches no memory.
         slot.tid.store(unsafe { syscall(libc::SYS_gettid, []) } as u32, Relaxed);
@@ -72,7 +72,7 @@ pub(super) fn enter(number: u32) {
 }
 
 /// This thread is about to give `number` back.
-pub(super) fn leave(number: u32) {
+pub(crate) fn leave(number: u32) {
     if let Some(slot) = slot(number) {
         slot.tid.store(0, Relaxed);
     }
@@ -80,7 +80,7 @@ pub(super) fn leave(number: u32) {
 
 /// In the child of `fork`, whose one thread has the number `own`, which may be no number at all. It
 /// may be in another PID namespace than its parent, so that the table is of other threads.
-pub(super) fn child_begins(own: u32) {
+pub(crate) fn child_begins(own: u32) {
     TABLE.store(core::ptr::null_mut(), Relaxed);
     for (_, slot) in used() {
         if slot.tid.load(Relaxed) != 0 {

@@ -25,7 +25,7 @@ const HALTED: u32 = 2;
 
 /// Sleeps until the word is kicked. May return early, after a signal.
 #[cold]
-pub(super) fn halt(word: &'static AtomicU32) {
+pub(crate) fn halt(word: &'static AtomicU32) {
     if word.compare_exchange(NONE, HALTED, Relaxed, Relaxed).is_ok() {
         // The kernel compares the word with HALTED and sleeps in one step. Each of its errors
         // (the word has changed, a signal) is an early return.
@@ -37,7 +37,7 @@ pub(super) fn halt(word: &'static AtomicU32) {
 
 /// As `halt`, but at the latest until this time of the monotonic clock, in nanoseconds.
 #[cold]
-pub(super) fn halt_until(word: &'static AtomicU32, deadline_ns: u64) {
+pub(crate) fn halt_until(word: &'static AtomicU32, deadline_ns: u64) {
     if word.compare_exchange(NONE, HALTED, Relaxed, Relaxed).is_ok() {
         // An absolute time, so that an interrupted wait does not last longer. And not of the wall clock, which
         // may be set.
@@ -58,7 +58,7 @@ pub(super) fn halt_until(word: &'static AtomicU32, deadline_ns: u64) {
 
 /// Wakes the thread that halts on the word, or keeps the next halt from sleeping.
 #[inline]
-pub(super) fn kick(word: &'static AtomicU32) {
+pub(crate) fn kick(word: &'static AtomicU32) {
     // ORDERING: Release pairs with the Acquire of `halt`.
     if word.swap(KICKED, Release) == HALTED {
         futex(word, libc::FUTEX_WAKE, 1);

@@ -3,8 +3,8 @@
 //! # Invariants
 //! * **TUNABLES-1** Memory that was handed out stays mapped as long as the process lives, in its children too.
 
+use super::publish::{File, make_file};
 use super::syscall::syscall;
-use crate::events::{File, make_file};
 
 fn map<T>(flags: libc::c_int, descriptor: u64) -> Option<&'static T> {
     let protection = (libc::PROT_READ | libc::PROT_WRITE) as u64;

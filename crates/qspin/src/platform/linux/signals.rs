@@ -1,20 +1,12 @@
-//! What publishing needs of the system, async-signal-safe and without the C library's `errno`.
+//! Keeping signals off, async-signal-safe and without the C library's `errno`.
 
-use crate::platform::syscall::syscall;
-
-/// Nanoseconds since boot: one clock for all processes of the machine.
-pub(super) fn since_boot_ns() -> u64 {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a valid place. The clock exists on every Linux.
-    unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &mut now) };
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
-}
+use super::syscall::syscall;
 
 /// While this value lives, no signal handler runs on the thread.
-pub(super) struct SignalsBlocked(u64);
+pub(crate) struct SignalsBlocked(u64);
 
 impl SignalsBlocked {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(set_mask(!0))
     }
 }
