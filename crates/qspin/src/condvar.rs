@@ -2,13 +2,13 @@
 
 use core::fmt;
 use core::time::Duration;
-use std::time::Instant;
 
 use lock_api::{GuardSend, WaitTimeoutResult};
 
 use crate::MutexGuard;
 use crate::events::NoEvents;
 use crate::mutex::{RawMutex, RawMutexWith};
+use crate::platform::system::clock::Instant;
 use crate::platform::{StaticEvents, Threads};
 
 /// A raw condition variable for a raw mutex.

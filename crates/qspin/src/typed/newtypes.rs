@@ -68,7 +68,7 @@ macro_rules! raw_mutex_timed {
         // SAFETY: as `RawMutex`.
         unsafe impl$(<$events: crate::platform::StaticEvents>)? lock_api::RawMutexTimed for $name$(<$events>)? {
             type Duration = core::time::Duration;
-            type Instant = std::time::Instant;
+            type Instant = crate::platform::system::clock::Instant;
 
             #[inline]
             fn try_lock_for(&self, timeout: Self::Duration) -> Option<Self::Guard> {
@@ -210,7 +210,7 @@ macro_rules! raw_rwlock_timed {
         // SAFETY: as `RawRwLock`.
         unsafe impl$(<$events: crate::platform::StaticEvents>)? lock_api::RawRwLockTimed for $name$(<$events>)? {
             type Duration = core::time::Duration;
-            type Instant = std::time::Instant;
+            type Instant = crate::platform::system::clock::Instant;
             crate::typed::forward! { RawRwLockTimed:
                 try_lock_shared_for(timeout: Self::Duration) -> Option<Self::SharedGuard>;
                 try_lock_shared_until(timeout: Self::Instant) -> Option<Self::SharedGuard>;
