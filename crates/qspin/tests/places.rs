@@ -131,6 +131,10 @@ fn counts_on_moving_threads<R: RawMutex + Send + Sync>(
 
 /// The only test of this process that puts topologies in force.
 #[test]
+#[cfg_attr(
+    feature = "portable",
+    ignore = "the portable platform does not know where a thread runs"
+)]
 fn a_thread_is_where_it_runs_at_each_moment() {
     let cpus = pinning::cpus();
     let &[one, other, ..] = cpus.as_slice() else {

@@ -100,6 +100,7 @@ fn part_lock_where_nobody_reads_stderr() {
 }
 
 #[test]
+#[cfg_attr(feature = "portable", ignore = "the portable platform writes to stderr as Rust does")]
 fn a_complaint_that_nobody_reads_does_not_kill() {
     let (fixed, _) = said("part_lock_where_nobody_reads_stderr", &[("QSPIN_LOCK", "nativ")]);
     assert_eq!(fixed, "true");
@@ -250,6 +251,7 @@ fn a_forked_child_has_its_parent_s_choice() {
 }
 
 #[test]
+#[cfg_attr(feature = "portable", ignore = "the portable platform does not know a program's rights")]
 fn a_program_with_more_rights_does_not_heed_the_environment() {
     // SAFETY: asks for a number.
     if unsafe { libc::geteuid() } != 0 {

@@ -238,6 +238,7 @@ macro_rules! who_waited_at_the_fork_harms_no_other_lock_in_the_child {
     ($($lock:ident)*) => {
         $(
             #[test]
+            #[cfg_attr(feature = "portable", ignore = "the portable platform does not notice a fork")]
             fn $lock() {
                 static HELD: qspin::$lock::Mutex<()> = qspin::$lock::Mutex::new(());
                 static OTHER: qspin::$lock::Mutex<u32> = qspin::$lock::Mutex::new(0);
@@ -330,6 +331,10 @@ fn refuse_mappings() {
 }
 
 #[test]
+#[cfg_attr(
+    feature = "portable",
+    ignore = "the portable platform takes memory from the program's allocator"
+)]
 fn threads_for_whose_nodes_there_is_no_memory_have_no_number_and_stay_exclusive() {
     const EXTRA: usize = 4;
     /// So many threads have memory when the thousandth has.

@@ -163,8 +163,9 @@ mod tests {
 
     /// The pauses of an acquisition whose first attempt fails, and which then misses so.
     fn pauses<const CAP: u32>(backoff_cap: u32, misses: &[Miss]) -> Vec<u32> {
+        let script = misses.to_vec();
         let p = Waiter {
-            script: RefCell::new(misses.to_vec().into_iter()),
+            script: RefCell::new(script.into_iter()),
             pauses: RefCell::default(),
             tuning: Tuning { backoff_cap, ..Tuning::DEFAULT },
         };

@@ -11,6 +11,7 @@ static TIME: AtomicU64 = AtomicU64::new(0);
 
 /// A point in time of this clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(unreachable_pub, reason = "a public trait of the platform names it")]
 pub struct Instant(u64);
 
 /// Nanoseconds of a clock that never goes back.
