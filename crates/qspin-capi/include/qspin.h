@@ -1885,6 +1885,52 @@ int qspin_tunables_listen(void)
 QSPIN_NOEXCEPT;
 
 /**
+ * Whether waiters can know that a thread does not run: remedy (c) of docs/remedies.md. They heed it where
+ * the tunable "heed_preempted" is 1, which it is not by default: qspin_simple_t towards the owner, locks
+ * whose waiters halt towards the one before. What is known is that the other thread was on the waiter's own
+ * CPU, so a "no" about other threads means nothing.
+ *
+ * It needs a C library that registers rseq areas: glibc from 2.35 on.
+ *
+ * Thread-safe. Async-signal-safe.
+ */
+bool qspin_run_status_available(void)
+QSPIN_NOEXCEPT;
+
+/**
+ * Whether the kernel heeds this thread's qspin_holder_enter(): remedy (b) of docs/remedies.md. Enables it
+ * where that is possible.
+ *
+ * Returns 0; ENOSYS if the kernel does not know it (Linux does from 7.0 on); ENOTSUP if it does not offer it
+ * to this program; ENXIO if the C library has registered no rseq area (glibc does from 2.35 on); or the error
+ * with which the kernel refuses.
+ *
+ * Thread-safe: concerns the calling thread. Async-signal-safe.
+ */
+int qspin_holder_available(void)
+QSPIN_NOEXCEPT;
+
+/**
+ * Says that this thread has acquired a lock, of this library or another, and asks the kernel not to preempt it
+ * for the few microseconds of a short critical section. To be called right after locking; may be nested. A
+ * thread's first critical section goes without. Where the kernel does not heed it (qspin_holder_available()),
+ * it costs one load. A system call inside the critical section ends what the kernel has granted.
+ *
+ * Thread-safe: concerns the calling thread. Async-signal-safe, if the handler calls qspin_holder_exit() as often.
+ */
+void qspin_holder_enter(void)
+QSPIN_NOEXCEPT;
+
+/**
+ * Says that this thread has released that lock: once for each qspin_holder_enter(), by the same thread, right
+ * after unlocking. More time that the kernel has granted is given back here.
+ *
+ * Thread-safe: concerns the calling thread. Async-signal-safe, as qspin_holder_enter().
+ */
+void qspin_holder_exit(void)
+QSPIN_NOEXCEPT;
+
+/**
  * The version of the library that runs, as text: "0.1.0". That of the header is QSPIN_VERSION.
  *
  * Thread-safe. Async-signal-safe.

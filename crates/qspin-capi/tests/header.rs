@@ -130,7 +130,7 @@ fn generated() -> String {
     let directory = tempfile::tempdir().unwrap();
     let mut builder = Builder::new().with_config(configuration());
     let locks = Path::new(env!("OUT_DIR")).join("locks.rs");
-    let sources = ["defaults", "select", "statistics", "tunables", "general"]
+    let sources = ["defaults", "select", "statistics", "tunables", "remedies", "general"]
         .map(|module| here.join("src").join(module).with_extension("rs"));
     for source in [&locks].into_iter().chain(&sources) {
         let copy = directory.path().join(source.file_name().unwrap());

@@ -111,7 +111,9 @@ fn a_matrix_and_random_loads_are_judged_beside_their_blind_simulation() {
     assert!(matrix.contains("left out: 2 with a lock that is not simulated"), "{matrix}");
     let random = judged(&["--random", "2", "--seed", "1", "--locks", "mutex,paravirt,std"]);
     let all = line(&random, "all");
-    assert_eq!((all[1].as_str(), all[2].as_str()), ("2", "4"), "{random}");
+    assert_eq!(all[1], "2", "{random}");
+    // A lock that has done nothing in so short a phase has no figure.
+    assert!((2..=4).contains(&all[2].parse::<u32>().unwrap()), "{random}");
     let rw = ["--matrix", "rwlock", "--locks", "rwlock,std-rw", "--threads", "2"];
     let rw = judged(&[&rw[..], &["--critical", "1us", "--outside", "2us"]].concat());
     // Five mixes of one lock: figures, and no choice.

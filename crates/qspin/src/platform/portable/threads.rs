@@ -1,7 +1,7 @@
 //! Threads by their numbers: how one is woken, and that its number is given back when it ends.
 //!
 //! # Invariants
-//! * **THREADS-1** `handle` of a slot is null or a box of the handle of the thread that has the slot's number.
+//! * **PORTABLE-1** `handle` of a slot is null or a box of the handle of the thread that has the slot's number.
 //!   It is read and replaced while `busy` is 1 by the thread that has set it.
 
 use core::cell::Cell;
@@ -26,7 +26,7 @@ impl Slot {
     const EMPTY: Self =
         Self { busy: AtomicU32::new(0), handle: AtomicPtr::new(core::ptr::null_mut()) };
 
-    /// Applies `f` to the handle, alone (THREADS-1). `f` must not panic.
+    /// Applies `f` to the handle, alone (PORTABLE-1). `f` must not panic.
     fn alone<R>(&self, f: impl FnOnce(&AtomicPtr<Thread>) -> R) -> R {
         // ORDERING: Acquire pairs with the Release below.
         while self.busy.compare_exchange_weak(0, 1, Acquire, Relaxed).is_err() {
@@ -39,7 +39,7 @@ impl Slot {
 
     /// The handle, to be kept.
     fn handle(&self) -> Option<Thread> {
-        // SAFETY: THREADS-1.
+        // SAFETY: PORTABLE-1.
         self.alone(|handle| unsafe { handle.load(Relaxed).as_ref() }.cloned())
     }
 
@@ -47,7 +47,7 @@ impl Slot {
         let new = new.map_or(core::ptr::null_mut(), |new| Box::into_raw(Box::new(new)));
         let old = self.alone(|handle| handle.swap(new, Relaxed));
         if !old.is_null() {
-            // SAFETY: THREADS-1: a box, which is in no slot any more.
+            // SAFETY: PORTABLE-1: a box, which is in no slot any more.
             drop(unsafe { Box::from_raw(old) });
         }
     }
