@@ -111,9 +111,10 @@ fn a_matrix_and_random_loads_are_judged_beside_their_blind_simulation() {
     assert!(matrix.contains("left out: 2 with a lock that is not simulated"), "{matrix}");
     let random = judged(&["--random", "2", "--seed", "1", "--locks", "mutex,paravirt,std"]);
     let all = line(&random, "all");
-    assert_eq!(all[1], "2", "{random}");
-    // A lock that has done nothing in so short a phase has no figure.
-    assert!((2..=4).contains(&all[2].parse::<u32>().unwrap()), "{random}");
+    // Where other work takes the CPUs, a lock may do nothing in so short a phase: it has no figure, and is counted.
+    let idle = random.lines().find(|line| line.ends_with("with nothing was done in the time"));
+    let idle = idle.map_or(0, |line| line.split(' ').nth(2).unwrap().parse().unwrap());
+    assert_eq!((all[1].as_str(), all[2].parse::<u32>().unwrap() + idle), ("2", 4), "{random}");
     let rw = ["--matrix", "rwlock", "--locks", "rwlock,std-rw", "--threads", "2"];
     let rw = judged(&[&rw[..], &["--critical", "1us", "--outside", "2us"]].concat());
     // Five mixes of one lock: figures, and no choice.

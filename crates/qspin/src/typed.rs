@@ -3,7 +3,7 @@
 mod newtypes;
 
 pub(crate) use newtypes::{
-    forward, forward_unsafe, raw_mutex, raw_mutex_timed, raw_rwlock, raw_rwlock_timed,
+    forward, forward_unsafe, newtype, raw_mutex, raw_mutex_timed, raw_rwlock, raw_rwlock_timed,
 };
 
 /// The modules of all locks, for `qspin_core::for_each_lock!`.

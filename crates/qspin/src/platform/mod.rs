@@ -19,34 +19,27 @@ pub(crate) mod sleep;
 pub mod topology;
 
 // The one place that chooses between the two systems. Both have the same items, and nothing else asks which it is.
-#[cfg(all(
-    target_os = "linux",
-    target_env = "gnu",
-    target_pointer_width = "64",
-    any(
-        target_arch = "x86_64",
-        target_arch = "aarch64",
-        target_arch = "powerpc64",
-        target_arch = "riscv64"
-    ),
-    not(feature = "portable")
-))]
-#[path = "linux/mod.rs"]
-pub(crate) mod system;
-#[cfg(not(all(
-    target_os = "linux",
-    target_env = "gnu",
-    target_pointer_width = "64",
-    any(
-        target_arch = "x86_64",
-        target_arch = "aarch64",
-        target_arch = "powerpc64",
-        target_arch = "riscv64"
-    ),
-    not(feature = "portable")
-)))]
-#[path = "portable/mod.rs"]
-pub(crate) mod system;
+cfg_select! {
+    all(
+        target_os = "linux",
+        target_env = "gnu",
+        target_pointer_width = "64",
+        any(
+            target_arch = "x86_64",
+            target_arch = "aarch64",
+            target_arch = "powerpc64",
+            target_arch = "riscv64"
+        ),
+        not(feature = "portable")
+    ) => {
+        #[path = "linux/mod.rs"]
+        pub(crate) mod system;
+    }
+    _ => {
+        #[path = "portable/mod.rs"]
+        pub(crate) mod system;
+    }
+}
 
 pub use system::public::*;
 

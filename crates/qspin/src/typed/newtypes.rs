@@ -1,8 +1,8 @@
 //! The raw locks as types of their own, so that a compiler's message says `qspin::native::RawMutex`, and not which
 //! queue, order, admission and platform that is. Each forwards to [`qspin_core::raw::Raw`], and is as big.
 
-/// An exclusive lock: `Name [] platform` or `NameWith [E] platform`, of the lock that is `Lock` where it stands.
-macro_rules! raw_mutex {
+/// The type, which is free when it is made, and says nothing of its state.
+macro_rules! newtype {
     ($(#[$doc:meta])* $name:ident [$($events:ident)?] $platform:ty) => {
         $(#[$doc])*
         #[repr(transparent)]
@@ -29,6 +29,14 @@ macro_rules! raw_mutex {
                 f.debug_struct(stringify!($name)).finish_non_exhaustive()
             }
         }
+    };
+}
+pub(crate) use newtype;
+
+/// An exclusive lock: `Name [] platform` or `NameWith [E] platform`, of the lock that is `Lock` where it stands.
+macro_rules! raw_mutex {
+    ($(#[$doc:meta])* $name:ident [$($events:ident)?] $platform:ty) => {
+        crate::typed::newtype! { $(#[$doc])* $name [$($events)?] $platform }
 
         // SAFETY: every operation is that of `Raw`, which keeps the promise.
         unsafe impl$(<$events: crate::platform::StaticEvents>)? lock_api::RawMutex for $name$(<$events>)? {
@@ -96,30 +104,7 @@ pub(crate) use raw_mutex_timed;
 /// As [`raw_mutex`], of a lock that readers share.
 macro_rules! raw_rwlock {
     ($(#[$doc:meta])* $name:ident [$($events:ident)?] $platform:ty) => {
-        $(#[$doc])*
-        #[repr(transparent)]
-        pub struct $name$(<$events>)?(pub(crate) qspin_core::raw::Raw<Lock<AtomicU32>, $platform>);
-
-        impl$(<$events>)? $name$(<$events>)? {
-            /// A free lock.
-            #[inline]
-            #[must_use]
-            pub const fn new() -> Self {
-                Self(qspin_core::raw::Raw::new())
-            }
-        }
-
-        impl$(<$events>)? Default for $name$(<$events>)? {
-            fn default() -> Self {
-                Self::new()
-            }
-        }
-
-        impl$(<$events>)? core::fmt::Debug for $name$(<$events>)? {
-            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-                f.debug_struct(stringify!($name)).finish_non_exhaustive()
-            }
-        }
+        crate::typed::newtype! { $(#[$doc])* $name [$($events)?] $platform }
 
         // SAFETY: every operation is that of `Raw`, which keeps the promise.
         unsafe impl$(<$events: crate::platform::StaticEvents>)? lock_api::RawRwLock for $name$(<$events>)? {
