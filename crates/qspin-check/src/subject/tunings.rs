@@ -138,7 +138,7 @@ pub(crate) const ADAPTIVE_NEIGHBOUR: Tuning =
 
 /// As Linux ended up: a look at the one before, then one at the lock, twice.
 pub(crate) const ADAPTIVE_PERIODIC: Tuning =
-    Tuning { adaptive: Adaptive::Periodic, queue_looks: 2, ..NO_PENDING };
+    Tuning { adaptive: Adaptive::Periodic, queue_looks: 2, check_looks: 1, ..NO_PENDING };
 
 /// Document 004: a waiter yields to the one before it, and looks again, before it halts.
 pub(crate) const QUEUE_YIELDS: Tuning = Tuning { queue_yields: 1, ..NO_PENDING };

@@ -366,8 +366,9 @@ fn watch<P: Platform>(p: &P, me: NodeId, prev: NodeId) -> bool {
     let looks_back = by_history || tuning.adaptive == Adaptive::Periodic;
     while polls > 0 {
         if stopped() {
+            // Not without a poll of its own turn: a waiter that was handed the lock meanwhile must see it.
             early = true;
-            break;
+            polls = 1;
         }
         let chunk = if looks_back { polls.min(tuning.check_looks.max(1)) } else { polls };
         if turn.met_by(p.wait_until(&node.locked, turn, Budget::Looks(chunk), order)) {
