@@ -106,7 +106,7 @@ impl<W: AtomicWord> OnceWord<W> {
     /// `None` once it was done; otherwise the caller should do it, and no other context does meanwhile.
     #[cold]
     pub fn begin<'a, P: SleepPlatform<Word = W>>(&'a self, p: &'a P) -> Option<Running<'a, P>> {
-        let mut budget = SpinBudget::new(p, p.address(&self.word), false);
+        let mut budget = SpinBudget::new(p, p.address(&self.word), 0);
         budget.beside_others(p);
         loop {
             if self.is_done(p) {

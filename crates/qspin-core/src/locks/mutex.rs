@@ -61,21 +61,24 @@
 mod fair;
 mod word;
 
-use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 
 use crate::counting;
 use crate::events::Event;
 use crate::lock::{ConstLock, RawLock, RawTimedLock};
 use crate::node::NodeId;
-use crate::platform::{AtomicWord, ConstWord, Until};
+use crate::platform::{AtomicWord, Budget, ConstWord, Until};
 use crate::quantum::Quantum;
 use crate::site::Site;
 use crate::sleepers::{self, Choice, End, NEVER, Pace, SleepPlatform, SpinBudget, Taken};
 
 use word::{
-    HEIR, LOCKED, PLACE, are_enough, bits, bits_in, generation, locked_here, may_stay_awake,
-    one_less, one_more, owner_is_here, with_bits,
+    HEIR, LOCKED, PLACE, are_enough, bits, bits_in, generation, locked_on,
+    may_stay_awake, one_less, one_more, owner_is_here, with_bits,
 };
+
+/// How often a waiter may lose the lock to others before it needs a spin budget.
+const FIRST_TRIES: u32 = 8;
 
 /// The tag of the sleepers of a mutex.
 pub const TAG: u32 = 0;
@@ -100,8 +103,21 @@ impl<W: AtomicWord> DefaultLock<W> {
         if counted && bits != 0 {
             bits = if sleepers::turns_are_short(p, self.address(p)) { 0 } else { one_less(bits) };
         }
-        let to = with_bits(of, locked_here(p), bits);
-        self.word.compare_exchange(seen, to, order).is_ok()
+        self.take_from(p, seen, with_bits(of, 0, bits), order)
+    }
+
+    /// MUTEX-1: acquires the lock from `seen`, with these bits beside what an owner sets, and counts that.
+    #[inline]
+    fn take_from<P>(&self, p: &P, seen: u32, beside: u32, order: Ordering) -> bool
+    where
+        P: SleepPlatform<Word = W>,
+    {
+        let cpu = p.runs_on();
+        let taken = self.word.compare_exchange(seen, beside | locked_on(cpu), order).is_ok();
+        if let (true, Some(cpu), Some(throughput)) = (taken, cpu, p.throughput()) {
+            throughput.count(cpu);
+        }
+        taken
     }
 
     /// The address by which the sleepers of this lock are found.
@@ -129,7 +145,7 @@ impl<W: AtomicWord> DefaultLock<W> {
     pub fn acquire_at_once<P: SleepPlatform<Word = W>>(&self, p: &P) -> bool {
         // MUTEX-1. ORDERING: as in `take`.
         let order = p.ordering(Site::MutexTry, Acquire);
-        self.word.compare_exchange(0, locked_here(p), order).is_ok()
+        self.take_from(p, 0, 0, order)
     }
 
     /// Acquires the lock for a waiter that was notified, other than by this crate's condition variable, by a
@@ -159,7 +175,48 @@ impl<W: AtomicWord> DefaultLock<W> {
             return true;
         }
         counting::count(p, Event::MutexSlowpath);
-        Wait::new(self, p, deadline).acquire(seen)
+        let pace = Pace::of(p, self.address(p));
+        let watched =
+            if deadline == NEVER { self.watch(p, &pace, seen) } else { Watched::NotAtAll };
+        match watched {
+            Watched::Acquired => true,
+            Watched::NotAtAll => Wait::at(self, p, deadline, pace).acquire(seen),
+            Watched::InVain => {
+                let mut wait = Wait::at(self, p, deadline, pace);
+                wait.budget = wait.budget.after_first_slice();
+                wait.acquire(self.word.load(Relaxed))
+            }
+        }
+    }
+
+    /// Watches the word for one slice, where waiters watch and none sleeps: most waits for a short section end
+    /// here, before the waiter needs a spin budget.
+    #[inline]
+    fn watch<P: SleepPlatform<Word = W>>(&self, p: &P, pace: &Pace, mut seen: u32) -> Watched {
+        let on = self.address(p);
+        let pauses = if pace.watches() { SpinBudget::first_slice(p, on) } else { None };
+        let Some(pauses) = pauses else { return Watched::NotAtAll };
+        for _ in 0..FIRST_TRIES {
+            if !sleepers::is_quiet(p, on) || owner_is_here(p, seen) {
+                break;
+            }
+            if seen & LOCKED != 0 {
+                let looks = Budget::Looks(pauses);
+                seen = p.wait_until(&self.word, Until::clear(LOCKED), looks, Relaxed);
+                if seen & LOCKED != 0 {
+                    return Watched::InVain;
+                }
+            }
+            if bits(p, seen) & HEIR != 0 {
+                break;
+            }
+            if pace.take(p, on, || self.take(p, seen, false)) {
+                SpinBudget::was_enough(p, on);
+                return Watched::Acquired;
+            }
+            seen = self.word.load(Relaxed);
+        }
+        Watched::NotAtAll
     }
 
     #[cold]
@@ -292,6 +349,13 @@ fn wake_one<P: SleepPlatform>(p: &P, on: usize) {
     }
 }
 
+/// What came of a first slice.
+enum Watched {
+    Acquired,
+    InVain,
+    NotAtAll,
+}
+
 /// One wait for the lock.
 struct Wait<'a, P: SleepPlatform> {
     lock: &'a DefaultLock<P::Word>,
@@ -305,14 +369,14 @@ struct Wait<'a, P: SleepPlatform> {
     since: u64,
     budget: SpinBudget,
     pace: Pace,
-    /// The last owner that this waiter has seen; 0 for none.
-    owner: u32,
 }
 
 impl<'a, P: SleepPlatform> Wait<'a, P> {
     fn new(lock: &'a DefaultLock<P::Word>, p: &'a P, deadline: u64) -> Self {
-        let on = p.address(&lock.word);
-        let pace = Pace::of(p, on);
+        Self::at(lock, p, deadline, Pace::of(p, lock.address(p)))
+    }
+
+    fn at(lock: &'a DefaultLock<P::Word>, p: &'a P, deadline: u64, pace: Pace) -> Self {
         Self {
             lock,
             p,
@@ -320,9 +384,8 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
             counted: false,
             slept: false,
             since: 0,
-            budget: SpinBudget::new(p, on, pace.is_rare()),
+            budget: SpinBudget::new(p, lock.address(p), pace.interval_ns()),
             pace,
-            owner: 0,
         }
     }
 
@@ -394,21 +457,9 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
         }
     }
 
-    /// Acquires the lock, which is free in `seen`; a probe watches it first, to learn the lock's pace.
-    fn take(&mut self, seen: u32) -> bool {
-        let (p, lock, on) = (self.p, self.lock, self.on());
-        if !self.pace.probes() || self.owner == 0 {
-            return lock.take(p, seen, self.counted);
-        }
-        let owner = self.owner;
-        let is_back = |now| now & (LOCKED | PLACE) == owner;
-        if self.pace.probe(p, on, &lock.word, seen, is_back) == seen {
-            return Pace::take(p, on, || lock.take(p, seen, self.counted));
-        }
-        if self.pace.is_rare() && self.budget.only_spins() {
-            self.budget = SpinBudget::new(p, on, true);
-        }
-        false
+    /// Acquires the lock, which is free in `seen`.
+    fn take(&self, seen: u32) -> bool {
+        self.pace.take(self.p, self.on(), || self.lock.take(self.p, seen, self.counted))
     }
 
     /// Spends one slice of the spin budget; returns the word.
@@ -418,7 +469,6 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
             self.budget.give_way(p);
             return word.load(Relaxed);
         }
-        self.owner = seen & (LOCKED | PLACE);
         let mut now = seen;
         let pace = &self.pace;
         self.budget.spend(p, |pauses| {
@@ -495,7 +545,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
             self.counted = true;
         }
         self.pace = Pace::of(p, self.on());
-        self.budget = SpinBudget::new(p, self.on(), self.pace.is_rare());
+        self.budget = SpinBudget::new(p, self.on(), self.pace.interval_ns());
         true
     }
 

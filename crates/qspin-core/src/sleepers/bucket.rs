@@ -6,6 +6,7 @@
 use core::ops::Deref;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
+use super::pace::Trials;
 use super::score::{self, Score};
 use super::{Choice, End, SleepPlatform, Taken, place};
 use crate::node::NodeId;
@@ -30,14 +31,28 @@ pub struct SleepBucket<W> {
     pub(super) rescan: W,
     /// Whether threads that barge past the sleepers have short turns; a guess.
     pub(super) short: W,
-    /// Whether waiters should poll rarely: see [`super::Pace`].
-    pub(super) pace: Score<W>,
     /// How long a hand-over takes, in nanoseconds: see there too.
     pub(super) handover_ns: W,
     /// Whether yields of waiters are long here: see [`super::SpinBudget`].
     pub(super) long_yields: Score<W>,
     /// Whether polls of waiters are in vain here: see there too.
     pub(super) vain_polls: Score<W>,
+    /// How often waiters should poll: see [`super::Pace`].
+    pub(super) trials: Apart<Trials<W>>,
+}
+
+/// In a cache line of its own: each wait reads it, and it is written once in an epoch.
+#[derive(Debug)]
+#[repr(align(64))]
+pub(super) struct Apart<T>(T);
+
+impl<T> Deref for Apart<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.0
+    }
 }
 
 impl<W: AtomicWord> SleepBucket<W> {
@@ -52,10 +67,10 @@ impl<W: AtomicWord> SleepBucket<W> {
             idle: W::new(0),
             rescan: W::new(0),
             short: W::new(0),
-            pace: Score::new(),
             handover_ns: W::new(0),
             long_yields: Score::new(),
             vain_polls: Score::new(),
+            trials: Apart(Trials::new()),
         }
     }
 
@@ -88,10 +103,10 @@ impl<W: ConstWord> SleepBucket<W> {
         idle: W::ZERO,
         rescan: W::ZERO,
         short: W::ZERO,
-        pace: Score::EMPTY,
         handover_ns: W::ZERO,
         long_yields: Score::EMPTY,
         vain_polls: Score::EMPTY,
+        trials: Apart(Trials::NONE),
     };
 }
 

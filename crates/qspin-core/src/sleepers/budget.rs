@@ -47,9 +47,6 @@ use crate::platform::{Budget, Until};
 
 /// A slice of a waiter that watches the lock, in nanoseconds: between two yields.
 const SLICE_NS: u32 = 2000;
-/// A slice of a waiter that polls rarely: for this long an owner that comes right back has the cache line to
-/// itself.
-const RARE_SLICE_NS: u32 = 20_000;
 /// Points added for a yield that was too long; each other yield takes one off.
 const LONG_WEIGHT: i32 = 2;
 /// A yield takes less than this if no other thread wants the CPU, in nanoseconds: to another thread and back are
@@ -115,10 +112,11 @@ impl SpinBudget {
         }
     }
 
-    /// The budget of a waiter that has just begun, or was woken by a release. `rare` says whether it polls
-    /// rarely.
-    pub fn new<P: SleepPlatform>(p: &P, on: usize, rare: bool) -> Self {
-        let slice_ns = if rare { RARE_SLICE_NS } else { SLICE_NS };
+    /// The budget of a waiter that has just begun, or was woken by a release, and polls at this
+    /// [interval](super::Pace::interval_ns).
+    pub fn new<P: SleepPlatform>(p: &P, on: usize, interval_ns: u32) -> Self {
+        let watches = interval_ns == 0;
+        let slice_ns = if watches { SLICE_NS } else { interval_ns };
         // As many yields for a waiter that polls rarely. Where no other thread wants the CPU, that takes ten
         // times as long, but a sleeper would cost the owner, which comes right back, a read-modify-write each
         // time.
@@ -134,12 +132,34 @@ impl SpinBudget {
             return Self { yields: 0, ..budget };
         }
         // A waiter that polls rarely does not find the lock free by polling alone.
-        let learns = !rare && p.pause_ns() != 0;
+        let learns = watches && p.pause_ns() != 0;
         if learns && learned.vain_polls.holds_for(p) {
             let yields = Self::yields(p, VAIN_SLICE_NS);
             return Self::of(p, on, VAIN_SLICE_NS, 0, yields);
         }
         Self { learns, ..Self::of(p, on, slice_ns, spin_ns, yields) }
+    }
+
+    /// The pauses of the slice that a waiter may spend before it needs a budget; `None` where it has learned that
+    /// polls are in vain, or burn a quota.
+    #[inline]
+    #[must_use]
+    pub fn first_slice<P: SleepPlatform>(p: &P, on: usize) -> Option<u32> {
+        let pauses = SLICE_NS.checked_div(p.pause_ns())?;
+        let polls = !bucket::of(p, on).vain_polls.holds() && !p.is_rationed();
+        polls.then_some(pauses.max(1))
+    }
+
+    /// Such a slice has ended with the lock acquired.
+    #[inline]
+    pub fn was_enough<P: SleepPlatform>(p: &P, on: usize) {
+        bucket::of(p, on).vain_polls.add(-1);
+    }
+
+    /// Takes the first slice, in which the lock was not acquired, off the budget.
+    #[must_use]
+    pub fn after_first_slice(self) -> Self {
+        Self { spins: self.spins.saturating_sub(1), ..self }
     }
 
     /// As many yields as fit into the time to stay awake with them.

@@ -60,12 +60,14 @@ mod pace;
 mod record;
 mod requeue;
 mod score;
+mod throughput;
 
 pub use bucket::{SleepBucket, back_off};
 pub use budget::SpinBudget;
 pub use pace::Pace;
 pub use record::Sleeper;
 pub use requeue::requeue;
+pub use throughput::Throughput;
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
@@ -126,6 +128,13 @@ pub trait SleepPlatform: Platform {
     /// to be measured.
     #[inline]
     fn wake_ns(&self) -> Option<&Self::Word> {
+        None
+    }
+
+    /// The acquisitions of the process, from which waiters learn how often to poll ([`Pace`]); `None` if they are
+    /// to watch. A platform that has it has [`Platform::pause_ns`] as well.
+    #[inline]
+    fn throughput(&self) -> Option<&Throughput<Self::Word>> {
         None
     }
 

@@ -1,117 +1,211 @@
-//! Pace: how a waiter polls the lock while it is awake, as the waiters of this lock have learned it.
+//! Pace: how often a waiter polls the lock while it is awake, as the waiters of this lock have learned it.
 //!
 //! # Problem
 //! A poll takes the lock's cache line from its owner. Where the owner stays away from the lock for longer than it
 //! takes to hand the line over, a waiter that does not poll at that moment leaves the lock idle: two CPUs do the
 //! work of one. Where the owner comes right back, a waiter that polls at that moment acquires the lock at the
-//! price of a transfer of the line, which takes longer than the section, and two CPUs do less than one. No
-//! constant is right for both, nor for two machines.
+//! price of a transfer of its line and of the data's, which takes longer than the section, and two CPUs do less
+//! than one. No constant is right for both, nor for two machines.
 //!
 //! # What is learned
-//! Which of the two this lock is. One wait in so many is a *probe*: the waiter watches the lock, and when it
-//! finds it free it does not acquire it at once, but goes on watching for as long as a hand-over takes here. If
-//! the CPU that had the lock has it again by then, the owner comes right back: waiters should poll rarely. If the
-//! lock is still free, they should watch. A probe costs one hand-over. The score stands in the lock's bucket,
-//! with the measured time of a hand-over; locks that share a bucket share what is learned. It is a guess:
-//! whatever it says, a waiter is correct.
+//! Which interval between two polls lets the process do most. In an [epoch](super::Throughput) all waiters of
+//! the lock poll at one interval, and at its end the rate of acquisitions is noted for that interval. In one epoch
+//! of 16 another one is tried; in one of 48 if it has been much worse; soon after a change of the rate, since the
+//! load has changed then. What was learned stands in the lock's bucket; locks that share a bucket share it. It
+//! is a guess: whatever it says, a waiter is correct.
 //!
 //! # Source
 //! Ours. HotSpot, .NET and glibc learn for each lock how long to spin from whether spinning has acquired the
 //! lock. That does not tell the two cases apart: in both it acquires the lock.
 //!
 //! # Limits
-//! A lock is one or the other. Where a thousand short absences come with one long one, the thousand decide.
+//! A lock with few acquisitions in an epoch has rates that are chance: there waiters watch.
 
 use core::sync::atomic::Ordering::Relaxed;
 
+use super::throughput::{Epoch, Throughput, in_an_epoch};
 use super::{SleepPlatform, bucket, score};
-use crate::platform::{AtomicWord, Budget, Until};
+use crate::platform::{AtomicWord, Budget, ConstWord, Until};
 
-/// One wait in two to this power is a probe.
-const PROBE_BITS: u32 = 3;
-/// A lock that stays free counts twice. Where absences are as long as a hand-over in the mean, and exponentially
-/// distributed, watching and polling rarely are worth the same, and 63 of 100 absences are shorter than a hand-over.
-const AWAY_WEIGHT: i32 = 2;
+/// The intervals between two polls, in nanoseconds; at 0 the waiter watches: it polls after each pause. The
+/// longest is that of a waiter that is awake only so that it need not be woken.
+const INTERVALS_NS: [u32; 4] = [0, 300, 2000, 20_000];
+/// Epochs between two trials.
+const SOON: u32 = 16;
+/// Epochs between two trials where the next one is likely to cost much.
+const LATE: u32 = 48;
+/// Epochs that lie between two trials at least, however often the rate changes.
+const CALM: u32 = 8;
+/// So many acquisitions in an epoch have a rate that is more than chance.
+const ENOUGH: u32 = in_an_epoch(64);
+/// One wait in two to this power reads the clock, where waiters poll often.
+const CLOCK_BITS: u32 = 4;
+/// From this interval on each wait reads the clock, which takes a small part of it.
+const LONG_NS: u32 = 1000;
 /// The longest hand-over that is believed, in nanoseconds.
 const MAX_HANDOVER_NS: u32 = 2000;
+
+/// What the waiters of a bucket have learned of its locks.
+///
+/// Several waiters may write at once; one that is lost is one epoch less to learn from. The words are read and
+/// written without any order.
+#[derive(Debug)]
+pub(super) struct Trials<W> {
+    /// The epoch that was seen last.
+    epoch: W,
+    /// The place of its interval among [`INTERVALS_NS`].
+    at: W,
+    /// The rate with each interval; 0 if it was never tried.
+    rates: [W; INTERVALS_NS.len()],
+    /// Epochs since the last trial.
+    since: W,
+    /// Which of the others is tried next.
+    next: W,
+}
+
+impl<W: AtomicWord> Trials<W> {
+    pub(super) fn new() -> Self {
+        Self {
+            epoch: W::new(0),
+            at: W::new(0),
+            rates: core::array::from_fn(|_| W::new(0)),
+            since: W::new(0),
+            next: W::new(0),
+        }
+    }
+
+    fn at(&self) -> usize {
+        self.at.load(Relaxed) as usize % INTERVALS_NS.len()
+    }
+
+    /// The interval of the present epoch.
+    #[inline]
+    fn interval_ns(&self) -> u32 {
+        INTERVALS_NS[self.at()]
+    }
+
+    /// At the first wait of an epoch: learns from the last one, and chooses the interval of this one.
+    fn turn(&self, throughput: &Throughput<W>, epoch: Epoch) {
+        let last = self.epoch.load(Relaxed);
+        if last == epoch || self.epoch.compare_exchange(last, epoch, Relaxed).is_err() {
+            return;
+        }
+        let changed = throughput.rate_of(last).is_some_and(|rate| self.learn(rate));
+        let rates = core::array::from_fn(|at| self.rates[at].load(Relaxed));
+        let best = best(rates);
+        let next = self.next.load(Relaxed);
+        let other = (best + 1 + next as usize % (rates.len() - 1)) % rates.len();
+        let since = self.since.load(Relaxed).saturating_add(1);
+        let is_due = since >= until_next(rates[best], rates[other]) || changed && since >= CALM;
+        let (at, since) = if rates[0] < ENOUGH {
+            (0, 0)
+        } else if is_due {
+            self.next.store(next.wrapping_add(1), Relaxed);
+            (other, 0)
+        } else {
+            (best, since)
+        };
+        self.at.store(at as u32, Relaxed);
+        self.since.store(since, Relaxed);
+    }
+
+    /// Notes the rate of an epoch with the present interval; returns whether it is quite another than before.
+    /// In some epochs the owner was preempted, with any interval, so a higher rate counts for more than a lower
+    /// one.
+    fn learn(&self, rate: u32) -> bool {
+        let known = self.rates[self.at()].load(Relaxed);
+        let now = if rate > known {
+            known + (rate - known).div_ceil(2)
+        } else {
+            known - (known - rate) / 8
+        };
+        self.rates[self.at()].store(now, Relaxed);
+        rate.abs_diff(known) > known / 4
+    }
+}
+
+impl<W: ConstWord> Trials<W> {
+    /// The same for a static table.
+    #[allow(clippy::declare_interior_mutable_const)]
+    pub(super) const NONE: Self = Self {
+        epoch: W::ZERO,
+        at: W::ZERO,
+        rates: [const { W::ZERO }; INTERVALS_NS.len()],
+        since: W::ZERO,
+        next: W::ZERO,
+    };
+}
+
+/// The place of the best rate. Of rates that are about the same the first one, with which waiters see the lock
+/// come free soonest.
+fn best(rates: [u32; INTERVALS_NS.len()]) -> usize {
+    let beats = |rate: u32, other: u32| rate > other.saturating_add(other / 16);
+    (1..rates.len()).fold(0, |best, at| if beats(rates[at], rates[best]) { at } else { best })
+}
+
+/// Epochs from the last trial to that of another interval, by its rate as far as it is known.
+fn until_next(best: u32, other: u32) -> u32 {
+    match other {
+        0 => 2,
+        _ if other < best - best / 4 => LATE,
+        _ => SOON,
+    }
+}
 
 /// How one wait polls.
 #[derive(Debug)]
 pub struct Pace {
-    rare: bool,
-    probes: bool,
+    interval_ns: u32,
+    /// Whether this wait reads the clock.
+    sampled: bool,
 }
 
 impl Pace {
     /// The pace of a wait that begins now, for the lock at `on`.
     #[inline]
     pub fn of<P: SleepPlatform>(p: &P, on: usize) -> Self {
-        if p.pause_ns() == 0 {
-            return Self { rare: false, probes: false };
+        let Some(throughput) = p.throughput() else {
+            return Self { interval_ns: 0, sampled: false };
+        };
+        let trials = &bucket::of(p, on).trials;
+        let sampled = score::one_in(p, CLOCK_BITS);
+        if sampled || trials.interval_ns() >= LONG_NS {
+            trials.turn(throughput, throughput.epoch(p.now_ns()));
         }
-        let probes = score::one_in(p, PROBE_BITS);
-        // A probe must watch to see the lock come free: a rare poll finds it free some time after the release.
-        let rare = !probes && bucket::of(p, on).pace.holds();
-        Self { rare, probes }
+        Self { interval_ns: trials.interval_ns(), sampled }
     }
 
-    /// Whether the waiter polls once in a slice, instead of watching.
+    /// How long the waiter lets pass between two polls, in nanoseconds; 0 if it watches.
     #[inline]
     #[must_use]
-    pub fn is_rare(&self) -> bool {
-        self.rare
+    pub fn interval_ns(&self) -> u32 {
+        self.interval_ns
+    }
+
+    /// Whether the waiter watches.
+    #[inline]
+    #[must_use]
+    pub fn watches(&self) -> bool {
+        self.interval_ns == 0
     }
 
     /// Lets so many pauses pass, or fewer where the waiter watches and `until` is met; returns the word.
     #[inline]
     pub fn poll<P: SleepPlatform>(&self, p: &P, word: &P::Word, until: Until, pauses: u32) -> u32 {
-        if !self.rare {
+        if self.watches() {
             return p.wait_until(word, until, Budget::Looks(pauses), Relaxed);
         }
         p.relax(pauses);
         word.load(Relaxed)
     }
 
-    /// Whether this wait, when it finds the lock free, should [go on watching](Self::probe).
+    /// Acquires the lock by `take`. Some waits note how long that took, without the clock's own time: the time of
+    /// a hand-over. The median is kept: in some hand-overs the waiter was preempted.
     #[inline]
-    #[must_use]
-    pub fn probes(&self) -> bool {
-        self.probes
-    }
-
-    /// Watches the word while it is still `free`, for as long as a hand-over takes; returns it. `is_back` says of
-    /// a word whether the previous owner holds it. Called once in a wait, which from then on polls as was
-    /// learned.
-    #[cold]
-    pub fn probe<P: SleepPlatform>(
-        &mut self,
-        p: &P,
-        on: usize,
-        word: &P::Word,
-        free: u32,
-        is_back: impl FnOnce(u32) -> bool,
-    ) -> u32 {
-        self.probes = false;
-        let bucket = bucket::of(p, on);
-        // Twice that: the owner that comes back has to fetch the line from this waiter, and then the waiter has
-        // to see it.
-        let ns = 2 * bucket.handover_ns.load(Relaxed);
-        let pause_ns = p.pause_ns().max(1);
-        let pauses = 1 + (ns + pause_ns / 2) / pause_ns;
-        let now = p.wait_until(word, Until::is_not(free), Budget::Looks(pauses), Relaxed);
-        if now == free {
-            bucket.pace.add(-AWAY_WEIGHT);
-        } else if is_back(now) {
-            bucket.pace.add(1);
+    pub fn take<P: SleepPlatform>(&self, p: &P, on: usize, take: impl FnOnce() -> bool) -> bool {
+        if !self.sampled {
+            return take();
         }
-        // Otherwise another waiter has acquired the lock, which says nothing.
-        self.rare = bucket.pace.holds();
-        now
-    }
-
-    /// Acquires the lock by `take` after a probe; notes how long that took, without the clock's own time. The
-    /// median is kept: in some hand-overs the waiter was preempted.
-    pub fn take<P: SleepPlatform>(p: &P, on: usize, take: impl FnOnce() -> bool) -> bool {
         let clock = p.now_ns();
         let begin = p.now_ns();
         let taken = take();
@@ -123,5 +217,59 @@ impl Pace {
         let now = if took > before.into() { before + step } else { before.saturating_sub(step) };
         median.store(now.min(MAX_HANDOVER_NS), Relaxed);
         taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::sync::atomic::AtomicU32;
+
+    use super::*;
+
+    const EPOCH_NS: u64 = 1 << 17;
+
+    /// Goes through epochs in which so many acquisitions are done with each interval; returns how often each
+    /// interval was used.
+    fn epochs(
+        trials: &Trials<AtomicU32>,
+        throughput: &Throughput<AtomicU32>,
+        from: u64,
+        rates: [u32; INTERVALS_NS.len()],
+    ) -> [u32; INTERVALS_NS.len()] {
+        let mut used = [0; INTERVALS_NS.len()];
+        for epoch in from..from + 200 {
+            trials.turn(throughput, throughput.epoch(epoch * EPOCH_NS));
+            used[trials.at()] += 1;
+            (0..rates[trials.at()]).for_each(|_| throughput.count(0));
+        }
+        used
+    }
+
+    #[test]
+    fn the_interval_with_the_highest_rate_is_used_and_the_others_are_tried() {
+        for best in 0..INTERVALS_NS.len() {
+            let rates = core::array::from_fn(|at| if at == best { 2000 } else { 1000 });
+            let used = epochs(&Trials::new(), &Throughput::new(), 1, rates);
+            assert!(used[best] > 170, "{best}: {used:?}");
+            assert!(used.iter().all(|&times| times > 0), "{used:?}");
+        }
+    }
+
+    #[test]
+    fn waiters_watch_where_rates_are_alike_or_chance() {
+        let used = epochs(&Trials::new(), &Throughput::new(), 1, [1000, 1010, 990, 1005]);
+        assert!(used[0] > 170, "{used:?}");
+        let used = epochs(&Trials::new(), &Throughput::new(), 1, [10, 20, 30, 40]);
+        assert_eq!(used, [200, 0, 0, 0]);
+    }
+
+    #[test]
+    fn a_change_of_the_load_is_noticed() {
+        let (trials, throughput) = (Trials::new(), Throughput::new());
+        epochs(&trials, &throughput, 1, [2000, 1000, 1000, 1000]);
+        let used = epochs(&trials, &throughput, 201, [400, 400, 400, 4000]);
+        assert!(used[3] > 140, "{used:?}");
+        let used = epochs(&trials, &throughput, 401, [2000, 1000, 1000, 400]);
+        assert!(used[0] > 140, "{used:?}");
     }
 }

@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 
 use qspin_core::node::NodeId;
 use qspin_core::platform::{AtomicWord, Until};
-use qspin_core::sleepers::{self, QUIET_HINT, SleepBucket, SleepPlatform, Sleeper};
+use qspin_core::sleepers::{self, QUIET_HINT, SleepBucket, SleepPlatform, Sleeper, Throughput};
 
 use super::{SimAddress, SimPlatform, SimWord, place_of};
 use crate::machine::{Memory, Padded};
@@ -33,6 +33,7 @@ pub(crate) struct Sleeping {
     buckets: Box<[SleepBucket<SimWord>]>,
     sleepers: Box<[Padded<Records>]>,
     wake_ns: Box<[Padded<SimWord>]>,
+    throughput: Box<[Throughput<SimWord>]>,
 }
 
 impl Sleeping {
@@ -44,11 +45,13 @@ impl Sleeping {
             buckets: (0..PLACES).map(|_| SleepBucket::new()).collect(),
             sleepers: (0..cpus.div_ceil(2)).map(|_| Padded(Records::default())).collect(),
             wake_ns: Box::new([Padded(SimWord::new(0))]),
+            throughput: Box::new([Throughput::new()]),
         };
         memory.add(&new.hints);
         memory.add(&new.buckets);
         memory.add(&new.sleepers);
         memory.add(&new.wake_ns);
+        memory.add(&new.throughput);
         new
     }
 }
@@ -95,5 +98,9 @@ impl SleepPlatform for SimPlatform {
 
     fn wake_ns(&self) -> Option<&SimWord> {
         Some(&self.world.sleeping.wake_ns[0].0)
+    }
+
+    fn throughput(&self) -> Option<&Throughput<SimWord>> {
+        Some(&self.world.sleeping.throughput[0])
     }
 }

@@ -12,7 +12,7 @@ use qspin_core::events::NoEvents;
 use qspin_core::node::NodeId;
 use qspin_core::platform::{TimedPlatform, Until};
 use qspin_core::processor::compiler_barrier;
-use qspin_core::sleepers::{self, SleepBucket, SleepPlatform, Sleeper};
+use qspin_core::sleepers::{self, SleepBucket, SleepPlatform, Sleeper, Throughput};
 
 use super::clock::Clock;
 use super::holder::Hint;
@@ -32,6 +32,8 @@ static BUCKETS: [SleepBucket<AtomicU32>; PLACES] = [const { SleepBucket::EMPTY }
 static SLEEPERS: [Sleeper<AtomicU32, AtomicUsize>; FIRST_NODES] =
     [const { Sleeper::<AtomicU32, AtomicUsize>::UNUSED }; FIRST_NODES];
 
+/// From which waiters learn how often to poll. 8 KiB.
+static THROUGHPUT: Throughput<AtomicU32> = Throughput::ZERO;
 /// How long a thread takes to wake on this machine, as sleepers have measured; 0 before the first.
 static WAKE_NS: AtomicU32 = AtomicU32::new(0);
 
@@ -132,6 +134,11 @@ impl<E: StaticEvents, H: Hint, C: Clock> SleepPlatform for Threads<E, H, C> {
     #[inline]
     fn wake_ns(&self) -> Option<&AtomicU32> {
         Some(&WAKE_NS)
+    }
+
+    #[inline]
+    fn throughput(&self) -> Option<&Throughput<AtomicU32>> {
+        Some(&THROUGHPUT)
     }
 
     #[inline]

@@ -50,17 +50,17 @@ pub(super) fn generation<P: SleepPlatform>(p: &P) -> u32 {
     p.generation() << GENERATION_SHIFT >> GENERATION_SHIFT
 }
 
-/// The word of an owner that acquires the lock on this CPU, without state bits.
+/// The word of an owner that acquires the lock on this CPU, where that is known, without state bits.
 #[inline]
-pub(super) fn locked_here<P: SleepPlatform>(p: &P) -> u32 {
-    LOCKED | p.runs_on().map_or(0, |cpu| PLACE_KNOWN | cpu << PLACE_SHIFT & PLACE)
+pub(super) fn locked_on(cpu: Option<u32>) -> u32 {
+    LOCKED | cpu.map_or(0, |cpu| PLACE_KNOWN | cpu << PLACE_SHIFT & PLACE)
 }
 
 /// Whether the owner acquired the lock on this CPU, as far as is known. The owner is another context than this
 /// one.
 #[inline]
 pub(super) fn owner_is_here<P: SleepPlatform>(p: &P, seen: u32) -> bool {
-    seen & PLACE_KNOWN != 0 && seen & (LOCKED | PLACE) == locked_here(p)
+    seen & PLACE_KNOWN != 0 && seen & (LOCKED | PLACE) == locked_on(p.runs_on())
 }
 
 /// The word with `locked`, which is 0 or an owner's fields, and these state bits.

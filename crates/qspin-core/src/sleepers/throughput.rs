@@ -1,0 +1,164 @@
+//! Throughput: how many acquisitions the process does in a time, as a waiter can know it.
+//!
+//! # Problem
+//! A waiter that changes how it waits cannot tell by its own wait whether that was better: it acquires the lock
+//! either way, and the price is paid by other threads. What tells is how much all of them do.
+//!
+//! # How it is counted
+//! Each CPU has a counter in a cache line of its own. An acquisition adds one to that of its CPU, with a load and
+//! a store: if the thread is preempted in between, some are lost, which a mean does not notice. Time is divided
+//! into *epochs*. The first waiter that reads the clock in a new one adds all counters up, so that the rate of
+//! the last one is known.
+//!
+//! # Limits
+//! The rate is that of all default mutexes of the process. With many CPUs, adding up fetches a line of each, once
+//! in an epoch.
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use crate::platform::{AtomicWord, ConstWord};
+
+/// An epoch lasts two to the power of this, in nanoseconds: 131 µs.
+const EPOCH_BITS: u32 = 17;
+/// Rates have so many binary places.
+const PLACES: u32 = 8;
+/// CPUs with a counter of their own; more of them share.
+const CPUS: usize = 128;
+
+/// The number of an epoch.
+pub(super) type Epoch = u32;
+
+/// How many acquisitions one CPU has done.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Count<W>(W);
+
+/// The counters of all CPUs, and the rate of the last epoch.
+#[derive(Debug)]
+pub struct Throughput<W> {
+    counts: [Count<W>; CPUS],
+    /// The present epoch; when, and at which sum of the counters it was first seen.
+    epoch: W,
+    since_ns: W,
+    since_count: W,
+    /// The epoch before it that was seen, and its rate.
+    last: W,
+    rate: W,
+}
+
+impl<W: AtomicWord> Throughput<W> {
+    /// Nothing counted yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            counts: core::array::from_fn(|_| Count(W::new(0))),
+            epoch: W::new(0),
+            since_ns: W::new(0),
+            since_count: W::new(0),
+            last: W::new(0),
+            rate: W::new(0),
+        }
+    }
+
+    /// Counts an acquisition on this CPU.
+    #[inline]
+    pub fn count(&self, cpu: u32) {
+        let count = &self.counts[cpu as usize % CPUS].0;
+        count.store(count.load(Relaxed).wrapping_add(1), Relaxed);
+    }
+
+    /// The epoch at this time; closes the one before it.
+    pub(super) fn epoch(&self, now_ns: u64) -> Epoch {
+        let epoch = (now_ns >> EPOCH_BITS) as Epoch;
+        let last = self.epoch.load(Relaxed);
+        if last == epoch || self.epoch.compare_exchange(last, epoch, Relaxed).is_err() {
+            return epoch;
+        }
+        let add = |sum: u32, count: &Count<W>| sum.wrapping_add(count.0.load(Relaxed));
+        let count = self.counts.iter().fold(0, add);
+        let took = (now_ns as u32).wrapping_sub(self.since_ns.load(Relaxed));
+        let did = count.wrapping_sub(self.since_count.load(Relaxed));
+        self.rate.store(rate(did, took), Relaxed);
+        self.last.store(last, Relaxed);
+        self.since_ns.store(now_ns as u32, Relaxed);
+        self.since_count.store(count, Relaxed);
+        epoch
+    }
+
+    /// The rate of `epoch`, if that was the last one.
+    pub(super) fn rate_of(&self, epoch: Epoch) -> Option<u32> {
+        let rate = self.rate.load(Relaxed);
+        (rate != 0 && self.last.load(Relaxed) == epoch).then_some(rate)
+    }
+}
+
+impl<W: AtomicWord> Default for Throughput<W> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<W: ConstWord> Throughput<W> {
+    /// The same for static memory.
+    #[allow(clippy::declare_interior_mutable_const)]
+    pub const ZERO: Self = Self {
+        counts: [const { Count(W::ZERO) }; CPUS],
+        epoch: W::ZERO,
+        since_ns: W::ZERO,
+        since_count: W::ZERO,
+        last: W::ZERO,
+        rate: W::ZERO,
+    };
+}
+
+/// As many acquisitions in an epoch, as a rate.
+pub(super) const fn in_an_epoch(acquisitions: u32) -> u32 {
+    acquisitions << PLACES
+}
+
+/// Acquisitions an epoch; 0 where the time is not about one epoch: no waiter has read the clock for long.
+fn rate(did: u32, took_ns: u32) -> u32 {
+    if took_ns < 1 << (EPOCH_BITS - 1) || took_ns >= 1 << (EPOCH_BITS + 2) {
+        return 0;
+    }
+    let rate = (u64::from(did) << (EPOCH_BITS + PLACES)) / u64::from(took_ns);
+    u32::try_from(rate).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use core::sync::atomic::AtomicU32;
+
+    use super::*;
+
+    const EPOCH_NS: u64 = 1 << EPOCH_BITS;
+
+    #[test]
+    fn an_epoch_has_the_rate_of_all_cpus() {
+        let throughput = Throughput::<AtomicU32>::new();
+        let first = throughput.epoch(10 * EPOCH_NS);
+        (0..30).for_each(|_| throughput.count(0));
+        (0..20).for_each(|_| throughput.count(1));
+        assert_eq!(throughput.epoch(10 * EPOCH_NS + 5), first, "the same epoch");
+        assert_eq!(throughput.rate_of(first), None, "which is not over");
+        throughput.epoch(11 * EPOCH_NS);
+        assert_eq!(throughput.rate_of(first), Some(in_an_epoch(50)));
+        assert_eq!(throughput.rate_of(first + 1), None);
+    }
+
+    #[test]
+    fn of_two_epochs_in_one_the_mean_counts_and_of_more_nothing() {
+        assert_eq!(rate(50, EPOCH_NS as u32 * 2), in_an_epoch(25));
+        assert_eq!(rate(50, EPOCH_NS as u32 * 4), 0);
+        assert_eq!(rate(50, EPOCH_NS as u32 / 4), 0);
+        assert_eq!(rate(u32::MAX, EPOCH_NS as u32), u32::MAX);
+    }
+
+    #[test]
+    fn cpus_beyond_the_table_share_a_counter() {
+        let throughput = Throughput::<AtomicU32>::new();
+        throughput.count(1);
+        throughput.count(1 + CPUS as u32);
+        assert_eq!(throughput.counts[1].0.load(Relaxed), 2);
+    }
+}
