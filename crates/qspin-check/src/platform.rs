@@ -234,8 +234,8 @@ impl<M: Machine> Platform for Context<M> {
     }
 
     fn pause_ns(&self) -> u32 {
-        // What waiters learn of how to poll is explored at random only: the state is too large for more. There a slice
-        // is one look.
+        // What waiters learn of whether to poll is explored at random only: the state is too large for more. There a
+        // slice is one poll.
         if M::EXHAUSTIVE { 0 } else { u32::MAX }
     }
 

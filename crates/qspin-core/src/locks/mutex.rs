@@ -73,8 +73,8 @@ use crate::site::Site;
 use crate::sleepers::{self, Choice, End, NEVER, Pace, SleepPlatform, SpinBudget, Taken};
 
 use word::{
-    HEIR, LOCKED, PLACE, are_enough, bits, bits_in, generation, locked_on,
-    may_stay_awake, one_less, one_more, owner_is_here, with_bits,
+    HEIR, LOCKED, PLACE, are_enough, bits, bits_in, generation, locked_on, may_stay_awake,
+    one_less, one_more, owner_is_here, with_bits,
 };
 
 /// How often a waiter may lose the lock to others before it needs a spin budget.

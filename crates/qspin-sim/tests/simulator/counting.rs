@@ -12,7 +12,7 @@ use qspin_core::for_each_lock;
 use qspin_core::lock::{RawLock, RawSharedLock};
 use qspin_core::node::{Node, NodeId};
 use qspin_core::platform::{Budget, CpuId, Platform, Until};
-use qspin_core::sleepers::{SleepBucket, SleepPlatform, Sleeper};
+use qspin_core::sleepers::{SleepBucket, SleepPlatform, Sleeper, Throughput};
 use qspin_core::tuning::Tuning;
 use qspin_core::waiting::Bucket;
 use qspin_sim::platform::{SimAddress, SimPlatform, SimWord};
@@ -127,6 +127,9 @@ impl SleepPlatform for Uncounted<'_> {
     }
     fn wake_ns(&self) -> Option<&SimWord> {
         self.0.wake_ns()
+    }
+    fn throughput(&self) -> Option<&Throughput<SimWord>> {
+        self.0.throughput()
     }
 }
 
