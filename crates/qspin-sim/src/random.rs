@@ -28,7 +28,7 @@ use crate::workload::{Lengths, Spread, Workload};
 /// In one cell of this many, tasks that compute run beside.
 const DISTURBED: u32 = 5;
 /// The least duration of a simulated run: learning takes its time.
-const LEAST_NS: f64 = 3e6;
+const LEAST_NS: f64 = 10e6;
 /// The same where threads outnumber processors: some time slices.
 const LEAST_CROWDED_NS: f64 = 30e6;
 /// The approximate limit of sections in one run: each costs a microsecond or more of the host's time.

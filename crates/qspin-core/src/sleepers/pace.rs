@@ -143,10 +143,10 @@ fn best(rates: [u32; INTERVALS_NS.len()]) -> usize {
     (1..rates.len()).fold(0, |best, at| if beats(rates[at], rates[best]) { at } else { best })
 }
 
-/// Epochs from the last trial to that of another interval, by its rate as far as it is known.
+/// Epochs from the last trial to that of another interval, by its rate; one that was never tried is due at once.
 fn until_next(best: u32, other: u32) -> u32 {
     match other {
-        0 => 2,
+        0 => 0,
         _ if other < best - best / 4 => LATE,
         _ => SOON,
     }
