@@ -470,9 +470,9 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
             return word.load(Relaxed);
         }
         let mut now = seen;
-        let pace = &self.pace;
+        let (pace, on) = (&mut self.pace, self.lock.address(p));
         self.budget.spend(p, |pauses| {
-            now = pace.poll(p, word, Until::clear(LOCKED), pauses);
+            now = pace.poll(p, on, word, Until::clear(LOCKED), pauses);
             now & LOCKED != 0
         });
         now

@@ -34,13 +34,16 @@ const INTERVALS_NS: [u32; 4] = [0, 300, 2000, 20_000];
 const SOON: u32 = 16;
 /// Epochs between two trials where the next one is likely to cost much.
 const LATE: u32 = 48;
+/// After so many epochs in a row with quite another rate, the load has changed.
+const ODD: u32 = 3;
 /// Epochs that lie between two trials at least, however often the rate changes.
 const CALM: u32 = 8;
 /// So many acquisitions in an epoch have a rate that is more than chance.
 const ENOUGH: u32 = in_an_epoch(64);
 /// One wait in two to this power reads the clock, where waiters poll often.
 const CLOCK_BITS: u32 = 4;
-/// From this interval on each wait reads the clock, which takes a small part of it.
+/// From this interval on each wait reads the clock at the beginning and after each poll, which takes a small
+/// part of the time.
 const LONG_NS: u32 = 1000;
 /// The longest hand-over that is believed, in nanoseconds.
 const MAX_HANDOVER_NS: u32 = 2000;
@@ -61,6 +64,8 @@ pub(super) struct Trials<W> {
     since: W,
     /// Which of the others is tried next.
     next: W,
+    /// Epochs in a row whose rate was quite another than before.
+    odd: W,
 }
 
 impl<W: AtomicWord> Trials<W> {
@@ -71,6 +76,7 @@ impl<W: AtomicWord> Trials<W> {
             rates: core::array::from_fn(|_| W::new(0)),
             since: W::new(0),
             next: W::new(0),
+            odd: W::new(0),
         }
     }
 
@@ -90,13 +96,16 @@ impl<W: AtomicWord> Trials<W> {
         if last == epoch || self.epoch.compare_exchange(last, epoch, Relaxed).is_err() {
             return;
         }
-        let changed = throughput.rate_of(last).is_some_and(|rate| self.learn(rate));
+        if let Some(rate) = throughput.rate_of(last) {
+            self.learn(rate);
+        }
         let rates = core::array::from_fn(|at| self.rates[at].load(Relaxed));
         let best = best(rates);
         let next = self.next.load(Relaxed);
         let other = (best + 1 + next as usize % (rates.len() - 1)) % rates.len();
         let since = self.since.load(Relaxed).saturating_add(1);
-        let is_due = since >= until_next(rates[best], rates[other]) || changed && since >= CALM;
+        let is_due = since >= until_next(rates[best], rates[other])
+            || since >= CALM && self.odd.load(Relaxed) >= ODD;
         let (at, since) = if rates[0] < ENOUGH {
             (0, 0)
         } else if is_due {
@@ -109,18 +118,20 @@ impl<W: AtomicWord> Trials<W> {
         self.since.store(since, Relaxed);
     }
 
-    /// Notes the rate of an epoch with the present interval; returns whether it is quite another than before.
+    /// Notes the rate of an epoch with the present interval.
     /// In some epochs the owner was preempted, with any interval, so a higher rate counts for more than a lower
     /// one.
-    fn learn(&self, rate: u32) -> bool {
+    fn learn(&self, rate: u32) {
         let known = self.rates[self.at()].load(Relaxed);
-        let now = if rate > known {
-            known + (rate - known).div_ceil(2)
-        } else {
-            known - (known - rate) / 8
+        let now = match known {
+            0 => rate,
+            _ if rate > known => known + (rate - known).div_ceil(2),
+            _ => known - (known - rate) / 8,
         };
         self.rates[self.at()].store(now, Relaxed);
-        rate.abs_diff(known) > known / 4
+        let is_odd = rate.abs_diff(known) > known / 4;
+        let odd = if is_odd { self.odd.load(Relaxed).saturating_add(1) } else { 0 };
+        self.odd.store(odd, Relaxed);
     }
 }
 
@@ -133,6 +144,7 @@ impl<W: ConstWord> Trials<W> {
         rates: [const { W::ZERO }; INTERVALS_NS.len()],
         since: W::ZERO,
         next: W::ZERO,
+        odd: W::ZERO,
     };
 }
 
@@ -164,15 +176,22 @@ impl Pace {
     /// The pace of a wait that begins now, for the lock at `on`.
     #[inline]
     pub fn of<P: SleepPlatform>(p: &P, on: usize) -> Self {
-        let Some(throughput) = p.throughput() else {
-            return Self { interval_ns: 0, sampled: false };
-        };
         let trials = &bucket::of(p, on).trials;
-        let sampled = score::one_in(p, CLOCK_BITS);
-        if sampled || trials.interval_ns() >= LONG_NS {
+        let sampled = p.throughput().is_some() && score::one_in(p, CLOCK_BITS);
+        let mut pace = Self { interval_ns: trials.interval_ns(), sampled };
+        if sampled || pace.interval_ns >= LONG_NS {
+            pace.turn(p, on);
+        }
+        pace
+    }
+
+    /// Goes on at the interval of the present epoch.
+    fn turn<P: SleepPlatform>(&mut self, p: &P, on: usize) {
+        let trials = &bucket::of(p, on).trials;
+        if let Some(throughput) = p.throughput() {
             trials.turn(throughput, throughput.epoch(p.now_ns()));
         }
-        Self { interval_ns: trials.interval_ns(), sampled }
+        self.interval_ns = trials.interval_ns();
     }
 
     /// How long the waiter lets pass between two polls, in nanoseconds; 0 if it watches.
@@ -191,11 +210,18 @@ impl Pace {
 
     /// Lets so many pauses pass, or fewer where the waiter watches and `until` is met; returns the word.
     #[inline]
-    pub fn poll<P: SleepPlatform>(&self, p: &P, word: &P::Word, until: Until, pauses: u32) -> u32 {
+    pub fn poll<P>(&mut self, p: &P, on: usize, word: &P::Word, until: Until, pauses: u32) -> u32
+    where
+        P: SleepPlatform,
+    {
         if self.watches() {
             return p.wait_until(word, until, Budget::Looks(pauses), Relaxed);
         }
         p.relax(pauses);
+        if self.interval_ns >= LONG_NS {
+            // A wait may last longer than an epoch.
+            self.turn(p, on);
+        }
         word.load(Relaxed)
     }
 

@@ -118,7 +118,7 @@ pub(super) const fn in_an_epoch(acquisitions: u32) -> u32 {
 
 /// Acquisitions an epoch; 0 where the time is not about one epoch: no waiter has read the clock for long.
 fn rate(did: u32, took_ns: u32) -> u32 {
-    if took_ns < 1 << (EPOCH_BITS - 1) || took_ns >= 1 << (EPOCH_BITS + 2) {
+    if !(1 << (EPOCH_BITS - 1)..1 << (EPOCH_BITS + 2)).contains(&took_ns) {
         return 0;
     }
     let rate = (u64::from(did) << (EPOCH_BITS + PLACES)) / u64::from(took_ns);
