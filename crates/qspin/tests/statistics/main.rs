@@ -17,7 +17,7 @@ use std::os::unix::fs::FileExt;
 
 use qspin::events::{Event, Group, Pages};
 
-/// A file of counters, read as `docs/statistics.md` describes it.
+/// A file of counters, read as `docs/notes/statistics.md` describes it.
 pub(crate) struct Published {
     pub(crate) descriptor: RawFd,
     pub(crate) file: File,
