@@ -10,7 +10,7 @@ use crate::contender::catalog::Lock;
 /// Which matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Kind {
-    /// What a program may do with a mutex: seven numbers of threads by fourteen pairs of lengths;
+    /// What a program may do with a mutex: seven numbers of threads by 22 pairs of lengths;
     /// within an hour.
     Default,
     /// A part of it, in shorter rounds; within five minutes.
@@ -59,8 +59,8 @@ pub struct Lengthy {
 
 const NS: fn(u64) -> Duration = Duration::from_nanos;
 
-/// Lengths outside beside a critical section, where it has a length: so many times as long.
-const OUTSIDE: [u32; 3] = [0, 2, 4];
+/// Lengths outside beside a critical section, where it has a length: so many times half of it.
+const OUTSIDE: [u32; 5] = [0, 1, 2, 4, 8];
 
 /// One section in so many is left by its holder, in the disturbed matrix.
 const LEFT: u32 = 64;
@@ -139,7 +139,7 @@ impl Kind {
             }
             Self::Quick => {
                 let all = [1, 2, 8, 32];
-                made.lengths(&[NS(0), NS(50), NS(1000), NS(10_000)], &[0, 2], &all);
+                made.lengths(&[NS(0), NS(50), NS(1000), NS(10_000)], &[0, 2, 4], &all);
             }
             Self::Disturbed => made.disturbed(),
             Self::Rwlock => made.readers_and_writers(),
@@ -186,7 +186,7 @@ impl Made<'_> {
     }
 
     /// Pairs of lengths: those of the matrix, or those that were asked for.
-    fn pairs(&self, criticals: &[Duration], times: &[u32]) -> Vec<(Duration, Duration)> {
+    fn pairs(&self, criticals: &[Duration], halves: &[u32]) -> Vec<(Duration, Duration)> {
         let criticals = match self.limits.critical {
             Some(critical) => vec![critical],
             None => criticals.to_vec(),
@@ -194,7 +194,7 @@ impl Made<'_> {
         let outside = |critical: Duration| match self.limits.outside {
             Some(outside) => vec![outside],
             None if critical.is_zero() => vec![NS(0), NS(100)],
-            None => times.iter().map(|&times| critical * times).collect(),
+            None => halves.iter().map(|&halves| critical * halves / 2).collect(),
         };
         criticals
             .into_iter()
@@ -202,8 +202,8 @@ impl Made<'_> {
             .collect()
     }
 
-    fn lengths(&mut self, criticals: &[Duration], times: &[u32], threads: &[usize]) {
-        for (critical, outside) in self.pairs(criticals, times) {
+    fn lengths(&mut self, criticals: &[Duration], halves: &[u32], threads: &[usize]) {
+        for (critical, outside) in self.pairs(criticals, halves) {
             self.add(&Load::of(critical, outside), 0, threads);
         }
     }
@@ -215,7 +215,7 @@ impl Made<'_> {
             (None, None) => {
                 vec![(NS(0), NS(100)), (NS(1000), NS(2000)), (NS(10_000), NS(0))]
             }
-            _ => self.pairs(&criticals, &[0, 2]),
+            _ => self.pairs(&criticals, &[0, 4]),
         };
         for (critical, outside) in pairs {
             let plain = Load::of(critical, outside);
@@ -233,7 +233,7 @@ impl Made<'_> {
     }
 
     fn readers_and_writers(&mut self) {
-        for (critical, outside) in self.pairs(&[NS(0), NS(1000)], &[2]) {
+        for (critical, outside) in self.pairs(&[NS(0), NS(1000)], &[4]) {
             for mix in [(1, 0), (99, 1), (9, 1), (1, 1), (0, 1)] {
                 let load = Load { mix: Some(mix), ..Load::of(critical, outside) };
                 self.add(&load, 0, &[2, 4, 8, 16, 32]);
@@ -253,8 +253,8 @@ mod tests {
 
     #[test]
     fn the_default_matrix_is_the_whole_one() {
-        assert_eq!(count(Kind::Default, &Limits::default()), (14, 98));
-        assert_eq!(count(Kind::Quick, &Limits::default()), (8, 32));
+        assert_eq!(count(Kind::Default, &Limits::default()), (22, 154));
+        assert_eq!(count(Kind::Quick, &Limits::default()), (11, 44));
         // Each of three pairs: hogs twice inside and twice outside, two quotas, sleepers, yielders.
         assert_eq!(count(Kind::Disturbed, &Limits::default()), (24, 3 * (4 * 3 + 2 + 2 * 3)));
         assert_eq!(count(Kind::Rwlock, &Limits::default()), (15, 75));
@@ -264,10 +264,10 @@ mod tests {
     fn limits_leave_what_was_asked_for() {
         let critical = Some(Duration::from_micros(10));
         let limits = Limits { threads: vec![3, 5], critical, outside: None };
-        assert_eq!(count(Kind::Default, &limits), (3, 6));
+        assert_eq!(count(Kind::Default, &limits), (5, 10));
         let (settings, _) = Kind::Default.scenes(&limits, Pace::calibrate(), 1);
         let outside: Vec<f64> = settings.iter().map(|setting| setting.outside_ns).collect();
-        assert_eq!(outside, [0.0, 20_000.0, 40_000.0]);
+        assert_eq!(outside, [0.0, 5000.0, 10_000.0, 20_000.0, 40_000.0]);
         let limits = Limits { outside: Some(Duration::ZERO), ..limits };
         assert_eq!(count(Kind::Default, &limits), (1, 2));
     }
