@@ -115,8 +115,7 @@ impl SpinBudget {
     /// The budget of a waiter that has just begun, or was woken by a release, and polls at this
     /// [interval](super::Pace::interval_ns).
     pub fn new<P: SleepPlatform>(p: &P, on: usize, interval_ns: u32) -> Self {
-        let watches = interval_ns == 0;
-        let slice_ns = if watches { SLICE_NS } else { interval_ns };
+        let slice_ns = interval_ns.max(SLICE_NS);
         // As many yields for a waiter that polls rarely. Where no other thread wants the CPU, that takes ten
         // times as long, but a sleeper would cost the owner, which comes right back, a read-modify-write each
         // time.
@@ -132,7 +131,7 @@ impl SpinBudget {
             return Self { yields: 0, ..budget };
         }
         // A waiter that polls rarely does not find the lock free by polling alone.
-        let learns = watches && p.pause_ns() != 0;
+        let learns = interval_ns < SLICE_NS && p.pause_ns() != 0;
         if learns && learned.vain_polls.holds_for(p) {
             let yields = Self::yields(p, VAIN_SLICE_NS);
             return Self::of(p, on, VAIN_SLICE_NS, 0, yields);

@@ -27,9 +27,12 @@ use super::throughput::{Epoch, Throughput, in_an_epoch};
 use super::{SleepPlatform, bucket, score};
 use crate::platform::{AtomicWord, Budget, ConstWord, Until};
 
-/// The intervals between two polls, in nanoseconds; at 0 the waiter watches: it polls after each pause. The
-/// longest is that of a waiter that is awake only so that it need not be woken.
-const INTERVALS_NS: [u32; 4] = [0, 300, 2000, 20_000];
+/// The intervals between two polls, in nanoseconds; at 0 the waiter watches: it polls after each pause. One that
+/// is below [`LONG_NS`] is the longest of a wait whose intervals double from [`FIRST_PAUSES`] on. The last is that
+/// of a waiter that is awake only so that it need not be woken.
+const INTERVALS_NS: [u32; 4] = [0, 400, 2000, 20_000];
+/// The pauses of a waiter that backs off before its first poll.
+const FIRST_PAUSES: u32 = 2;
 /// Epochs between two trials.
 const SOON: u32 = 16;
 /// Epochs between two trials where the next one is likely to cost much.
@@ -168,6 +171,8 @@ fn until_next(best: u32, other: u32) -> u32 {
 #[derive(Debug)]
 pub struct Pace {
     interval_ns: u32,
+    /// The pauses before the next poll of a waiter that backs off.
+    pauses: u32,
     /// Whether this wait reads the clock.
     sampled: bool,
 }
@@ -178,7 +183,7 @@ impl Pace {
     pub fn of<P: SleepPlatform>(p: &P, on: usize) -> Self {
         let trials = &bucket::of(p, on).trials;
         let sampled = p.throughput().is_some() && score::one_in(p, CLOCK_BITS);
-        let mut pace = Self { interval_ns: trials.interval_ns(), sampled };
+        let mut pace = Self { interval_ns: trials.interval_ns(), pauses: FIRST_PAUSES, sampled };
         if sampled || pace.interval_ns >= LONG_NS {
             pace.turn(p, on);
         }
@@ -217,12 +222,31 @@ impl Pace {
         if self.watches() {
             return p.wait_until(word, until, Budget::Looks(pauses), Relaxed);
         }
-        p.relax(pauses);
-        if self.interval_ns >= LONG_NS {
-            // A wait may last longer than an epoch.
-            self.turn(p, on);
+        if self.interval_ns < LONG_NS {
+            return self.back_off(p, word, until, pauses);
         }
+        p.relax(pauses);
+        // A wait may last longer than an epoch.
+        self.turn(p, on);
         word.load(Relaxed)
+    }
+
+    /// The same with intervals that double.
+    fn back_off<P>(&mut self, p: &P, word: &P::Word, until: Until, pauses: u32) -> u32
+    where
+        P: SleepPlatform,
+    {
+        let longest = self.interval_ns.checked_div(p.pause_ns()).unwrap_or(1).max(FIRST_PAUSES);
+        let mut left = pauses;
+        loop {
+            p.relax(self.pauses);
+            let now = word.load(Relaxed);
+            left = left.saturating_sub(self.pauses);
+            if until.met_by(now) || left == 0 {
+                return now;
+            }
+            self.pauses = (2 * self.pauses).min(longest);
+        }
     }
 
     /// Acquires the lock by `take`. Some waits note how long that took, without the clock's own time: the time of
