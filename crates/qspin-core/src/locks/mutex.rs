@@ -59,6 +59,7 @@
 //! interrupted is counted as awake for another lock, the sleepers of that other lock are not woken meanwhile.
 
 mod fair;
+mod wait;
 mod word;
 
 use core::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
@@ -66,19 +67,16 @@ use core::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 use crate::counting;
 use crate::events::Event;
 use crate::lock::{ConstLock, RawLock, RawTimedLock};
-use crate::node::NodeId;
-use crate::platform::{AtomicWord, Budget, ConstWord, Until};
+use crate::platform::{AtomicWord, ConstWord};
 use crate::quantum::Quantum;
 use crate::site::Site;
-use crate::sleepers::{self, Choice, End, NEVER, Pace, SleepPlatform, SpinBudget, Taken};
+use crate::sleepers::{self, Choice, NEVER, Pace, SleepPlatform, SpinBudget, Taken};
 
+use wait::{Wait, Watched};
 use word::{
-    HEIR, LOCKED, PLACE, are_enough, bits, bits_in, generation, locked_on, may_stay_awake,
-    one_less, one_more, owner_is_here, with_bits,
+    HEIR, LOCKED, PLACE, are_enough, bits, bits_in, generation, locked_on, one_less, one_more,
+    with_bits,
 };
-
-/// How often a waiter may lose the lock to others before it needs a spin budget.
-const FIRST_TRIES: u32 = 8;
 
 /// The tag of the sleepers of a mutex.
 pub const TAG: u32 = 0;
@@ -189,36 +187,6 @@ impl<W: AtomicWord> DefaultLock<W> {
         }
     }
 
-    /// Watches the word for one slice, where waiters watch and none sleeps: most waits for a short section end
-    /// here, before the waiter needs a spin budget.
-    #[inline]
-    fn watch<P: SleepPlatform<Word = W>>(&self, p: &P, pace: &Pace, mut seen: u32) -> Watched {
-        let on = self.address(p);
-        let pauses = if pace.watches() { SpinBudget::first_slice(p, on) } else { None };
-        let Some(pauses) = pauses else { return Watched::NotAtAll };
-        for _ in 0..FIRST_TRIES {
-            if !sleepers::is_quiet(p, on) || owner_is_here(p, seen) {
-                break;
-            }
-            if seen & LOCKED != 0 {
-                let looks = Budget::Looks(pauses);
-                seen = p.wait_until(&self.word, Until::clear(LOCKED), looks, Relaxed);
-                if seen & LOCKED != 0 {
-                    return Watched::InVain;
-                }
-            }
-            if bits(p, seen) & HEIR != 0 {
-                break;
-            }
-            if pace.take(p, on, || self.take(p, seen, false)) {
-                SpinBudget::was_enough(p, on);
-                return Watched::Acquired;
-            }
-            seen = self.word.load(Relaxed);
-        }
-        Watched::NotAtAll
-    }
-
     #[cold]
     #[inline(never)]
     fn release_slow<P: SleepPlatform<Word = W>>(&self, p: &P, on: usize) {
@@ -317,11 +285,6 @@ fn rotates_now<P: SleepPlatform>(p: &P, on: usize, quantum: &Quantum<P>, awake: 
     short || !are_enough(awake)
 }
 
-/// Whether these bits say that a waiter has replaced a thread whose barging quantum is used up.
-fn replaces(bits: u32) -> bool {
-    bits == 0 || bits & HEIR != 0
-}
-
 /// After a release past waiters: yields when that is due.
 fn given_way<P: SleepPlatform>(quantum: &Quantum<P>) {
     if quantum.is_over() {
@@ -346,220 +309,6 @@ fn wake_one<P: SleepPlatform>(p: &P, on: usize) {
     match take_one(p, on) {
         Some(taken) => taken.wake(p),
         None => sleepers::wake_later(p, on),
-    }
-}
-
-/// What came of a first slice.
-enum Watched {
-    Acquired,
-    InVain,
-    NotAtAll,
-}
-
-/// One wait for the lock.
-struct Wait<'a, P: SleepPlatform> {
-    lock: &'a DefaultLock<P::Word>,
-    p: &'a P,
-    deadline: u64,
-    /// Whether this waiter has set a state bit, or one was set for it (MUTEX-2).
-    counted: bool,
-    /// Whether this waiter has slept.
-    slept: bool,
-    /// When it first yielded or slept; 0 if it has only polled.
-    since: u64,
-    budget: SpinBudget,
-    pace: Pace,
-}
-
-impl<'a, P: SleepPlatform> Wait<'a, P> {
-    fn new(lock: &'a DefaultLock<P::Word>, p: &'a P, deadline: u64) -> Self {
-        Self::at(lock, p, deadline, Pace::of(p, lock.address(p)))
-    }
-
-    fn at(lock: &'a DefaultLock<P::Word>, p: &'a P, deadline: u64, pace: Pace) -> Self {
-        Self {
-            lock,
-            p,
-            deadline,
-            counted: false,
-            slept: false,
-            since: 0,
-            budget: SpinBudget::new(p, lock.address(p), pace.interval_ns()),
-            pace,
-        }
-    }
-
-    fn on(&self) -> usize {
-        self.p.address(&self.lock.word)
-    }
-
-    fn is_over(&self) -> bool {
-        self.deadline != NEVER && self.p.now_ns() >= self.deadline
-    }
-
-    /// The waiter yields or sleeps now, perhaps not for the first time.
-    fn begin(&mut self) {
-        if self.since == 0 {
-            self.since = self.p.now_ns().max(1);
-        }
-    }
-
-    /// MUTEX-6: whether this waiter should become the heir. A waiter that has only polled does not read the
-    /// clock.
-    fn has_waited_too_long(&mut self) -> bool {
-        if !self.budget.only_spins() {
-            self.begin();
-        }
-        let waited_ns = || self.p.now_ns().saturating_sub(self.since);
-        self.since != 0 && waited_ns() >= sleepers::starves_after_ns(self.p, self.on())
-    }
-
-    /// Waits until the lock is acquired, or the deadline has passed.
-    fn acquire(&mut self, seen: u32) -> bool {
-        let (p, word) = (self.p, &self.lock.word);
-        if self.is_over() || self.is_replaced(seen) {
-            self.budget = SpinBudget::none();
-        }
-        let mut seen = word.load(Relaxed);
-        loop {
-            let bits = bits(p, seen);
-            if seen & LOCKED == 0 && (bits & HEIR == 0 || self.counted) {
-                if self.take(seen) {
-                    if self.slept {
-                        Quantum::of(p).begin_anew();
-                    }
-                    return true;
-                }
-                seen = word.load(Relaxed);
-                continue;
-            }
-            if !self.budget.only_spins() && self.is_over() {
-                return self.give_up();
-            }
-            if !self.counted && !may_stay_awake(bits) {
-                self.budget.beside_others(p);
-            }
-            if !self.budget.is_spent() {
-                self.set_bits(seen, bits);
-                seen = self.poll(seen);
-                continue;
-            }
-            if sleepers::with_sleeper(p, |me| self.sleep(me)) != Some(true) {
-                // MUTEX-2: a waiter in a timed backoff is not awake. It takes its count back, and polls once more
-                // after that.
-                if core::mem::take(&mut self.counted) {
-                    self.lock.clear(p);
-                } else {
-                    p.doze();
-                }
-            }
-            seen = word.load(Relaxed);
-        }
-    }
-
-    /// Acquires the lock, which is free in `seen`.
-    fn take(&self, seen: u32) -> bool {
-        self.pace.take(self.p, self.on(), || self.lock.take(self.p, seen, self.counted))
-    }
-
-    /// Spends one slice of the spin budget; returns the word.
-    fn poll(&mut self, seen: u32) -> u32 {
-        let (p, word) = (self.p, &self.lock.word);
-        if owner_is_here(p, seen) {
-            self.budget.give_way(p);
-            return word.load(Relaxed);
-        }
-        let mut now = seen;
-        let (pace, on) = (&mut self.pace, self.lock.address(p));
-        self.budget.spend(p, |pauses| {
-            now = pace.poll(p, on, word, Until::clear(LOCKED), pauses);
-            now & LOCKED != 0
-        });
-        now
-    }
-
-    /// MUTEX-6: whether this thread's barging quantum is used up, and the waiter woken for that has acquired the
-    /// lock.
-    fn is_replaced(&self, seen: u32) -> bool {
-        let quantum = Quantum::of(self.p);
-        let replaced = quantum.is_over()
-            && seen & LOCKED != 0
-            && !sleepers::is_quiet(self.p, self.on())
-            && replaces(bits(self.p, seen));
-        if replaced {
-            quantum.begin_anew();
-        }
-        replaced
-    }
-
-    /// Sets state bits where that is due (MUTEX-2, MUTEX-6).
-    fn set_bits(&mut self, seen: u32, bits: u32) {
-        if seen & LOCKED == 0 || sleepers::is_quiet(self.p, self.on()) {
-            return;
-        }
-        let of = generation(self.p);
-        let bits = bits & bits_in(of, seen);
-        let is_due = self.counted && bits & HEIR == 0 && self.has_waited_too_long();
-        // Other threads may have taken this waiter's count away (MUTEX-2).
-        let to = if is_due {
-            counting::count(self.p, Event::MutexHeir);
-            if bits == 0 { one_more(0, HEIR) } else { bits | HEIR }
-        } else if bits == 0 || !self.counted && may_stay_awake(bits) {
-            one_more(bits, 0)
-        } else {
-            return;
-        };
-        let word = with_bits(of, seen & (LOCKED | PLACE), to);
-        if self.lock.word.compare_exchange(seen, word, Relaxed).is_ok() {
-            self.counted = true;
-            if to & HEIR != 0 {
-                // Refill the spin budget; sleeping now would waste the reservation.
-                self.budget = SpinBudget::of_heir(self.p, self.on());
-            }
-        }
-    }
-
-    /// Sleeps until woken, or until the deadline; or polls again, if the lock is free by now. Returns false if
-    /// the waiter could not join the queue.
-    fn sleep(&mut self, me: NodeId) -> bool {
-        let (p, lock) = (self.p, self.lock);
-        let end = if self.slept { End::First } else { End::Last };
-        if !sleepers::enqueue(p, me, self.on(), TAG, end) {
-            return false;
-        }
-        self.slept = true;
-        self.begin();
-        // MUTEX-2.
-        if core::mem::take(&mut self.counted) {
-            lock.clear(p);
-        }
-        // The last poll (MUTEX-3).
-        let seen = lock.word.load(Relaxed);
-        let woken = if seen & LOCKED == 0 && bits(p, seen) == 0 {
-            !sleepers::cancel(p, me)
-        } else {
-            sleepers::await_wake(p, me, self.deadline)
-        };
-        if woken {
-            // The thread that woke this waiter may have counted it as awake.
-            self.counted = true;
-        }
-        self.pace = Pace::of(p, self.on());
-        self.budget = SpinBudget::new(p, self.on(), self.pace.interval_ns());
-        true
-    }
-
-    /// The deadline has passed. A wake-up that was meant for this waiter goes to another one (MUTEX-3).
-    #[cold]
-    fn give_up(&mut self) -> bool {
-        let (p, on) = (self.p, self.on());
-        if core::mem::take(&mut self.counted) {
-            let seen = self.lock.clear(p);
-            if seen & LOCKED == 0 && sleepers::anybody(p, on) {
-                wake_one(p, on);
-            }
-        }
-        false
     }
 }
 
