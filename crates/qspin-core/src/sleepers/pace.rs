@@ -10,9 +10,9 @@
 //! # What is learned
 //! Which interval between two polls lets the process do most. In an [epoch](super::Throughput) all waiters of
 //! the lock poll at one interval, and at its end the rate of acquisitions is noted for that interval. In one epoch
-//! of 16 another one is tried; in one of 48 if it has been much worse; soon after a change of the rate, since the
-//! load has changed then. What was learned stands in the lock's bucket; locks that share a bucket share it. It
-//! is a guess: whatever it says, a waiter is correct.
+//! of 16 another one is tried; in one of 48 if it has been much worse. When the rate becomes quite another one, the
+//! load has changed, and all are tried again. What was learned stands in the lock's bucket; locks that share a
+//! bucket share it. It is a guess: whatever it says, a waiter is correct.
 //!
 //! # Source
 //! Ours. HotSpot, .NET and glibc learn for each lock how long to spin from whether spinning has acquired the
@@ -37,10 +37,8 @@ const FIRST_PAUSES: u32 = 2;
 const SOON: u32 = 16;
 /// Epochs between two trials where the next one is likely to cost much.
 const LATE: u32 = 48;
-/// After so many epochs in a row with quite another rate, the load has changed.
+/// After so many epochs in a row with half of the rate or less, or twice of it or more, the load has changed.
 const ODD: u32 = 3;
-/// Epochs that lie between two trials at least, however often the rate changes.
-const CALM: u32 = 8;
 /// So many acquisitions in an epoch have a rate that is more than chance.
 const ENOUGH: u32 = in_an_epoch(64);
 /// One wait in two to this power reads the clock, where waiters poll often.
@@ -107,8 +105,7 @@ impl<W: AtomicWord> Trials<W> {
         let next = self.next.load(Relaxed);
         let other = (best + 1 + next as usize % (rates.len() - 1)) % rates.len();
         let since = self.since.load(Relaxed).saturating_add(1);
-        let is_due = since >= until_next(rates[best], rates[other])
-            || since >= CALM && self.odd.load(Relaxed) >= ODD;
+        let is_due = since >= until_next(rates[best], rates[other]);
         let (at, since) = if rates[0] < ENOUGH {
             (0, 0)
         } else if is_due {
@@ -121,20 +118,26 @@ impl<W: AtomicWord> Trials<W> {
         self.since.store(since, Relaxed);
     }
 
-    /// Notes the rate of an epoch with the present interval.
-    /// In some epochs the owner was preempted, with any interval, so a higher rate counts for more than a lower
-    /// one.
+    /// Notes the rate of an epoch with the present interval. In some epochs the owner was preempted, with any
+    /// interval, so a higher rate counts for more than a lower one. Some epochs in a row with quite another rate
+    /// are another load, of which nothing is known.
     fn learn(&self, rate: u32) {
-        let known = self.rates[self.at()].load(Relaxed);
-        let now = match known {
-            0 => rate,
-            _ if rate > known => known + (rate - known).div_ceil(2),
-            _ => known - (known - rate) / 8,
-        };
-        self.rates[self.at()].store(now, Relaxed);
-        let is_odd = rate.abs_diff(known) > known / 4;
-        let odd = if is_odd { self.odd.load(Relaxed).saturating_add(1) } else { 0 };
-        self.odd.store(odd, Relaxed);
+        let known = &self.rates[self.at()];
+        let before = known.load(Relaxed);
+        let is_odd = before != 0 && (rate / 2 > before || rate < before / 2);
+        let odd = if is_odd { self.odd.load(Relaxed) + 1 } else { 0 };
+        self.odd.store(odd % ODD, Relaxed);
+        if odd >= ODD {
+            self.rates.iter().for_each(|rate| rate.store(0, Relaxed));
+            known.store(rate, Relaxed);
+        } else if !is_odd {
+            let now = match before {
+                0 => rate,
+                _ if rate > before => before + (rate - before).div_ceil(2),
+                _ => before - (before - rate) / 8,
+            };
+            known.store(now, Relaxed);
+        }
     }
 }
 
@@ -318,8 +321,10 @@ mod tests {
         let (trials, throughput) = (Trials::new(), Throughput::new());
         epochs(&trials, &throughput, 1, [2000, 1000, 1000, 1000]);
         let used = epochs(&trials, &throughput, 201, [400, 400, 400, 4000]);
-        assert!(used[3] > 140, "{used:?}");
+        assert!(used[3] > 180, "{used:?}");
         let used = epochs(&trials, &throughput, 401, [2000, 1000, 1000, 400]);
-        assert!(used[0] > 140, "{used:?}");
+        assert!(used[0] > 180, "{used:?}");
+        let used = epochs(&trials, &throughput, 601, [80, 100, 160, 90]);
+        assert!(used[2] > 160, "{used:?}");
     }
 }
