@@ -103,7 +103,9 @@ impl<W: AtomicWord> Trials<W> {
         let rates = core::array::from_fn(|at| self.rates[at].load(Relaxed));
         let best = best(rates);
         let next = self.next.load(Relaxed);
-        let other = (best + 1 + next as usize % (rates.len() - 1)) % rates.len();
+        let in_turn = (best + 1 + next as usize % (rates.len() - 1)) % rates.len();
+        // With the best one unknown, all are: nothing was measured yet.
+        let other = rates.iter().position(|&rate| rate == 0).unwrap_or(in_turn);
         let since = self.since.load(Relaxed).saturating_add(1);
         let is_due = since >= until_next(rates[best], rates[other]);
         let (at, since) = if rates[0] < ENOUGH {
@@ -164,7 +166,7 @@ fn best(rates: [u32; INTERVALS_NS.len()]) -> usize {
 /// Epochs from the last trial to that of another interval, by its rate; one that was never tried is due at once.
 fn until_next(best: u32, other: u32) -> u32 {
     match other {
-        0 => 0,
+        0 => 1,
         _ if other < best - best / 4 => LATE,
         _ => SOON,
     }
@@ -325,6 +327,6 @@ mod tests {
         let used = epochs(&trials, &throughput, 401, [2000, 1000, 1000, 400]);
         assert!(used[0] > 180, "{used:?}");
         let used = epochs(&trials, &throughput, 601, [80, 100, 160, 90]);
-        assert!(used[2] > 160, "{used:?}");
+        assert!(used[2] > 180, "{used:?}");
     }
 }

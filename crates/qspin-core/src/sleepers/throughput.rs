@@ -116,13 +116,13 @@ pub(super) const fn in_an_epoch(acquisitions: u32) -> u32 {
     acquisitions << PLACES
 }
 
-/// Acquisitions an epoch; 0 where the time is not about one epoch: no waiter has read the clock for long.
+/// Acquisitions an epoch, and not 0; 0 where the time is not about one epoch: no waiter has read the clock for long.
 fn rate(did: u32, took_ns: u32) -> u32 {
     if !(1 << (EPOCH_BITS - 1)..1 << (EPOCH_BITS + 2)).contains(&took_ns) {
         return 0;
     }
     let rate = (u64::from(did) << (EPOCH_BITS + PLACES)) / u64::from(took_ns);
-    u32::try_from(rate).unwrap_or(u32::MAX)
+    u32::try_from(rate).unwrap_or(u32::MAX).max(1)
 }
 
 #[cfg(test)]
@@ -152,6 +152,7 @@ mod tests {
         assert_eq!(rate(50, EPOCH_NS as u32 * 4), 0);
         assert_eq!(rate(50, EPOCH_NS as u32 / 4), 0);
         assert_eq!(rate(u32::MAX, EPOCH_NS as u32), u32::MAX);
+        assert_eq!(rate(0, EPOCH_NS as u32), 1);
     }
 
     #[test]
