@@ -129,7 +129,8 @@ impl Want {
     #[inline]
     const fn fits_newcomer(self, word: u32) -> bool {
         let inside = word / READER;
-        self.fits(word) && word & HEIR == 0 && (word & CLOSED == 0 || inside == 0)
+        let may_barge = inside == 0 && word & SLEEPING != 0;
+        self.fits(word) && word & HEIR == 0 && (word & CLOSED == 0 || may_barge)
     }
 
     /// What the owner of the gate waits for.
@@ -145,8 +146,7 @@ impl Want {
     /// What a newcomer waits for, roughly.
     #[inline]
     const fn until_newcomer(self) -> Until {
-        let closed = if matches!(self, Self::Write) { 0 } else { CLOSED };
-        Until::clear(self.until().mask | HEIR | closed)
+        Until::clear(self.until().mask | HEIR | CLOSED)
     }
 
     /// The word after the acquisition.
