@@ -15,8 +15,8 @@
 //! ┌────────────┬───────┬────────────┬───────────┬──────┬──────────┬────────┬────────┐
 //! │ readers    │ ASKED │ UPGRADABLE │ UPGRADING │ HEIR │ SLEEPING │ CLOSED │ WRITER │
 //! └────────────┴───────┴────────────┴───────────┴──────┴──────────┴────────┴────────┘
-//!  free (0) ──read──► n readers ──read──► n + 1 readers      CLOSED: no further readers beside those inside
-//!  free (0) ──write─► WRITER    ──downgrade──► 1 reader      SLEEPING: the owner of the gate sleeps
+//!  free (0) ──read──► n readers ──read──► n + 1 readers      CLOSED: the owner of the gate, a writer, is next
+//!  free (0) ──write─► WRITER    ──downgrade──► 1 reader      SLEEPING: it sleeps; newcomers may barge meanwhile
 //!  n readers ──upgradable──► n + 1 readers, UPGRADABLE       HEIR: reserved for the owner of the gate
 //!  1 reader, UPGRADABLE ──upgrade──► WRITER                  UPGRADING: waits for the other readers to leave
 //!                                                            ASKED: others wait to read upgradably
@@ -36,10 +36,11 @@
 //!   wake is found in static memory by the address, which is a number, and by what it waits for, which is its
 //!   tag.
 //! * **RWLOCK-5** No waiter is passed over for ever. A writer with the gate closes the lock to further readers as
-//!   soon as it has polled for a while; from then on the readers inside only leave. Newcomers may barge past it
-//!   while the lock is free, until it is the heir: the starving waiter that holds a reservation. The mutex bounds
-//!   the wait for the gate. A waiter that wants to read upgradably is the next to be woken once it was woken in
-//!   vain, but newcomers that read upgradably may pass it each time: for that there is no bound.
+//!   soon as it has polled for a while; from then on the readers inside only leave, and the lock is its next. Only
+//!   while it sleeps may newcomers barge past it into a free lock, until it is the heir: the starving waiter that
+//!   holds a reservation. The mutex bounds the wait for the gate. A waiter that wants to read upgradably is the
+//!   next to be woken once it was woken in vain, but newcomers that read upgradably may pass it each time: for
+//!   that there is no bound.
 //! * **RWLOCK-6** UPGRADABLE is set with the reader that it stands for, from a word without it, and cleared by
 //!   that reader. Readers come and go beside it. A waiter does not hold the gate while it waits for the
 //!   upgradable reader. When that reader upgrades, it waits only for the readers inside, which UPGRADING allows
@@ -77,7 +78,7 @@ use self::gate::{End, Wait};
 
 const FREE: u32 = 0;
 const WRITER: u32 = 1;
-/// No further readers beside those inside.
+/// The owner of the gate, a writer, is next: no newcomers (RWLOCK-5).
 const CLOSED: u32 = 2;
 /// The owner of the gate sleeps.
 const SLEEPING: u32 = 4;
@@ -125,11 +126,10 @@ impl Want {
         word & WRITER == 0 && word / READER < MAX_READERS
     }
 
-    /// Whether a newcomer is admitted.
+    /// Whether a newcomer is admitted (RWLOCK-5).
     #[inline]
     const fn fits_newcomer(self, word: u32) -> bool {
-        let inside = word / READER;
-        let may_barge = inside == 0 && word & SLEEPING != 0;
+        let may_barge = word / READER == 0 && word & SLEEPING != 0;
         self.fits(word) && word & HEIR == 0 && (word & CLOSED == 0 || may_barge)
     }
 
