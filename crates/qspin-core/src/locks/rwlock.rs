@@ -64,6 +64,7 @@
 
 mod fair;
 mod gate;
+mod readers;
 mod upgradable;
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -90,6 +91,10 @@ const UPGRADING: u32 = 16;
 const UPGRADABLE: u32 = 32;
 /// Others wait to read upgradably.
 const ASKED: u32 = 64;
+/// Readers sleep.
+const WAITING: u32 = 128;
+/// What keeps readers out that are no owners of the gate.
+const KEEPS_OUT: u32 = WRITER | CLOSED | HEIR | UPGRADING;
 /// The state bits of the owner of the gate (RWLOCK-2).
 const STATE_BITS: u32 = CLOSED | SLEEPING | HEIR;
 const READER: u32 = 1 << 8;
@@ -169,6 +174,11 @@ impl Want {
     }
 }
 
+/// The word `to` after a step; without WAITING if nothing keeps readers out: then [`left`] wakes them (RWLOCK-10).
+const fn admitting(to: u32) -> u32 {
+    if to & KEEPS_OUT == 0 { to & !WAITING } else { to }
+}
+
 /// Sleepers on the word's address, by what they wait for: their tags.
 #[derive(Debug, Clone, Copy)]
 #[repr(u32)]
@@ -179,6 +189,8 @@ enum Sleeper {
     Upgrading,
     /// Waits until there is no upgradable reader.
     Asking,
+    /// Waits to read.
+    Reader,
 }
 
 /// Wakes the first of the sleepers that wait for this; in doubt more. Called after a release (RWLOCK-4).
@@ -269,8 +281,12 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
         P: SleepPlatform<Word = W>,
         G: RawTimedLock<P>,
     {
-        if want == Want::Read && p.in_interrupt() {
-            return self.read_in_interrupt(p, deadline);
+        if want == Want::Read {
+            return if p.in_interrupt() {
+                self.read_in_interrupt(p, deadline)
+            } else {
+                self.acquire_shared_slow(p, deadline)
+            };
         }
         if is_over(p, deadline) {
             return self.newcomer(p, want);
@@ -312,19 +328,30 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
         }
     }
 
-    /// Releases: subtracts `gone` from the word, and adds `come`.
+    /// A writer leaves, or becomes a reader: adds `come` to the word.
     #[inline]
-    fn leave<P: SleepPlatform<Word = W>>(&self, p: &P, site: Site, gone: u32, come: u32) {
+    fn end_write<P: SleepPlatform<Word = W>>(&self, p: &P, come: u32) {
         let on = self.on(p);
         // ORDERING: Release pairs with the Acquire of `come`, of `Wait::wait` and of `take_alone`.
-        let before = self.word.fetch_add(come.wrapping_sub(gone), p.ordering(site, Release));
-        if before & (SLEEPING | UPGRADING) != 0 {
-            left(p, on, before, before - gone + come);
+        let order = p.ordering(Site::RwLeaveExclusive, Release);
+        let mut seen = WRITER;
+        loop {
+            let to = admitting(seen - WRITER + come);
+            match self.word.compare_exchange(seen, to, order) {
+                Ok(_) => {
+                    if seen != WRITER {
+                        left(p, on, seen, to);
+                    }
+                    return;
+                }
+                Err(now) => seen = now,
+            }
         }
     }
 }
 
-/// After a release or a downgrade: wakes the waiters that can be admitted now (RWLOCK-3, RWLOCK-4).
+/// After the step from `before` to `now`, which has released or downgraded: wakes the waiters that can be admitted
+/// now (RWLOCK-3, RWLOCK-4, RWLOCK-10).
 #[cold]
 #[inline(never)]
 fn left<P: SleepPlatform>(p: &P, on: usize, before: u32, now: u32) {
@@ -334,6 +361,9 @@ fn left<P: SleepPlatform>(p: &P, on: usize, before: u32, now: u32) {
     // A release that leaves readers inside admits no waiter, unless the lock was a writer's before.
     if now & SLEEPING != 0 && now & WRITER == 0 && (now / READER == 0 || before & WRITER != 0) {
         wake(p, on, Sleeper::Gate);
+    }
+    if before & !now & WAITING != 0 {
+        readers::wake_all(p, on);
     }
 }
 
@@ -364,7 +394,13 @@ unsafe impl<P: SleepPlatform, G: RawTimedLock<P>> RawSharedLock<P> for DefaultRw
 
     #[inline]
     unsafe fn release_shared(&self, p: &P) {
-        self.leave(p, Site::RwLeaveShared, READER, 0);
+        let on = self.on(p);
+        // ORDERING: as in `end_write`.
+        let order = p.ordering(Site::RwLeaveShared, Release);
+        let before = self.word.fetch_add(READER.wrapping_neg(), order);
+        if before & (SLEEPING | UPGRADING) != 0 {
+            left(p, on, before, before - READER);
+        }
     }
 
     #[inline]
@@ -379,12 +415,12 @@ unsafe impl<P: SleepPlatform, G: RawTimedLock<P>> RawSharedLock<P> for DefaultRw
 
     #[inline]
     unsafe fn release_exclusive(&self, p: &P) {
-        self.leave(p, Site::RwLeaveExclusive, WRITER, 0);
+        self.end_write(p, 0);
     }
 
     #[inline]
     fn is_locked(&self, _: &P) -> bool {
-        self.word.load(Relaxed) & !STATE_BITS != 0
+        self.word.load(Relaxed) & !(STATE_BITS | WAITING) != 0
     }
 
     #[inline]

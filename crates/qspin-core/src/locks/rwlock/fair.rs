@@ -3,7 +3,7 @@
 use core::sync::atomic::Ordering::{Relaxed, Release};
 
 use super::{
-    DefaultRwLock, HEIR, READER, STATE_BITS, WRITER, left,
+    DefaultRwLock, HEIR, READER, STATE_BITS, WRITER, admitting, left,
     upgradable::{ended, without_upgradable},
 };
 use crate::lock::{RawFairSharedLock, RawTimedLock};
@@ -27,7 +27,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
         let order = p.ordering(site, Release);
         let mut seen = self.word.load(Relaxed);
         loop {
-            let to = to_heir(seen, next(seen));
+            let to = admitting(to_heir(seen, next(seen)));
             match self.word.compare_exchange(seen, to, order) {
                 Ok(_) => return (seen, to),
                 Err(now) => seen = now,

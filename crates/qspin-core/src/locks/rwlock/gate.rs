@@ -3,8 +3,8 @@
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use super::{
-    CLOSED, DefaultRwLock, HEIR, SLEEPING, STATE_BITS, Sleeper, UPGRADABLE, UPGRADING, WRITER,
-    Want, is_over,
+    CLOSED, DefaultRwLock, HEIR, SLEEPING, STATE_BITS, Sleeper, UPGRADABLE, UPGRADING, WAITING,
+    WRITER, Want, admitting, is_over, readers,
 };
 use crate::node::NodeId;
 use crate::platform::AtomicWord;
@@ -40,11 +40,14 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
         loop {
             let seen = word.load(Relaxed);
             if self.want.fits(seen) {
-                let to = self.want.inside(seen & !STATE_BITS);
+                let to = admitting(self.want.inside(seen & !STATE_BITS));
                 // RWLOCK-1, RWLOCK-2. ORDERING: Acquire pairs with the Release of `leave`, `leave_fairly` and
                 // `end_upgradable`.
                 let order = p.ordering(Site::RwGateTake, Acquire);
                 if word.compare_exchange(seen, to, order).is_ok() {
+                    if seen & !to & WAITING != 0 {
+                        readers::wake_all(p, self.lock.on(p));
+                    }
                     return End::Inside;
                 }
                 continue;
@@ -127,6 +130,8 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
 
     /// Clears state bits of the owner of the gate (RWLOCK-2).
     fn clear(&self, bits: u32) {
-        self.lock.word.fetch_and(!bits, Relaxed);
+        if self.lock.word.fetch_and(!bits, Relaxed) & WAITING != 0 {
+            self.lock.admit_readers(self.p);
+        }
     }
 }

@@ -3,8 +3,8 @@
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::{
-    ASKED, DefaultRwLock, End, READER, READERS, SLEEPING, Sleeper, UPGRADABLE, UPGRADING, WRITER,
-    Want, is_over, left, wake,
+    ASKED, DefaultRwLock, End, READER, READERS, SLEEPING, Sleeper, UPGRADABLE, UPGRADING, WAITING,
+    WRITER, Want, is_over, left, wake,
 };
 use crate::lock::{RawTimedLock, RawUpgradableLock};
 use crate::node::NodeId;
@@ -123,6 +123,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
         if self.word.fetch_and(!UPGRADING, Relaxed) & SLEEPING != 0 {
             wake(p, self.on(p), Sleeper::Gate);
         }
+        self.admit_readers(p);
     }
 
     /// Sleeps until this is the only reader, as RWLOCK-3. Returns false if it could not join the queue.
@@ -162,7 +163,7 @@ pub(super) fn ended<P: SleepPlatform>(p: &P, on: usize, before: u32, now: u32) {
     if before & ASKED != 0 {
         wake(p, on, Sleeper::Asking);
     }
-    if now & SLEEPING != 0 {
+    if now & SLEEPING != 0 || before & !now & WAITING != 0 {
         left(p, on, before, now);
     }
 }
@@ -214,10 +215,10 @@ unsafe impl<P: SleepPlatform, G: RawTimedLock<P>> RawUpgradableLock<P>
     }
 
     unsafe fn downgrade(&self, p: &P) {
-        self.leave(p, Site::RwLeaveExclusive, WRITER, READER);
+        self.end_write(p, READER);
     }
 
     unsafe fn downgrade_to_upgradable(&self, p: &P) {
-        self.leave(p, Site::RwLeaveExclusive, WRITER, READER | UPGRADABLE);
+        self.end_write(p, READER | UPGRADABLE);
     }
 }

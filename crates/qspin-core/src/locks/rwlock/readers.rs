@@ -1,0 +1,81 @@
+//! Readers that are not admitted: they sleep beside the word, and are all woken when nothing keeps them out.
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use super::{DefaultRwLock, End, KEEPS_OUT, Sleeper, WAITING, Want, admitting, is_over};
+use crate::lock::RawTimedLock;
+use crate::node::NodeId;
+use crate::platform::AtomicWord;
+use crate::sleepers::{self, Choice, SleepPlatform};
+
+/// Wakes all readers that sleep, or in doubt more. Called after a release (RWLOCK-4).
+pub(super) fn wake_all<P: SleepPlatform>(p: &P, on: usize) {
+    let choose = |tag| if tag == Sleeper::Reader as u32 { Choice::Take } else { Choice::Leave };
+    match sleepers::take(p, on, choose) {
+        Some(taken) => taken.wake(p),
+        None => sleepers::wake_later(p, on),
+    }
+}
+
+impl<W: AtomicWord, G> DefaultRwLock<W, G> {
+    /// Waits beside the word, and once the reader starves, with the gate (RWLOCK-5).
+    pub(super) fn acquire_shared_slow<P>(&self, p: &P, deadline: u64) -> bool
+    where
+        P: SleepPlatform<Word = W>,
+        G: RawTimedLock<P>,
+    {
+        let mut starves = 0;
+        loop {
+            if is_over(p, deadline) {
+                return self.newcomer(p, Want::Read);
+            }
+            if self.polls(p, Want::Read) {
+                return true;
+            }
+            let now = p.now_ns();
+            if starves == 0 {
+                starves = now.saturating_add(sleepers::starves_after_ns(p, self.on(p)));
+            }
+            if now >= starves {
+                return self.acquire_by_gate(p, Want::Read, deadline) == End::Inside;
+            }
+            let until = deadline.min(starves);
+            if sleepers::with_sleeper(p, |me| self.sleep_to_read(p, me, until)) != Some(true) {
+                p.doze();
+            }
+        }
+    }
+
+    /// RWLOCK-10. Returns false if the reader could not sleep.
+    fn sleep_to_read<P: SleepPlatform<Word = W>>(&self, p: &P, me: NodeId, until: u64) -> bool {
+        let tag = Sleeper::Reader as u32;
+        if !sleepers::enqueue(p, me, self.on(p), tag, sleepers::End::Last) {
+            return false;
+        }
+        let mut seen = self.word.load(Relaxed);
+        while seen & KEEPS_OUT != 0 {
+            match self.word.compare_exchange(seen, seen | WAITING, Relaxed) {
+                Ok(_) => {
+                    // Woken or past the deadline: either way the reader polls again.
+                    let _ = sleepers::await_wake(p, me, until);
+                    return true;
+                }
+                Err(now) => seen = now,
+            }
+        }
+        let _ = sleepers::cancel(p, me);
+        // Without room the reader waits (RWLOCK-7), and is not woken.
+        Want::Read.fits(seen)
+    }
+
+    /// After a step of a thread that does not release the lock: wakes the readers if nothing keeps them out.
+    pub(super) fn admit_readers<P: SleepPlatform<Word = W>>(&self, p: &P) {
+        let mut seen = self.word.load(Relaxed);
+        while admitting(seen) != seen {
+            match self.word.compare_exchange(seen, admitting(seen), Relaxed) {
+                Ok(_) => return wake_all(p, self.on(p)),
+                Err(now) => seen = now,
+            }
+        }
+    }
+}
