@@ -134,7 +134,7 @@ impl Want {
     /// Whether a newcomer is admitted (RWLOCK-5).
     #[inline]
     const fn fits_newcomer(self, word: u32) -> bool {
-        let may_barge = word / READER == 0 && word & SLEEPING != 0;
+        let may_barge = matches!(self, Self::Write) && word & SLEEPING != 0;
         self.fits(word) && word & HEIR == 0 && (word & CLOSED == 0 || may_barge)
     }
 
@@ -251,6 +251,11 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
         false
     }
 
+    /// Whether a writer keeps further readers out at once.
+    fn closes_at_once<P: SleepPlatform<Word = W>>(&self, p: &P, want: Want, seen: u32) -> bool {
+        want == Want::Write && seen / READER != 0 && sleepers::readers_are_quick(p, self.on(p))
+    }
+
     /// Polls for a moment whether the lock can be acquired without the gate.
     fn polls<P: SleepPlatform<Word = W>>(&self, p: &P, want: Want) -> bool {
         let (mut budget, mut crowd) = (SpinBudget::of_rwlock(p, p.address(&self.word)), 1);
@@ -264,7 +269,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
                 // from them at each of their steps; one that backs off for a while is rid of them sooner.
                 p.relax(crowd);
                 crowd = (crowd * 2).min(MAX_CROWD);
-            } else if budget.is_spent() {
+            } else if budget.is_spent() || self.closes_at_once(p, want, seen) {
                 return false;
             } else {
                 budget.watch(p, &self.word, want.until_newcomer());
@@ -303,7 +308,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
         if !self.gate.acquire_until(p, deadline) {
             return End::Over;
         }
-        let end = Wait { lock: self, p, want, deadline, since: 0 }.wait();
+        let end = Wait { lock: self, p, want, deadline, since: 0, closed: 0 }.wait();
         // SAFETY: acquired above.
         unsafe { self.gate.release(p) };
         end

@@ -265,6 +265,20 @@ pub fn note_turns<P: SleepPlatform>(p: &P, on: usize, short: bool) {
     }
 }
 
+/// Readers that leave sooner after a writer keeps further ones out are quick, in nanoseconds.
+const QUICK_NS: u64 = 4000;
+
+/// Whether readers leave quickly once a writer keeps further ones out, as [`note_readers`] was told.
+#[inline]
+pub fn readers_are_quick<P: SleepPlatform>(p: &P, on: usize) -> bool {
+    bucket::of(p, on).quick_readers.holds()
+}
+
+/// Notes how long it took the readers to leave.
+pub fn note_readers<P: SleepPlatform>(p: &P, on: usize, took_ns: u64) {
+    bucket::of(p, on).quick_readers.add(if took_ns < QUICK_NS { 1 } else { -8 });
+}
+
 /// Runs `sleep` with a node of this context, or returns `None` where it has none: then [`SleepPlatform::doze`],
 /// and poll again.
 #[inline]

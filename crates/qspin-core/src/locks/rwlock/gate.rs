@@ -30,6 +30,8 @@ pub(super) struct Wait<'a, P: SleepPlatform, G> {
     pub(super) deadline: u64,
     /// When the waiter began to sleep; 0 before.
     pub(super) since: u64,
+    /// When a writer closed the lock to further readers while readers were inside; 0 if it did not.
+    pub(super) closed: u64,
 }
 
 impl<P: SleepPlatform, G> Wait<'_, P, G> {
@@ -45,6 +47,9 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
                 // `end_upgradable`.
                 let order = p.ordering(Site::RwGateTake, Acquire);
                 if word.compare_exchange(seen, to, order).is_ok() {
+                    if self.closed != 0 {
+                        sleepers::note_readers(p, p.address(word), p.now_ns() - self.closed);
+                    }
                     if seen & !to & WAITING != 0 {
                         readers::wake_all(p, self.lock.on(p));
                     }
@@ -60,7 +65,7 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
                 self.clear(STATE_BITS);
                 return End::Over;
             }
-            if budget.only_spins() {
+            if budget.only_spins() && !self.lock.closes_at_once(p, self.want, seen) {
                 budget.watch(p, word, self.want.until());
                 continue;
             }
@@ -68,6 +73,9 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
             let bits = self.bits();
             if seen & bits != bits {
                 // RWLOCK-2. A stream of readers that come and go does not keep the waiter from this.
+                if self.closed == 0 && seen & WRITER == 0 && p.pause_ns() != 0 {
+                    self.closed = p.now_ns();
+                }
                 word.fetch_or(bits, Relaxed);
                 continue;
             }
