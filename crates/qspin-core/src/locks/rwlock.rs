@@ -5,21 +5,23 @@
 //! CPUs: its queue spins. Locks that let readers in whenever readers are inside starve writers.
 //!
 //! # Source
-//! The shape is that of Linux' `qrwlock`: a word with a count of readers, and a gate through which the threads
-//! that are not admitted at once go one at a time. The gate is the default mutex ([`crate::locks::mutex`]), which
-//! knows how to wait; so of the threads at the gate only one waits for the word, and it needs no queue.
+//! The shape is that of Linux' `qrwlock`: a word with a count of readers, and a gate through which the writers that
+//! are not admitted at once go one at a time. The gate is the default mutex ([`crate::locks::mutex`]), which knows
+//! how to wait; so of the threads at the gate only one waits for the word, and it needs no queue. Readers sleep
+//! beside the word, and are woken all at once, as those of Linux' `rwsem` and of most locks in user space.
 //!
 //! # States of the word
 //! ```text
-//!  31         8    6       5            4           3      2          1        0
-//! ┌────────────┬───────┬────────────┬───────────┬──────┬──────────┬────────┬────────┐
-//! │ readers    │ ASKED │ UPGRADABLE │ UPGRADING │ HEIR │ SLEEPING │ CLOSED │ WRITER │
-//! └────────────┴───────┴────────────┴───────────┴──────┴──────────┴────────┴────────┘
+//!  31         8    7       6       5            4           3      2          1        0
+//! ┌────────────┬─────────┬───────┬────────────┬───────────┬──────┬──────────┬────────┬────────┐
+//! │ readers    │ WAITING │ ASKED │ UPGRADABLE │ UPGRADING │ HEIR │ SLEEPING │ CLOSED │ WRITER │
+//! └────────────┴─────────┴───────┴────────────┴───────────┴──────┴──────────┴────────┴────────┘
 //!  free (0) ──read──► n readers ──read──► n + 1 readers      CLOSED: the owner of the gate, a writer, is next
-//!  free (0) ──write─► WRITER    ──downgrade──► 1 reader      SLEEPING: it sleeps; newcomers may barge meanwhile
+//!  free (0) ──write─► WRITER    ──downgrade──► 1 reader      SLEEPING: it sleeps; writers may barge meanwhile
 //!  n readers ──upgradable──► n + 1 readers, UPGRADABLE       HEIR: reserved for the owner of the gate
 //!  1 reader, UPGRADABLE ──upgrade──► WRITER                  UPGRADING: waits for the other readers to leave
 //!                                                            ASKED: others wait to read upgradably
+//!                                                            WAITING: readers sleep
 //! ```
 //!
 //! # Invariants
@@ -35,12 +37,14 @@
 //! * **RWLOCK-4** After the step that releases the lock the releasing thread does not touch it: the waiter to
 //!   wake is found in static memory by the address, which is a number, and by what it waits for, which is its
 //!   tag.
-//! * **RWLOCK-5** No waiter is passed over for ever. A writer with the gate closes the lock to further readers as
-//!   soon as it has polled for a while; from then on the readers inside only leave, and the lock is its next. Only
-//!   while it sleeps may newcomers barge past it into a free lock, until it is the heir: the starving waiter that
-//!   holds a reservation. The mutex bounds the wait for the gate. A waiter that wants to read upgradably is the
-//!   next to be woken once it was woken in vain, but newcomers that read upgradably may pass it each time: for
-//!   that there is no bound.
+//! * **RWLOCK-5** No waiter is passed over for ever. A writer with the gate closes the lock to further readers: at
+//!   once where readers leave quickly, and else when it has polled for a while. From then on the readers inside
+//!   only leave, and the lock is its next. Only while it sleeps may writers barge past it into a free lock, until
+//!   it is the heir: the starving waiter that holds a reservation. Readers may not: the one that did would read
+//!   alone, on one CPU, while all others wait. A reader that starves beside the word goes through the gate, and is
+//!   the heir there. The mutex bounds the wait for the gate. A waiter that wants to read upgradably is the next to
+//!   be woken once it was woken in vain, but newcomers that read upgradably may pass it each time: for that there
+//!   is no bound.
 //! * **RWLOCK-6** UPGRADABLE is set with the reader that it stands for, from a word without it, and cleared by
 //!   that reader. Readers come and go beside it. A waiter does not hold the gate while it waits for the
 //!   upgradable reader. When that reader upgrades, it waits only for the readers inside, which UPGRADING allows
@@ -53,6 +57,10 @@
 //! * **RWLOCK-9** A reader [in an interrupt](crate::platform::Platform::in_interrupt) passes threads that only
 //!   wait, and waits for a writer inside without gate and queue: the code that it interrupts may own the gate, or
 //!   be the next in the queue.
+//! * **RWLOCK-10** A reader sleeps only after it has joined the sleepers and has set WAITING in a word with one of
+//!   the bits that keep readers out ([`KEEPS_OUT`]). The step that clears the last of these bits clears WAITING
+//!   too, or is followed by such a step of a thread that still may touch the lock; then all readers are woken. The
+//!   release of a writer does it in one step (RWLOCK-4).
 //!
 //! # Limits
 //! Eight bytes. Not first come, first served. Of the sleepers at the gate the one with the highest priority
@@ -91,9 +99,9 @@ const UPGRADING: u32 = 16;
 const UPGRADABLE: u32 = 32;
 /// Others wait to read upgradably.
 const ASKED: u32 = 64;
-/// Readers sleep.
+/// Readers sleep (RWLOCK-10).
 const WAITING: u32 = 128;
-/// What keeps readers out that are no owners of the gate.
+/// Each of these bits keeps readers out that do not own the gate.
 const KEEPS_OUT: u32 = WRITER | CLOSED | HEIR | UPGRADING;
 /// The state bits of the owner of the gate (RWLOCK-2).
 const STATE_BITS: u32 = CLOSED | SLEEPING | HEIR;
@@ -131,9 +139,10 @@ impl Want {
         word & WRITER == 0 && word / READER < MAX_READERS
     }
 
-    /// Whether a newcomer is admitted (RWLOCK-5).
+    /// Whether a newcomer is admitted.
     #[inline]
     const fn fits_newcomer(self, word: u32) -> bool {
+        // RWLOCK-5.
         let may_barge = matches!(self, Self::Write) && word & SLEEPING != 0;
         self.fits(word) && word & HEIR == 0 && (word & CLOSED == 0 || may_barge)
     }
@@ -232,8 +241,8 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
     /// Acquires the lock from `seen`, which admits it, in one step.
     #[inline]
     fn come<P: SleepPlatform<Word = W>>(&self, p: &P, want: Want, seen: u32) -> Result<u32, u32> {
-        // RWLOCK-1, RWLOCK-6. ORDERING: Acquire pairs with the Release of `leave`, `leave_fairly` and
-        // `end_upgradable`.
+        // RWLOCK-1, RWLOCK-6. ORDERING: Acquire pairs with the Release at `RwLeaveShared` and
+        // `RwLeaveExclusive`.
         let order = p.ordering(want.site(), Acquire);
         self.word.compare_exchange(seen, want.inside(seen), order)
     }
@@ -251,9 +260,9 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
         false
     }
 
-    /// Whether a writer keeps further readers out at once.
+    /// Whether a writer that finds this word closes the lock at once (RWLOCK-5).
     fn closes_at_once<P: SleepPlatform<Word = W>>(&self, p: &P, want: Want, seen: u32) -> bool {
-        want == Want::Write && seen / READER != 0 && sleepers::readers_are_quick(p, self.on(p))
+        want == Want::Write && seen / READER != 0 && sleepers::readers_leave_quickly(p, self.on(p))
     }
 
     /// Polls for a moment whether the lock can be acquired without the gate.
@@ -296,11 +305,12 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
         if is_over(p, deadline) {
             return self.newcomer(p, want);
         }
-        self.polls(p, want) || self.acquire_by_gate(p, want, deadline) == End::Inside
+        self.polls(p, want) || self.acquire_by_gate(p, want, deadline, 0) == End::Inside
     }
 
-    /// Waits for the gate, and with it for the word, until that has come to an end.
-    fn acquire_by_gate<P>(&self, p: &P, want: Want, deadline: u64) -> End
+    /// Waits for the gate, and with it for the word, until that has come to an end. The waiter has waited since
+    /// `since`, or 0 if it has just begun.
+    fn acquire_by_gate<P>(&self, p: &P, want: Want, deadline: u64, since: u64) -> End
     where
         P: SleepPlatform<Word = W>,
         G: RawTimedLock<P>,
@@ -308,7 +318,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
         if !self.gate.acquire_until(p, deadline) {
             return End::Over;
         }
-        let end = Wait { lock: self, p, want, deadline, since: 0, closed: 0 }.wait();
+        let end = Wait { lock: self, p, want, deadline, since, closed: 0 }.wait();
         // SAFETY: acquired above.
         unsafe { self.gate.release(p) };
         end

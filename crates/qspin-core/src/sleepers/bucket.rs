@@ -37,8 +37,8 @@ pub struct SleepBucket<W> {
     pub(super) long_yields: Score<W>,
     /// Whether polls of waiters are in vain here: see there too.
     pub(super) vain_polls: Score<W>,
-    /// Whether readers leave quickly once a writer keeps further ones out: see there too.
-    pub(super) quick_readers: Score<W>,
+    /// Whether readers leave quickly once a writer waits for them: see [`super::readers_leave_quickly`].
+    pub(super) quick_drain: Score<W>,
     /// How often waiters should poll: see [`super::Pace`].
     pub(super) trials: Apart<Trials<W>>,
 }
@@ -72,7 +72,7 @@ impl<W: AtomicWord> SleepBucket<W> {
             handover_ns: W::new(0),
             long_yields: Score::new(),
             vain_polls: Score::new(),
-            quick_readers: Score::new(),
+            quick_drain: Score::new(),
             trials: Apart(Trials::new()),
         }
     }
@@ -109,7 +109,7 @@ impl<W: ConstWord> SleepBucket<W> {
         handover_ns: W::ZERO,
         long_yields: Score::EMPTY,
         vain_polls: Score::EMPTY,
-        quick_readers: Score::EMPTY,
+        quick_drain: Score::EMPTY,
         trials: Apart(Trials::NONE),
     };
 }

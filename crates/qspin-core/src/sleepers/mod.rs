@@ -56,6 +56,7 @@
 mod bucket;
 mod budget;
 mod cost;
+mod drain;
 mod pace;
 mod record;
 mod requeue;
@@ -64,6 +65,7 @@ mod throughput;
 
 pub use bucket::{SleepBucket, back_off};
 pub use budget::SpinBudget;
+pub use drain::{note_readers, readers_leave_quickly};
 pub use pace::Pace;
 pub use record::Sleeper;
 pub use requeue::requeue;
@@ -263,20 +265,6 @@ pub fn note_turns<P: SleepPlatform>(p: &P, on: usize, short: bool) {
     if (word.load(Relaxed) != 0) != short {
         word.store(short.into(), Relaxed);
     }
-}
-
-/// Readers that leave sooner after a writer keeps further ones out are quick, in nanoseconds.
-const QUICK_NS: u64 = 4000;
-
-/// Whether readers leave quickly once a writer keeps further ones out, as [`note_readers`] was told.
-#[inline]
-pub fn readers_are_quick<P: SleepPlatform>(p: &P, on: usize) -> bool {
-    bucket::of(p, on).quick_readers.holds()
-}
-
-/// Notes how long it took the readers to leave.
-pub fn note_readers<P: SleepPlatform>(p: &P, on: usize, took_ns: u64) {
-    bucket::of(p, on).quick_readers.add(if took_ns < QUICK_NS { 1 } else { -8 });
 }
 
 /// Runs `sleep` with a node of this context, or returns `None` where it has none: then [`SleepPlatform::doze`],

@@ -23,7 +23,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
     where
         P: SleepPlatform<Word = W>,
     {
-        // ORDERING: as in `leave`.
+        // ORDERING: as in `end_write`.
         let order = p.ordering(site, Release);
         let mut seen = self.word.load(Relaxed);
         loop {

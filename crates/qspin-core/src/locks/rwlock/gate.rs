@@ -1,4 +1,4 @@
-//! The owner of the gate: of all threads that queue at the gate, it alone polls the word, or sleeps beside it.
+//! The owner of the gate: of all threads that queue there, writers mostly, it alone waits for the word.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
@@ -28,9 +28,10 @@ pub(super) struct Wait<'a, P: SleepPlatform, G> {
     pub(super) p: &'a P,
     pub(super) want: Want,
     pub(super) deadline: u64,
-    /// When the waiter began to sleep; 0 before.
+    /// When the waiter began to sleep; 0 before. A reader has slept before it came to the gate.
     pub(super) since: u64,
-    /// When a writer closed the lock to further readers while readers were inside; 0 if it did not.
+    /// When this writer closed the lock to further readers while readers were inside; 0 if it has not, or without
+    /// a measured pause.
     pub(super) closed: u64,
 }
 
@@ -43,12 +44,13 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
             let seen = word.load(Relaxed);
             if self.want.fits(seen) {
                 let to = admitting(self.want.inside(seen & !STATE_BITS));
-                // RWLOCK-1, RWLOCK-2. ORDERING: Acquire pairs with the Release of `leave`, `leave_fairly` and
-                // `end_upgradable`.
+                // RWLOCK-1, RWLOCK-2. ORDERING: Acquire pairs with the Release at `RwLeaveShared` and
+                // `RwLeaveExclusive`.
                 let order = p.ordering(Site::RwGateTake, Acquire);
                 if word.compare_exchange(seen, to, order).is_ok() {
                     if self.closed != 0 {
-                        sleepers::note_readers(p, p.address(word), p.now_ns() - self.closed);
+                        let took = p.now_ns().saturating_sub(self.closed);
+                        sleepers::note_readers(p, self.lock.on(p), took);
                     }
                     if seen & !to & WAITING != 0 {
                         readers::wake_all(p, self.lock.on(p));

@@ -18,13 +18,13 @@ pub(super) fn wake_all<P: SleepPlatform>(p: &P, on: usize) {
 }
 
 impl<W: AtomicWord, G> DefaultRwLock<W, G> {
-    /// Waits beside the word, and once the reader starves, with the gate (RWLOCK-5).
+    /// Waits beside the word, and with the gate once the reader starves (RWLOCK-5).
     pub(super) fn acquire_shared_slow<P>(&self, p: &P, deadline: u64) -> bool
     where
         P: SleepPlatform<Word = W>,
         G: RawTimedLock<P>,
     {
-        let mut starves = 0;
+        let mut since = 0;
         loop {
             if is_over(p, deadline) {
                 return self.newcomer(p, Want::Read);
@@ -33,11 +33,12 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
                 return true;
             }
             let now = p.now_ns();
-            if starves == 0 {
-                starves = now.saturating_add(sleepers::starves_after_ns(p, self.on(p)));
+            if since == 0 {
+                since = now.max(1);
             }
+            let starves = since.saturating_add(sleepers::starves_after_ns(p, self.on(p)));
             if now >= starves {
-                return self.acquire_by_gate(p, Want::Read, deadline) == End::Inside;
+                return self.acquire_by_gate(p, Want::Read, deadline, since) == End::Inside;
             }
             let until = deadline.min(starves);
             if sleepers::with_sleeper(p, |me| self.sleep_to_read(p, me, until)) != Some(true) {

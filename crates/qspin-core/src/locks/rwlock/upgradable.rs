@@ -33,7 +33,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
                 break true;
             }
             if self.word.load(Relaxed) & UPGRADABLE == 0 {
-                match self.acquire_by_gate(p, want, deadline) {
+                match self.acquire_by_gate(p, want, deadline, 0) {
                     End::Inside => break true,
                     End::Over => break false,
                     End::Elsewhere => {}
@@ -106,7 +106,8 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
         let mut seen = self.word.load(Relaxed);
         while seen / READER == 1 {
             let to = without_upgradable(seen) - READER + WRITER;
-            // RWLOCK-1. ORDERING: Acquire pairs with the Release of `leave`, `leave_fairly` and `end_upgradable`.
+            // RWLOCK-1. ORDERING: Acquire pairs with the Release at `RwLeaveShared` and
+            // `RwLeaveExclusive`.
             match self.word.compare_exchange(seen, to, p.ordering(Site::RwUpgrade, Acquire)) {
                 Ok(_) => {
                     ended(p, self.on(p), seen, to);
@@ -118,7 +119,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
         false
     }
 
-    /// Gives the upgrade up: new readers are admitted again, among them one that sleeps with the gate.
+    /// Gives the upgrade up: new readers are admitted again, among them those that sleep, and one with the gate.
     fn open_again<P: SleepPlatform<Word = W>>(&self, p: &P) {
         if self.word.fetch_and(!UPGRADING, Relaxed) & SLEEPING != 0 {
             wake(p, self.on(p), Sleeper::Gate);
