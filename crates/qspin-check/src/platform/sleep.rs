@@ -10,7 +10,7 @@ use qspin_core::node::NodeId;
 use qspin_core::platform::{AtomicWord, Budget, Platform, Until};
 use qspin_core::sleepers::{SleepBucket, SleepPlatform, Sleeper, settle_all};
 
-use super::{Address, Context};
+use super::{Address, Context, DEADLINE};
 use crate::ledger::{self, Role};
 use crate::machine::Machine;
 use crate::model::{Buckets, Traits};
@@ -111,7 +111,11 @@ impl<M: Machine> SleepPlatform for Context<M> {
         }
     }
 
-    fn halt_until(&self, _: NodeId, _: u64) {
+    fn halt_until(&self, me: NodeId, deadline_ns: u64) {
+        if deadline_ns != DEADLINE {
+            // A deadline of the lock's own: no time passes here until then, so nothing but a kick ends the halt.
+            return self.halt(me);
+        }
         // It may be preempted here, so this stands for a return at any later time, too, and that it was kicked meanwhile.
         if ledger::oversleeps() {
             ledger::keep(M::yield_now);

@@ -88,9 +88,9 @@ pub(crate) const MUTEX_TWO_LOOKS: Tuning = Tuning { mutex_spin_ns: 4000, ..MUTEX
 /// The same where all turns are short.
 pub(crate) const MUTEX_SHORT: Tuning = Tuning { mutex_short_ns: 1 << 30, ..MUTEX };
 
-/// The same where nobody looks before it sleeps, or is ever the heir.
+/// The same where nobody looks before it sleeps, or is ever the heir: that time is later than each deadline.
 pub(crate) const MUTEX_SLEEPY: Tuning =
-    Tuning { mutex_spin_ns: 0, mutex_heir_us: 1 << 24, rotate_turns: 1, ..MUTEX };
+    Tuning { mutex_spin_ns: 0, mutex_heir_us: u32::MAX, rotate_turns: 1, ..MUTEX };
 
 /// Without any step of the series: no pending waiter, a conditional kick by the context that hands over or
 /// releases.
