@@ -285,6 +285,14 @@ pub fn register(value: u32) -> WordId {
     })
 }
 
+/// Which of the words of its lock this one is; 0 for a word that is no part of a lock.
+pub fn index_in_lock(id: WordId) -> usize {
+    match with(|ledger| ledger.words[id].role) {
+        Role::Lock { index, .. } => index,
+        _ => 0,
+    }
+}
+
 /// States that no other context reads this word.
 pub fn is_private(id: WordId) {
     with(|ledger| ledger.words[id].private = true);

@@ -50,13 +50,13 @@ impl<M: Machine> Sleepers<M> {
     const NEAR: usize = 64;
 
     /// The address of a word: not 0, and the same in every execution. Of two buckets the words of a lock are in one and
-    /// the other, two by two: a mutex and an address before one, the count of waiters after it in the other.
+    /// the other in turns: a mutex in one, the count of waiters after it in the other. An address takes no turn.
     pub(super) fn address(&self, id: usize) -> usize {
         let first = (id + 1) * Self::NEAR;
         let wanted = match self.kind {
             Buckets::One => return id + 1,
-            Buckets::Two => id / 2 % 2,
-            Buckets::Swapped => 1 - id / 2 % 2,
+            Buckets::Two => ledger::index_in_lock(id) % 2,
+            Buckets::Swapped => 1 - ledger::index_in_lock(id) % 2,
         };
         // The hash of `qspin_core::sleepers`, for two buckets.
         let place = |on: usize| (on as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32 & 1;
