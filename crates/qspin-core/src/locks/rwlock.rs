@@ -260,9 +260,15 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
         false
     }
 
-    /// Whether a writer that finds this word closes the lock at once (RWLOCK-5).
-    fn closes_at_once<P: SleepPlatform<Word = W>>(&self, p: &P, want: Want, seen: u32) -> bool {
-        want == Want::Write && seen / READER != 0 && sleepers::readers_leave_quickly(p, self.on(p))
+    /// Whether a writer that waits for readers stops polling: it closes the lock at once where they leave quickly
+    /// (RWLOCK-5), and it does not yield to them. A yield may take whole time slices, in which newcomers read; the
+    /// last reader of a closed lock wakes the writer as soon as it can have the lock.
+    fn stops_polling<P>(&self, p: &P, want: Want, seen: u32, budget: &SpinBudget) -> bool
+    where
+        P: SleepPlatform<Word = W>,
+    {
+        let for_readers = want == Want::Write && seen / READER != 0;
+        for_readers && (!budget.only_spins() || sleepers::readers_leave_quickly(p, self.on(p)))
     }
 
     /// Polls for a moment whether the lock can be acquired without the gate.
@@ -278,7 +284,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
                 // from them at each of their steps; one that backs off for a while is rid of them sooner.
                 p.relax(crowd);
                 crowd = (crowd * 2).min(MAX_CROWD);
-            } else if budget.is_spent() || self.closes_at_once(p, want, seen) {
+            } else if budget.is_spent() || self.stops_polling(p, want, seen, &budget) {
                 return false;
             } else {
                 budget.watch(p, &self.word, want.until_newcomer());

@@ -67,7 +67,8 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
                 self.clear(STATE_BITS);
                 return End::Over;
             }
-            if budget.only_spins() && !self.lock.closes_at_once(p, self.want, seen) {
+            let stops = self.lock.stops_polling(p, self.want, seen, &budget);
+            if budget.only_spins() && !stops {
                 budget.watch(p, word, self.want.until());
                 continue;
             }
@@ -81,7 +82,7 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
                 word.fetch_or(bits, Relaxed);
                 continue;
             }
-            if !budget.is_spent() {
+            if budget.only_spins() || !budget.is_spent() && !stops {
                 budget.watch(p, word, self.want.until());
                 continue;
             }
