@@ -10,7 +10,7 @@ use std::{env, fs};
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
-/// No relocation, since nobody would do it; no red zone, since interrupts come on the same stack.
+/// No relocation, since there is no loader to do it; no red zone, since interrupts come on the same stack.
 /// (Precompiled `core` has one all the same: see the guest's interrupt entries.) No vectors: some nested
 /// hypervisors execute a guest instruction by instruction, and know few of them.
 const CODE: [&str; 4] =
@@ -43,7 +43,7 @@ fn main() {
     let image = out.join("qspin-guest.elf");
     let bytes = match env::var("CARGO_CFG_TARGET_ARCH").as_deref() {
         Ok("x86_64") => fs::read(build(&here, &out)).expect("the image was just built"),
-        // Elsewhere there is none, and who wants to boot it is told so.
+        // Elsewhere there is none, and a command that boots it says so.
         _ => Vec::new(),
     };
     fs::write(&image, bytes).expect("the output directory is writable");

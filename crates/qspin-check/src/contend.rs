@@ -23,7 +23,7 @@ pub trait Contend<P: Platform>: Send + Sync + 'static {
     /// # Safety
     /// This context has acquired the lock in this mode.
     unsafe fn leave(&self, p: &P, mode: Mode);
-    /// Whether anybody holds it.
+    /// Whether it has an owner.
     fn is_locked(&self, p: &P) -> bool;
 }
 

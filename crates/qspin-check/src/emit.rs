@@ -11,7 +11,7 @@ use std::process::Command;
 
 use qspin_core::locks::{LOCKS, Lock, Waits};
 
-/// The locks that the client (`client/src/lib.rs`) can use: on its platform nobody halts, and all CPUs are near.
+/// The locks that the client (`client/src/lib.rs`) can use: on its platform no CPU halts, and all are near.
 pub fn locks() -> impl Iterator<Item = &'static Lock> {
     LOCKS.iter().filter(|lock| lock.waits != Waits::Halts && !lock.near_first)
 }

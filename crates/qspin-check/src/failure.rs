@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// The kind of a counterexample. A mutation or planted bug must die of the kind that its flaw
-/// should cause; one that dies of another shows that somebody's understanding is wrong.
+/// should cause; one that dies of another shows that it is not understood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// Two accesses to the protected data, one of them a write, are not ordered.
@@ -12,9 +12,9 @@ pub enum Kind {
     NodeLife,
     /// Two contexts were inside at the same time that exclude each other.
     Exclusion,
-    /// Nobody can go on: every context waits for a word that nobody will change.
+    /// No context can go on: each waits for a word that none will change.
     Deadlock,
-    /// Nobody can go on, and somebody is halted whom nobody will kick.
+    /// No context can go on, and one is halted that none will kick.
     LostWakeup,
     /// A kick of a node that there is not, or ahead of one that does not come next.
     Kick,

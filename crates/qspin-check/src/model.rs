@@ -25,7 +25,7 @@ pub struct Traits {
     pub interrupted: bool,
     /// Waiters queue with nodes, which have lives, levels and an end.
     pub nodes: bool,
-    /// Each step concerns all waiters, who watch one word, or takes so many steps itself that four CPUs are too
+    /// Each step concerns all waiters, which watch one word, or takes so many steps itself that four CPUs are too
     /// many to explore.
     pub crowded: bool,
     /// Its release may wait for a successor, and so for whatever interrupts that one.
@@ -40,7 +40,7 @@ pub struct Traits {
     pub buckets: Buckets,
     /// Waiters have deadlines.
     pub timed: bool,
-    /// A release wakes all who sleep for it.
+    /// A release wakes all sleepers.
     pub wakes_all: bool,
     /// It is opened once, for all.
     pub latch: bool,

@@ -21,7 +21,7 @@ use crate::word::{Word, judge};
 
 use self::sleep::Sleepers;
 
-/// The state of a node's `kick` while nobody has kicked it since its last halt.
+/// The state of a node's `kick` while it was not kicked since its last halt.
 const NOT_KICKED: u32 = 0;
 /// Kicked: the next halt returns (PLATFORM-4).
 const KICKED: u32 = 1;
@@ -148,7 +148,7 @@ pub struct Context<M: Machine> {
 }
 
 impl<M: Machine> Context<M> {
-    /// A context that interrupts nobody.
+    /// A context that interrupts no other.
     #[must_use]
     pub fn new(cpu: Option<u32>, domain: Arc<Domain<M>>) -> Self {
         Self { cpu: cpu.and_then(CpuId::new), interrupt: false, domain }

@@ -5,7 +5,7 @@ use qspin_core::node::LEVELS;
 /// How a lock is acquired. A lock that only excludes knows only [`Mode::Write`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Excluding everybody.
+    /// Excluding all others.
     Write,
     /// Sharing with other readers.
     Read,
@@ -66,7 +66,7 @@ pub struct Scenario {
     /// For each CPU how many of its nesting levels are in use from the beginning.
     pub nesting: Vec<u32>,
     /// Whether every context has a place in a queue, so that the order of service is held against
-    /// the order of arrival, and nobody passes a waiter that forbids it.
+    /// the order of arrival, and no newcomer passes a waiter that forbids it.
     pub fifo: bool,
     /// How many halts of each context return at once, for no reason.
     pub vain_halts: u32,

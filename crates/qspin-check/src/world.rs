@@ -237,7 +237,7 @@ impl<M: Machine, L: Contend<Context<M>>> World<M, L> {
         }
     }
 
-    /// What must hold when everybody has ended.
+    /// What must hold when all contexts have ended.
     fn audit(&self) -> Result<(), Failure> {
         let context = self.context(0);
         for (number, lock) in self.locks.iter().enumerate() {

@@ -95,7 +95,7 @@ events! {
     MutexSlowpath = "mutex_slowpath";
     /// A waiter of the mutex forbade others to take it past it.
     MutexHeir = "mutex_heir";
-    /// A thread joined those who sleep for a lock by its address.
+    /// A thread joined the sleepers of a lock, which are found by its address.
     SleepCount = "sleep_count";
     /// It had to pass the heavy barrier before.
     SleepBarrier = "sleep_barrier";

@@ -1,6 +1,6 @@
 //! What a lock tells an observer: when a thread waits for it, acquires and releases it.
 //!
-//! A platform has an observer while somebody looks at its locks
+//! A platform has an observer while a user looks at its locks
 //! ([`Platform::observer`](crate::platform::Platform::observer)). One that never has is one for which none of
 //! this is compiled.
 

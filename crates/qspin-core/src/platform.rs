@@ -207,7 +207,7 @@ pub trait Platform {
     #[inline]
     fn holder_exit(&self) {}
 
-    /// What is to be told of every lock, while somebody looks at them.
+    /// What is to be told of every lock, while a user looks at them.
     #[inline]
     fn observer(&self) -> Option<&'static dyn Observer> {
         None

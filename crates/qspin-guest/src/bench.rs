@@ -1,4 +1,4 @@
-//! The measurement: how much gets done, how long who waits, and how often one halts and kicks.
+//! The measurement: how much gets done, how long the CPUs wait, and how often they halt and kick.
 //!
 //! All CPUs do the same: work outside, acquire, work inside, release. It is measured from the moment at
 //! which the last of them has come, for a given time. A wait that lasts beyond the end counts with the

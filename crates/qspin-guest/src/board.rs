@@ -1,12 +1,12 @@
 //! The board: memory in which guest and host tell each other what neither can see.
 //!
-//! The guest writes who holds the lock, since when who waits, and who asks not to be preempted; the host,
-//! whom it has stopped. That makes an experiment of what is otherwise an accident: a host that takes the
+//! The guest writes which CPU owns the lock, which wait and since when, and which ask not to be preempted; the host,
+//! which it has stopped. That makes an experiment of what is otherwise an accident: a host that takes the
 //! CPU from the holder, or from the next in line, just then and for as long as it wants.
 //!
 //! ```text
 //!  guest, by a plan (crate::preempt)                   host
-//!  rings the bell (a port), request += 1 ────────────► looks who holds, or who is next: stops that CPU
+//!  rings the bell (a port), request += 1 ────────────► finds the owner, or the next waiter: stops that CPU
 //!  waits in its critical section ◄──────────────────── answer = request
 //!                                                      …, and lets it go on when the time has passed
 //!
@@ -20,7 +20,7 @@
 //! is stopped then would stop all that need that lock, too. So the host waits for the word after the bell.
 //!
 //! # Invariants
-//! * **BOARD-1** All words are atomic, and zero where nobody has written: a host that knows nothing of the
+//! * **BOARD-1** All words are atomic, and zero where no CPU has written: a host that knows nothing of the
 //!   board does no harm, and a guest that was not asked for a plan rings no bell.
 //! * **BOARD-2** One CPU requests at a time: it holds the lock that is measured.
 
@@ -72,7 +72,7 @@ pub struct Board {
 }
 
 impl Board {
-    /// A board of nobody.
+    /// A page on which no CPU has written.
     #[allow(clippy::declare_interior_mutable_const)]
     pub const EMPTY: Self = Self {
         magic: AtomicU32::new(MAGIC),

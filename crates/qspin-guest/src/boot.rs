@@ -45,7 +45,7 @@ mod cell {
         pub(super) unsafe fn fill(&self, fill: impl FnOnce(&mut T)) -> &T {
             // SAFETY: the caller's promise.
             unsafe { fill(&mut *self.0.get()) };
-            // SAFETY: nobody writes any more.
+            // SAFETY: there are no more writers.
             unsafe { &*self.0.get() }
         }
     }
@@ -168,7 +168,7 @@ pub unsafe fn first(info: usize, start: Start) -> ! {
 /// When the first lock was taken and released.
 fn first_acquisition() -> u64 {
     static PLACE: Place = Place::EMPTY;
-    // SAFETY: nobody else knows the place; it is held where it is released.
+    // SAFETY: the place is known here only; it is held where it is released.
     unsafe {
         let lock = Lock::make(Id::Native as u32, &PLACE);
         lock.acquire();

@@ -18,7 +18,7 @@ fn digits(number: u64, out: &mut impl Write) {
     }
 }
 
-/// A port that fails has nobody to be told of it.
+/// There is nowhere to report a port that fails.
 fn put(character: char, out: &mut impl Write) {
     let _ = out.write_char(character);
 }

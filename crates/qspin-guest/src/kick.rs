@@ -19,7 +19,7 @@
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-/// Nobody has kicked since the last halt.
+/// There was no kick since the last halt.
 pub const NONE: u32 = 0;
 /// Kicked: the next halt returns at once.
 pub const KICKED: u32 = 1;

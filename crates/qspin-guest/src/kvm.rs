@@ -1,4 +1,4 @@
-//! What KVM offers a guest: features, hypercalls, and the page that says who does not run.
+//! What KVM offers a guest: features, hypercalls, and the page that says which CPU does not run.
 //!
 //! The source is the kernel's documentation of the interface, `Documentation/virt/kvm/x86/` (`cpuid`,
 //! `hypercalls`, `msr`), and its header `uapi/asm/kvm_para.h`.
@@ -54,7 +54,7 @@ impl StealTime<AtomicU32> {
 /// The features of leaf 0x40000001, as far as they are used here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Features {
-    /// Time stolen, and who is preempted: [`STEAL_MSR`].
+    /// Time stolen, and whether the CPU is preempted: [`STEAL_MSR`].
     pub steal_time: bool,
     /// [`KICK_CPU`]: a kick wakes a CPU whether its interrupts are on or off.
     pub unhalt: bool,

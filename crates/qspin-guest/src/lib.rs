@@ -13,8 +13,8 @@
 //! | suite | [`suite`], [`mod@bench`] | what is run: tests with exact counts, and measurements |
 //!
 //! What needs no hardware is here as well, for the host's side and for tests: [`options`],
-//! [`histogram`], [`json`], [`kvm`] (the ABI), [`kick`] (who is woken how), [`mod@board`] and [`preempt`]
-//! (whom the host is to stop on purpose).
+//! [`histogram`], [`json`], [`kvm`] (the ABI), [`kick`] (how a CPU is woken), [`mod@board`] and [`preempt`]
+//! (which CPU the host is to stop on purpose).
 //!
 //! The library is an ordinary member of the workspace. [`IMAGE`] is what its build script has made of
 //! it: the bootable ELF file.

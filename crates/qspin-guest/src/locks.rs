@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //! * **GUESTLOCKS-1** A place holds a lock of the kind that its last [`Lock::make`] has put there,
-//!   and is made anew only while nobody uses it.
+//!   and is made anew only while no CPU uses it.
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::AtomicU32;
@@ -149,7 +149,7 @@ impl Lock {
     /// Makes a free lock of kind `number` in `place`.
     ///
     /// # Safety
-    /// GUESTLOCKS-1: nobody uses a lock there.
+    /// GUESTLOCKS-1: no CPU uses a lock there.
     pub unsafe fn make(number: u32, place: &'static Place) -> Self {
         let lock = Self { number, place };
         // SAFETY: GUESTLOCKS-1.

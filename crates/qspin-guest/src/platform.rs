@@ -6,7 +6,7 @@
 //! # Invariants
 //! * **GUEST-1** (PLATFORM-2) A CPU is the number that its own record holds; its levels are what interrupts
 //!   it: handlers and NMIs, which end before what they have interrupted goes on.
-//! * **GUEST-2** (PLATFORM-4) A halt is what [`crate::kick`] says. In an NMI nobody halts: no other NMI
+//! * **GUEST-2** (PLATFORM-4) A halt is what [`crate::kick`] says. In an NMI no CPU halts: no other NMI
 //!   could end it.
 //! * **GUEST-3** The settings are written once, on the first CPU while it is alone.
 
@@ -32,7 +32,7 @@ use crate::kvm::{self, Features, StealTime};
 use crate::options::{BELL_PORT, Kick, Options};
 use crate::preempt::Plan;
 
-/// Four nodes a CPU, and the numbers of nobody before them; a power of two.
+/// Four nodes a CPU, and numbers without a CPU before them; a power of two.
 const NODES: usize = ((MOST + 1) * 4).next_power_of_two();
 
 static TABLE: [Node<AtomicU32>; NODES] = [const { Node::<AtomicU32>::UNUSED }; NODES];
@@ -40,7 +40,7 @@ static TABLE: [Node<AtomicU32>; NODES] = [const { Node::<AtomicU32>::UNUSED }; N
 const BUCKETS: usize = NODES / Bucket::<(), ()>::ENTRIES;
 static HALTED: [Bucket<AtomicU32, AtomicUsize>; BUCKETS] = [const { Bucket::EMPTY }; BUCKETS];
 
-/// Where KVM says who does not run, a page a CPU; all zero where nobody says it.
+/// Where KVM says which CPU does not run, a page for each; all zero where it does not say it.
 static STEAL: [StealTime<AtomicU32>; MOST] = [const {
     StealTime { steal: [ZERO; 2], version: ZERO, flags: ZERO, preempted: ZERO, padding: [ZERO; 11] }
 }; MOST];
@@ -50,7 +50,7 @@ pub static BOARD: Board = Board::EMPTY;
 
 /// Rings for the host.
 pub fn ring() {
-    // SAFETY: a port that somebody listens at, or nobody.
+    // SAFETY: a port; without a listener the write has no effect.
     unsafe { out8(BELL_PORT, 0) };
 }
 
@@ -161,7 +161,7 @@ const ZERO: AtomicU32 = AtomicU32::new(0);
 #[allow(clippy::declare_interior_mutable_const)]
 const ZERO_64: AtomicU64 = AtomicU64::new(0);
 
-/// What is counted of the halts, kicks and yields of a CPU, and of whom it has seen not running.
+/// What is counted of the halts, kicks and yields of a CPU, and of the CPUs that it has seen not running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Count {
     /// Halts with interrupts on.

@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn a_seed_strikes_the_same_acquisitions_for_ever() {
-        // Written down, so that an experiment that somebody has published stays what it was.
+        // Written down, so that a published experiment stays what it was.
         assert_eq!(struck(1, CERTAIN / 100, 400), [98, 160, 265, 340, 389]);
         assert_ne!(struck(1, CERTAIN / 100, 400), struck(2, CERTAIN / 100, 400));
     }

@@ -8,7 +8,7 @@ use crate::hardware::cpu::{self, CPUS};
 use crate::hardware::{clock, serial};
 use crate::watch::within;
 
-/// Where processors start: a page below 1 MiB that nobody uses once the loader is gone.
+/// Where processors start: a page below 1 MiB that is unused once the loader is gone.
 pub const TRAMPOLINE: usize = 0x8000;
 
 /// What only the image has.
@@ -27,7 +27,7 @@ pub fn start_others(vcpus: u32, start: Start) {
     if vcpus == 1 {
         return;
     }
-    // SAFETY: nobody else uses that page, now that the command line is read.
+    // SAFETY: that page has no other user, now that the command line is read.
     unsafe {
         let length = start.trampoline.len();
         core::ptr::copy_nonoverlapping(start.trampoline.as_ptr(), TRAMPOLINE as *mut u8, length);

@@ -28,7 +28,7 @@ pub fn end() {
     DEADLINE.store(0, Relaxed);
 }
 
-/// Time that somebody is willing to wait, in which the machine runs: a standstill does not count.
+/// Time that the user is willing to wait, in which the machine runs: a standstill does not count.
 #[derive(Debug)]
 pub struct Patience {
     end: u64,
@@ -70,11 +70,11 @@ pub fn within(ms: u64, mut holds: impl FnMut() -> bool) -> bool {
     true
 }
 
-/// A gap between two ticks in which nobody can have done anything: the whole machine stood still.
+/// A gap between two ticks in which no CPU can have done anything: the whole machine stood still.
 const STANDSTILL_NS: u64 = 1_000_000_000;
 /// Time of the last tick.
 static TICKED: AtomicU64 = AtomicU64::new(0);
-/// When an NMI found the deadline passed, and nobody had moved it; 0 if none has.
+/// When an NMI found the deadline passed, and not moved; 0 if none has.
 static SUSPECTED: AtomicU64 = AtomicU64::new(0);
 
 /// Nanoseconds between two looks of the first CPU.
@@ -142,7 +142,7 @@ fn say() {
             Some((cpu.number(), LEVELS[level], lock, state & HOLDS != 0))
         })
     };
-    // A port that fails has nobody to be told of it.
+    // There is nowhere to report a port that fails.
     let _ = serial::Port.write_str("\n");
     serial::line("hang", |line| {
         line.text("test", test)

@@ -58,7 +58,7 @@ pub struct WaitNs {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Fairness {
     /// Operations of the busiest thread over those of the idlest; `None` when the idlest had none,
-    /// also where nobody had any.
+    /// also where no lock had any.
     pub max_min: Option<f64>,
     /// Dice's fairness factor: share of the operations done by the busier half of the threads;
     /// 0.5 is perfectly fair, 1 is starvation or standstill. One thread alone has 0.5 by

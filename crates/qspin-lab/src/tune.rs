@@ -129,7 +129,7 @@ fn unknown(name: &str) -> String {
     format!("no tunable is called `{name}`: choose from {}", all.join(", "))
 }
 
-/// Whether somebody who wrote `given` may have meant `name`: a part of it, or a slip or two.
+/// Whether a user that wrote `given` may have meant `name`: a part of it, or a slip or two.
 fn is_near(given: &str, name: &str) -> bool {
     let given = given.to_ascii_lowercase().replace('-', "_");
     let part = given.len() >= 4 && (name.contains(&given) || given.contains(name));

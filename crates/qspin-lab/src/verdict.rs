@@ -69,7 +69,7 @@ pub struct Score {
     pub rounds: u32,
     /// The worst thread's longest p99.9 wait in the case, ns; infinite where it was not measured.
     pub worst_wait: f64,
-    /// A lock and an unlock with nobody else there, where it was measured in this case.
+    /// A lock and an unlock with no other thread there, where it was measured in this case.
     pub uncontended_ns: Option<Interval>,
     /// Why it must not be recommended, where it starves threads.
     pub starving: Option<Starving>,
@@ -108,11 +108,11 @@ pub enum Outcome {
     Only(usize),
     /// So many rounds have no interval, so nothing follows.
     TooFew(u32),
-    /// Every lock starves somebody or collapses; the index is that of the fastest.
+    /// Every lock starves a thread or collapses; the index is that of the fastest.
     NoneFit(usize),
 }
 
-/// One case: who took part and who won.
+/// One case: which locks took part and which won.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judged {
     /// Which case.
@@ -126,7 +126,7 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// The contenders to recommend, best first; none where all of them starve somebody,
+    /// The contenders to recommend, best first; none where all of them starve a thread,
     /// or nothing is known.
     pub fn recommended(&self) -> Vec<&Score> {
         match &self.outcome {
@@ -316,7 +316,7 @@ fn decide(scores: &[Score]) -> Outcome {
     }
 }
 
-/// Among the contenders that starve nobody in any case.
+/// Among the contenders that starve no thread in any case.
 fn all_round(cases: &[Judged]) -> Option<AllRound> {
     if cases.len() < 2 || cases.iter().any(|case| case.scores.len() < 2) {
         return None;

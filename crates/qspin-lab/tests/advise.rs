@@ -142,7 +142,7 @@ fn another_machine_is_advised_from_its_files() {
 
 #[test]
 fn idle_by_the_guest_itself_is_explained() {
-    // `-overcommit cpu-pm=on` without the hint: whether the CPUs are dedicated nobody says.
+    // `-overcommit cpu-pm=on` without the hint: it is not said whether the CPUs are dedicated.
     let machine = Machine::new().kvm(0, 0);
     let said = text(&machine.advise(&[]).output().unwrap()).replace('\n', " ");
     assert!(said.contains("cpu-pm=on") && said.contains("say --dedicated"), "{said}");

@@ -333,13 +333,13 @@ fn long_bench(args: &[&str]) -> Child {
         .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap().starts_with("run ")));
-    // What follows is read by nobody; the pipe holds it.
+    // What follows is not read; the pipe holds it.
     std::thread::spawn(move || lines.for_each(drop));
     child
 }
 
 fn interrupt(child: &Child) {
-    // SAFETY: the child is ours and not yet waited for, so its number names nobody else.
+    // SAFETY: the child is ours and not yet waited for, so its number names no other process.
     unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGINT) };
 }
 

@@ -71,7 +71,7 @@ fn how_local_hand_overs_are_is_in_the_tables_and_rows_of_the_locks_that_count_it
             assert!(row["lock"] != "native", "{row}");
         }
     }
-    // Six threads that are hardly ever outside: behind the head there is somebody.
+    // Six threads that are hardly ever outside: behind the head there is a waiter.
     let cna = rows.iter().find(|row| row["lock"] == "cna" && row["threads"] == 6).unwrap();
     assert!(cna["locality"].is_f64(), "{cna}");
 }

@@ -257,7 +257,7 @@ fn a_signal_goes_to_the_program_unless_it_comes_from_there() {
         let mut ran = ran.spawn().unwrap();
         let mut lines = BufReader::new(ran.stdout.take().unwrap()).lines();
         assert_eq!(lines.next().unwrap().unwrap(), "ready");
-        // SAFETY: a child that nobody has waited for.
+        // SAFETY: a child that was not waited for.
         unsafe { libc::kill(ran.id() as i32, signal) };
         assert_eq!(lines.next().unwrap().unwrap(), "heard");
         assert_eq!(ran.wait().unwrap().code(), Some(7), "{signal}");

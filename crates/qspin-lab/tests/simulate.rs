@@ -68,7 +68,7 @@ fn a_timeline_is_json_and_says_who_held_and_who_waited() {
     let of = |name: &str| events.iter().filter(|it| it["name"] == name).collect::<Vec<_>>();
     let (holds, waits) = (of("holds lock 0"), of("waits for lock 0"));
     assert!(holds.len() > 50 && waits.len() > 50, "{} {}", holds.len(), waits.len());
-    // Nobody holds a lock that somebody else holds.
+    // No strand holds a lock that another one holds.
     let mut spans: Vec<(f64, f64)> =
         holds.iter().map(|it| (it["ts"].as_f64().unwrap(), it["dur"].as_f64().unwrap())).collect();
     spans.sort_by(|a, b| a.0.total_cmp(&b.0));

@@ -61,7 +61,7 @@ fn the_queued_spinlock_and_its_paravirt_forms_hold() {
         let outcome = tortured(lock, 1.5);
         assert_eq!(seen(&outcome), "", "{}", lock.name);
         assert!(outcome.acquisitions > 0, "{}: {outcome:?}", lock.name);
-        // Everybody lives for less than a third of a second.
+        // Each thread lives for less than a third of a second.
         assert!(outcome.born > 16, "{}: {outcome:?}", lock.name);
         all.in_handlers += outcome.in_handlers;
         all.sleeps += outcome.sleeps;
@@ -85,7 +85,7 @@ fn every_other_lock_that_excludes_can_be_tortured() {
     }
 }
 
-/// A lock that lets somebody in who does not hold it, once in a thousand times.
+/// A lock that admits a thread that does not hold it, once in a thousand times.
 struct Leaky(Mutex<()>, AtomicU32);
 
 impl Contender for Leaky {
@@ -185,7 +185,7 @@ fn lost_kicks_are_a_stall() {
     for wrong in [
         caught::<Unkicked<ParavirtQueuedLock<AtomicU32>, 20>>(60),
         // Where newcomers may steal, one of them may go on for ever past a head that sleeps; but in
-        // the end everybody must get out.
+        // the end all must get out.
         caught::<Unkicked<ParavirtStealingLock<AtomicU32>, 1>>(3),
         caught::<Unkicked<ParavirtLock<AtomicU32>, 1>>(3),
     ] {
@@ -193,7 +193,7 @@ fn lost_kicks_are_a_stall() {
     }
 }
 
-/// A lock that has enough after a thousand times: who comes then waits for ever.
+/// A lock that has enough after a thousand times: a thread that comes then waits for ever.
 struct Tired(AtomicBool, AtomicU64);
 
 impl Contender for Tired {

@@ -215,7 +215,7 @@ fn the_environment_forbids_barriers() {
         return;
     }
     assert_eq!(said("off"), "not registered\n");
-    // `run` sees to it that nobody complains.
+    // `run` sees to it that there is no complaint.
     assert_eq!(said("nonsense"), "registered\n");
 }
 

@@ -1,7 +1,7 @@
 //! Parts of the published tables, for several computers.
 //!
 //! A part is a file of lines of JSON: a `Head`, and a `Line` for each of its cells. Errors are of whole tables,
-//! so parts have figures only, and the one who merges them judges. What is judged is planned anew from the head,
+//! so parts have figures only, and the command that merges them judges. What is judged is planned anew from the head,
 //! and the hash of the plan tells whether it is what was simulated.
 
 use serde::{Deserialize, Serialize};

@@ -29,7 +29,7 @@ pub struct Knob {
     pub high: f64,
     /// Where the search begins: what manuals and sources say.
     pub start: f64,
-    /// Whether the search goes in equal factors instead of equal steps: where nobody knows the order of magnitude.
+    /// Whether the search goes in equal factors instead of equal steps: where the order of magnitude is not known.
     #[serde(default)]
     pub logarithmic: bool,
 }

@@ -36,7 +36,7 @@ fn scenario(lock: Lock, cpus: u32, duration_ns: f64) -> Scenario {
     }
 }
 
-/// Seconds that this thread has had of a processor: somebody else may use the computer, too.
+/// Seconds that this thread has had of a processor: other programs may use the computer, too.
 fn seconds() -> f64 {
     let times = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let ns = times.split(' ').next().and_then(|ns| ns.parse::<f64>().ok());

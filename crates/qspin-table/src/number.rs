@@ -60,7 +60,7 @@ pub fn times(ratio: f64) -> String {
     if !ratio.is_finite() {
         "infinitely many".to_owned()
     } else if ratio >= 999.5 {
-        // Nobody needs to know the fifth digit.
+        // The fifth digit says nothing.
         let unit = 10_f64.powf(ratio.log10().floor() - 1.0);
         format!("{:.0}", (ratio / unit).round() * unit)
     } else if ratio >= 9.95 {

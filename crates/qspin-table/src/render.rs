@@ -126,7 +126,7 @@ impl Table {
         String::from_utf8(bytes).expect("made of strings")
     }
 
-    /// As a table of a page, which may be wider than the page; `label` says to who cannot see it what it is.
+    /// As a table of a page, which may be wider than the page; `label` says what it is to a reader that cannot see it.
     #[must_use]
     pub fn html(&self, class: &str, label: &str) -> Markup {
         let columns = self.shown(true);

@@ -8,7 +8,7 @@
 //! | [`cpuid`] | what the virtual CPUs say of themselves |
 //! | [`ports`] | serial port, exit port, bell: what the guest's accesses to ports do |
 //! | [`machine`] | the virtual CPUs and their threads |
-//! | [`warden`] | who is stopped, when and for how long; knows neither KVM nor threads |
+//! | [`warden`] | which CPU is stopped, when and for how long; knows neither KVM nor threads |
 //! | [`traced`] | the same for the threads of another monitor (QEMU), by `ptrace` |
 //!
 //! All but [`machine`] and [`traced`] are plain functions and values, with their tests beside them.

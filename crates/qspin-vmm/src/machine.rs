@@ -68,7 +68,7 @@ struct Control {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Somebody wants it to stand.
+    /// It was asked to stand.
     stop: bool,
     /// It does.
     stands: bool,
@@ -131,7 +131,7 @@ impl Control {
         }
     }
 
-    /// Stands as long as somebody wants it to.
+    /// Stands as long as it was asked to.
     fn pass(&self, over: &AtomicBool) {
         let mut state = lock(&self.state);
         while state.stop && !over.load(Acquire) {
@@ -184,7 +184,7 @@ impl Shared {
             Effect::Nothing => {}
             Effect::Line(line) => {
                 if let Some(lines) = &*lock(&self.lines) {
-                    // Nobody listens any more.
+                    // The receiver is gone.
                     let _ = lines.send(line);
                 }
             }
@@ -399,7 +399,7 @@ impl Machine {
         }
     }
 
-    /// Presses its NMI button: an NMI for the first CPU, which asks it who hangs.
+    /// Presses its NMI button: an NMI for the first CPU, which asks it where the CPUs are.
     pub fn press(&self) {
         let message = kvm_msi { address_lo: 0xfee0_0000, data: 4 << 8, ..Default::default() };
         // A machine that has ended does not hear it.

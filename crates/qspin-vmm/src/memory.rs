@@ -38,7 +38,7 @@ impl Memory {
         if file < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the file is nobody else's.
+        // SAFETY: the file has no other user.
         let file = unsafe { OwnedFd::from_raw_fd(file) };
         let length = libc::off_t::try_from(size).map_err(io::Error::other)?;
         // SAFETY: sets the length of our own file.
@@ -98,7 +98,7 @@ impl Memory {
     #[must_use]
     pub fn write(&self, address: u64, bytes: &[u8]) -> Option<()> {
         let to = self.at(address, bytes.len())?;
-        // SAFETY: VMMEMORY-1, VMMEMORY-2; nobody has a reference to what is copied to.
+        // SAFETY: VMMEMORY-1, VMMEMORY-2; there is no reference to what is copied to.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
         Some(())
     }

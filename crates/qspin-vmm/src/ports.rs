@@ -20,7 +20,7 @@ const LONGEST: usize = 1 << 20;
 /// What a write to a port means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
-    /// Nothing that anybody has to know.
+    /// Nothing to be told.
     Nothing,
     /// A line is complete.
     Line(String),

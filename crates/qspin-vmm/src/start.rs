@@ -84,7 +84,7 @@ pub fn lay_out(memory: &Memory, line: &str) -> Result<(), TooLong> {
 /// A segment that is all of the memory, as a descriptor has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flat {
-    /// Its place in a table that nobody has: the guest loads its own.
+    /// Its place in a table that does not exist: the guest loads its own.
     pub selector: u16,
     /// Bits 40 to 43 of a descriptor.
     pub kind: u8,

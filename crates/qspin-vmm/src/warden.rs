@@ -1,6 +1,6 @@
 //! Which CPU is stopped, when, and for how long.
 //!
-//! The guest rings when its plan strikes, and says on its board who holds the lock and since when who waits
+//! The guest rings when its plan strikes, and says on the shared page which CPU owns the lock and since when which wait
 //! ([`qspin_guest::board`]). The warden stops one of them, keeps it so for the time that was ordered, and
 //! lets it go on. Where it honours hints (remedy b of document 001), it stops no holder that asks not to be
 //! preempted: that one owes the time, and pays when its critical section has ended, or when the warden's
@@ -8,7 +8,7 @@
 //!
 //! # Invariants
 //! * **WARDEN-1** A CPU that was stopped is let go on: when its time has passed, or when the warden ends.
-//! * **WARDEN-2** Every request is answered, whether somebody could be stopped for it or not: the guest
+//! * **WARDEN-2** Every request is answered, whether a CPU could be stopped for it or not: the guest
 //!   waits.
 
 use std::sync::atomic::Ordering::{Acquire, Release};
@@ -57,7 +57,7 @@ pub struct Tally {
     pub asked: u64,
     /// CPUs that were stopped and let go on.
     pub stopped: u64,
-    /// Requests for which nobody was: no CPU waits, or the one that does is stopped already.
+    /// Requests for which there was no CPU: no CPU waits, or the one that does is stopped already.
     pub nobody: u64,
     /// Of the stopped, those that held the lock, or still waited for it, when they were.
     pub hit: u64,
@@ -84,7 +84,7 @@ impl Tally {
     }
 }
 
-/// Somebody who was stopped.
+/// A CPU that was stopped.
 #[derive(Debug)]
 struct Stopped {
     seat: usize,

@@ -347,7 +347,7 @@ fn threads_for_whose_nodes_there_is_no_memory_have_no_number_and_stay_exclusive(
     drop(sleeping.lock());
     let before = cpu::in_use();
     let held = (lock.lock(), sleeping.lock());
-    // Sleepers hold every number that memory is mapped for, so that for those who come after them more is needed.
+    // Sleepers hold every number that memory is mapped for, so that threads that come after them need more.
     let keep = sleeper::END.write().unwrap();
     let wanted = WITH_MEMORY - before;
     let sleepers: Vec<_> = (0..wanted).map_while(|_| sleeper::start()).collect();

@@ -165,7 +165,7 @@ struct Shared {
     counter: UnsafeCell<u32>,
 }
 
-// SAFETY: the counter is only touched by who holds the lock: that is what is to be checked.
+// SAFETY: the counter is only touched by the owner of the lock: that is what is to be checked.
 unsafe impl Sync for Shared {}
 
 static SHARED: Shared = Shared { lock: Lock::UNLOCKED, counter: UnsafeCell::new(0) };
@@ -186,7 +186,7 @@ extern "C" fn body(argument: *mut c_void) -> *mut c_void {
     ptr::null_mut()
 }
 
-// SAFETY: nobody links this file; the checker that loads it has no other `main`.
+// SAFETY: this file is not linked; the checker that loads it has no other `main`.
 #[unsafe(no_mangle)]
 extern "C" fn main() -> c_int {
     let mut threads = [0; THREADS];

@@ -27,7 +27,7 @@ const HALTED: Option<usize> = Some(3);
 /// The same for a step of the strict lock in a short scenario.
 const HALTED_STEP: Option<usize> = Some(4);
 /// Preemptions of a NUMA-aware lock where it goes through everything. With fewer than three waiters
-/// nobody is put aside, and it does what its counterpart does, which is explored farther.
+/// no waiter is put aside, and it does what its counterpart does, which is explored farther.
 const NEAR: usize = 3;
 /// The same where waiters halt.
 const NEAR_HALTED: usize = 2;
@@ -122,7 +122,7 @@ fn for_spinning(traits: Traits) -> Vec<Check> {
     if traits.nodes {
         checks.extend(for_nodes());
         if !traits.crowded {
-            // Three waiters: the one that is handed the queue has somebody behind it.
+            // Three waiters: the one that is handed the queue has another behind it.
             checks.push(one(FOUR, Scenario::new("four", vec![write(); 4])));
         }
     }
@@ -335,7 +335,7 @@ fn for_latch() -> Vec<Check> {
     vec![one(ASIDE_MORE, opened("two-wait", 2)), one(ASIDE_MORE, opened("three-wait", 3))]
 }
 
-/// A lock in which the parent of this process has left marks: who holds it waits for it, up to a deadline, and forks
+/// A lock in which the parent of this process has left state bits: the owner waits for it, up to a deadline, and forks
 /// meanwhile.
 fn inherited(at: u32) -> Scenario {
     let waits = Interrupted(at, vec![Fork], Box::new(Timed(NEVER_LATE, 0, Write)));

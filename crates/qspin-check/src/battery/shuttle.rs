@@ -109,7 +109,7 @@ fn readers_interrupted() -> Scenario {
 }
 
 /// Queues that are complete before the lock is released for the first time, on two places and on
-/// three; and waiters some of whom are urgent.
+/// three; and waiters of which some are urgent.
 fn for_near(traits: Traits) -> Vec<Scenario> {
     let write = |times| vec![Section(0, Write); times];
     let full = |name: &str, cpus, times, places| {

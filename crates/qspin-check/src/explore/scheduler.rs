@@ -84,7 +84,7 @@ impl Seeded {
         mixed ^ (mixed >> 31)
     }
 
-    /// Priorities are drawn high; who is lowered gets one below all others.
+    /// Priorities are drawn high; a context that is lowered gets one below all others.
     fn priority(&mut self, task: TaskId) -> &mut u64 {
         let index = usize::from(task);
         while self.priorities.len() <= index {

@@ -12,7 +12,7 @@ use qspin_core::site::Site;
 pub enum Reached {
     /// The last of the main queue has left the last of the secondary queue as the tail.
     TailReplaced,
-    /// It was about to, and somebody queued behind it first.
+    /// It was about to, and another waiter queued behind it first.
     TailRaceLost,
     /// A flush has put the secondary queue in front of a main one.
     FlushedInFront,

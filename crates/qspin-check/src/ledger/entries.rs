@@ -15,7 +15,7 @@ pub(super) fn must_be_alone(ledger: &Ledger, id: WordId) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Everybody has ended.
+/// All contexts have ended.
 ///
 /// # Errors
 /// An entry has been left behind.

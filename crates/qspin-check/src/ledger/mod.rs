@@ -1,4 +1,4 @@
-//! The record of one execution: what every word holds, who waits for what, who came when.
+//! The record of one execution: what every word holds, what each context waits for, and when it came.
 //!
 //! Both checkers run all threads of an execution on one thread of the operating system and
 //! change between them only within their own operations. So the record is a thread-local, it is
@@ -8,10 +8,10 @@
 //! * **the latest value of each word.** Both checkers append stores to a word's modification
 //!   order when they execute them. A waiter that has seen the latest value, and still waits,
 //!   need not look again until the word changes: looking would only multiply equal executions.
-//! * **who waits.** When every context that has not ended waits for a word that nobody has
+//! * **the waits.** When every context that has not ended waits for a word that none has
 //!   changed since, that is a deadlock, found at once instead of at some limit.
 //! * **every step of a lock word**, to be held against its state diagram ([`Rules`]).
-//! * **the order of arrival and of acquisition**, and who is inside.
+//! * **the order of arrival and of acquisition**, and the present owners.
 
 mod coverage;
 mod deadlines;
@@ -50,7 +50,7 @@ use crate::weakening::Weakening;
 pub struct Rules {
     /// Whether the state diagram has the step `from` to `to`.
     pub legal: fn(index: usize, from: u32, to: u32) -> bool,
-    /// Whether that step is somebody's arrival: it fixes the order in which it is served.
+    /// Whether that step is an arrival: it fixes the order in which it is served.
     pub arrives: fn(index: usize, from: u32, to: u32) -> bool,
     /// Whether that step takes back the arrival of the context that makes it: it will arrive again.
     pub departs: fn(index: usize, from: u32, to: u32) -> bool,
@@ -84,7 +84,7 @@ pub enum Role {
     Entry,
     /// A word of a sleeper's record, or of a bucket of sleepers.
     Sleeper,
-    /// A hint that says whether anybody sleeps in a bucket.
+    /// A hint that says whether a waiter sleeps in a bucket.
     Hint,
     /// A word of the harness.
     Harness,
@@ -137,7 +137,7 @@ struct Slot {
     deadline: Option<(u32, bool)>,
 }
 
-/// Somebody waits for a lock.
+/// A context waits for a lock.
 #[derive(Debug, Clone, Copy)]
 struct Arrival {
     slot: usize,

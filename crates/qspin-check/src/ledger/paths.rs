@@ -10,7 +10,7 @@
 //! A *point* is what has been done so far, in its order; a *spot* is a point and the vain turns
 //! since. What is remembered, over all executions of a check:
 //!
-//! * who left a spot first. Another one's vain turn there begins nothing new.
+//! * which context left a spot first. Another one's vain turn there begins nothing new.
 //! * the spot from which a point was first left by doing something. A context that does something at
 //!   the same point, but at another spot, begins nothing new.
 

@@ -1,7 +1,7 @@
 //! The secondary queue of a NUMA-aware lock, as the words of the nodes tell it.
 //!
 //! Which waiters are in it is not written in one place: the head's node names its first and its last. So the
-//! record follows the steps of those words, and knows at any time who has been put aside. Against
+//! record follows the steps of those words, and knows at any time which waiters have been put aside. Against
 //! that it holds what a kick ahead and a tail that is replaced must heed, and notes which of the
 //! places have been reached that a check of such a lock is made for.
 

@@ -67,7 +67,7 @@ fn begin(ledger: &mut Ledger, wait: Wait) -> Result<(), Failure> {
 /// The running context has looked at `id` and goes on waiting for it.
 ///
 /// # Errors
-/// It may not wait, or nobody is left to end the wait.
+/// It may not wait, or no context is left to end the wait.
 pub fn waits_for(id: WordId) -> Result<(), Failure> {
     waits_for_change(id, false)
 }
@@ -106,7 +106,7 @@ pub fn waits_for_any() -> Result<(), Failure> {
 /// whether it has to.
 ///
 /// # Errors
-/// Nobody is left who would come.
+/// No context is left that would come.
 pub fn waits_for_arrivals(lock: usize, count: usize) -> Result<bool, Failure> {
     let slot = current();
     with(|ledger| {
@@ -153,7 +153,7 @@ pub fn halts_in_vain() -> bool {
     })
 }
 
-/// How often a context dozes while nobody else changes anything, before it finds nothing new: it goes
+/// How often a context backs off while no other changes anything, before it finds nothing new: it goes
 /// through what it looks at, and may see old values.
 const VAIN_DOZES: u32 = 3;
 
@@ -185,7 +185,7 @@ pub fn may_look() -> bool {
 /// The running context has ended.
 ///
 /// # Errors
-/// Everybody else waits for it in vain.
+/// All others wait for it in vain.
 pub fn finished() -> Result<(), Failure> {
     let slot = current();
     with(|ledger| {

@@ -109,7 +109,7 @@ impl Data for LoomData {
         Self(UnsafeCell::new(0))
     }
     fn add(&self) {
-        // SAFETY: the pointer is the cell's, and nobody else runs within the closure.
+        // SAFETY: the pointer is the cell's, and no other context runs within the closure.
         self.0.with_mut(|value| unsafe { *value += 1 });
     }
     fn read(&self) -> u32 {

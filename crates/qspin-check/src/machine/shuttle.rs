@@ -42,7 +42,7 @@ impl Machine for Shuttle {
 
     fn abandon(failure: Failure) -> ! {
         ledger::failed(failure);
-        // The scheduler sees the failure and ends the execution; nobody runs after this yield.
+        // The scheduler sees the failure and ends the execution; no context runs after this yield.
         loop {
             shuttle::thread::yield_now();
         }

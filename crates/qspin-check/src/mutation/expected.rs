@@ -16,7 +16,7 @@ pub enum Expectation {
     Survives(&'static str),
 }
 
-/// What is expected of a weakening; `None` if nobody has thought about it yet.
+/// What is expected of a weakening; `None` if it is not decided yet.
 #[must_use]
 pub fn expectation(weakening: Weakening) -> Option<Expectation> {
     let Weakening { site, to } = weakening;

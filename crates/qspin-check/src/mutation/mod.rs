@@ -181,7 +181,7 @@ enum Turn {
     Long,
 }
 
-/// Preemptions, and who is explored with so many: few first, since most mutants die of few, and every check's own
+/// Preemptions, and the checks explored with so many: few first, since most mutants die of few, and every check's own
 /// bound last. None at all for the dear ones, after what the others find at once.
 const PASSES: &[(Option<usize>, Turn)] = &[
     (Some(1), Turn::All),

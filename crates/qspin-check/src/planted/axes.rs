@@ -93,7 +93,7 @@ impl Admission for Barging {
     }
 }
 
-/// A newcomer that finds the pending bit set by somebody else takes it for its own.
+/// A newcomer that finds the pending bit set by another waiter takes it for its own.
 #[derive(Debug)]
 pub struct SharedPending;
 

@@ -13,7 +13,7 @@ pub const NO_FLAW: u8 = 0;
 pub const LOOKS_FIRST: u8 = 1;
 /// A waiter for the condition releases the mutex before it joins the sleepers.
 pub const RELEASES_FIRST: u8 = 2;
-/// A release wakes one of those who wait for the word, which are many.
+/// A release wakes one of many that wait for the word.
 pub const WAKES_ONE: u8 = 3;
 /// A context that sleeps with the gate keeps out all readers, also those in interrupts. A flaw only for those.
 pub const CLOSES: u8 = 4;

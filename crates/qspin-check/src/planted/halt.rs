@@ -36,7 +36,7 @@ impl Waiting for StaleRehalt {
 
 /// None: the lock is right, and the checkers must say so.
 pub const NO_FLAW: u8 = 0;
-/// The word says that the head sleeps before it is known who that is.
+/// The word says that the head sleeps before it is known which waiter that is.
 pub const MARKS_FIRST: u8 = 1;
 /// The kick comes before the step that releases the lock.
 pub const KICKS_EARLY: u8 = 2;
@@ -53,7 +53,7 @@ pub const HANDS_OVER_LAST: u8 = 6;
 #[derive(Debug)]
 pub struct SmallHalt<const FLAW: u8>;
 
-/// Where it stands who sleeps as the head of a lock: one of four words of the first node that the
+/// Where it stands which waiter sleeps as the head of a lock: one of four words of the first node that the
 /// real waiting uses for other things. Four locks at most.
 fn place<'a, P: Platform>(p: &'a P, word: &P::Word) -> Option<&'a P::Word> {
     let node = p.node(NodeId::new(CpuId::new(0)?, 0)?);

@@ -51,7 +51,7 @@ pub struct Planted {
     pub catchers: &'static [(Catcher, Kind)],
 }
 
-/// Flawed locks: the one in whose manner each is, its name, its type, and who must catch it, where and by what.
+/// Flawed locks: the one in whose manner each is, its name, its type, and what must catch it, where and how.
 macro_rules! flawed {
     ($($manner:ident $name:literal: $lock:ty $(=> $($catcher:ident $scenario:literal $kind:ident),+)?;)*) => {
         [$(Planted {
@@ -184,7 +184,7 @@ fn flaws() -> Vec<Planted> {
         halting "planted-look-before-hand-over": Exclusive<QueuedLock<Word<M>, SmallHalt<{ halt::HANDS_OVER_LAST }>>>
             => Loom "two-twice" LostWakeup, Shuttle "four" LostWakeup;
 
-        // Where others are left, they pass who is lost.
+        // Where others are left, they pass the one that is lost.
         near "planted-secondary-lost-at-flush": Exclusive<QueuedLock<Word<M>, Spin, FlawedNuma<{ numa::LOSES_SECONDARY }>, NoPending>>
             => Loom "aside" Deadlock, Shuttle "full" Bypass;
         near "planted-tail-cleared-over-secondary": Exclusive<QueuedLock<Word<M>, Spin, FlawedNuma<{ numa::CLEARS_TAIL }>, NoPending>>
@@ -206,7 +206,7 @@ fn flaws() -> Vec<Planted> {
         gated "small-gated-rw": Shared<SmallGated<Word<M>, { beside::NO_FLAW }>>;
         gated "planted-gate-looks-first": Shared<SmallGated<Word<M>, { beside::LOOKS_FIRST }>>
             => Loom "two-twice" LostWakeup, Shuttle "four" LostWakeup;
-        // Its waiting writer keeps newcomers out, as the real one does; and it does not ask who comes.
+        // Its waiting writer keeps newcomers out, as the real one does; and it does not ask which context comes.
         gated_deaf "planted-gate-for-interrupts": Shared<SmallGated<Word<M>, { beside::CLOSES }>>
             => Loom "interrupted-reader" LostWakeup;
     })

@@ -16,7 +16,7 @@ use crate::machine::Machine;
 use crate::model::{Buckets, Traits};
 use crate::word::{Word, judge};
 
-/// What is shared by those who sleep.
+/// What all sleepers share.
 pub(super) struct Sleepers<M: Machine> {
     /// There is a heavy barrier.
     asymmetric: bool,
@@ -66,7 +66,7 @@ impl<M: Machine> Sleepers<M> {
 }
 
 impl<M: Machine> Context<M> {
-    /// Before anybody else runs: releases may be plain stores, if there is a heavy barrier.
+    /// Before another context runs: releases may be plain stores, if there is a heavy barrier.
     pub(crate) fn settle(&self) {
         if self.domain.sleepers.asymmetric {
             settle_all(self, self.token());

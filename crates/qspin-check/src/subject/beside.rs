@@ -1,8 +1,8 @@
-//! What sleeps beside the default mutex, as locks: then the same scenarios say whether it loses anybody.
+//! What sleeps beside the default mutex, as locks: then the same scenarios say whether a wake-up is lost.
 //!
 //! * The default reader-writer lock is one. Its writers may come by an upgrade, and its gate may be a lock that
 //!   orders no more than it promises.
-//! * A condition makes a *monitor*: who acquires waits under a mutex until nobody holds, who releases says so
+//! * A condition makes a *monitor*: an acquisition waits under a mutex until there is no owner, a release says so
 //!   and notifies.
 //! * A once that always fails is done by one after the other.
 //! * The mutex itself, each of whose releases is a fair one.
@@ -35,7 +35,7 @@ pub struct Monitor<W, A, const WHOM: bool> {
 
 impl<W: AtomicWord, A, const WHOM: bool> Monitor<W, A, WHOM> {
     fn take(&self) -> bool {
-        // ORDERING: Acquire pairs with the Release of `release`; who attempts has no mutex.
+        // ORDERING: Acquire pairs with the Release of `release`; an attempt has no mutex.
         self.held.compare_exchange(0, 1, Acquire).is_ok()
     }
 }
@@ -57,7 +57,7 @@ unsafe impl<P: SleepPlatform, const WHOM: bool> RawLock<P> for Monitor<P::Word, 
     }
 
     fn try_acquire(&self, _: &P) -> bool {
-        // Without the mutex, whose release may wait for a moment; it makes nobody's wait longer.
+        // Without the mutex, whose release may wait for a moment; it makes no wait longer.
         self.take()
     }
 
@@ -85,7 +85,7 @@ impl<P: SleepPlatform, const WHOM: bool> RawTimedLock<P> for Monitor<P::Word, P:
             return false;
         }
         let mut taken = self.take();
-        // One that was notified looks again; one that was not has been passed by nobody for its sake.
+        // One that was notified looks again; one that was not has kept no waiter from being woken.
         // SAFETY: acquired above, or by the last wait.
         while !taken && unsafe { self.condition.wait_until(p, &self.mutex, deadline) } {
             taken = self.take();

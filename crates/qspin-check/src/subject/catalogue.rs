@@ -220,11 +220,11 @@ fn of_mutex() -> Vec<Subject> {
     let step = |name| of(Id::Mutex).step(name);
     let fenced = Traits { asymmetric: false, ..step("").traits() };
     vec![
-        // Nobody looks before it sleeps.
+        // No waiter polls before it sleeps.
         step("mutex-sleepy")
             .tuned(tunings::MUTEX_SLEEPY)
             .with(Traits { brief: true, ..step("").traits() }),
-        // After short turns only: who takes the lock takes everybody's marks away.
+        // After short turns only: a waiter that acquires the lock clears all state bits.
         step("mutex-short").tuned(tunings::MUTEX_SHORT),
         // Without a heavy barrier.
         step("mutex-fenced").with(fenced),
@@ -238,7 +238,7 @@ fn of_mutex() -> Vec<Subject> {
         step("mutex-timed-awake")
             .made(runs!(Timed<DefaultLock<Word<M>>>))
             .with(timed(step("").traits())),
-        // With marks of another process. Its hint is never quiet, so that they are made where nobody sleeps yet.
+        // With state bits of another process. Its hint is never quiet, so that they are set where no waiter sleeps yet.
         step("mutex-inherited")
             .ruled(rules::ANYTHING)
             .made(runs!(Timed<DefaultLock<Word<M>>>))
@@ -282,7 +282,7 @@ fn beside() -> Vec<Subject> {
         rw("condvar-swapped-buckets")
             .made(all)
             .with(Traits { buckets: Buckets::Swapped, ..excludes }),
-        // Opened once, for all: nobody is notified afterwards.
+        // Opened once, for all: there is no later notification.
         rw("latch").made(latch).with(opened).must(&[Counts(SleepRequeue)]),
         rw("latch-two-buckets")
             .made(latch)

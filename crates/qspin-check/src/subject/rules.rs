@@ -82,7 +82,7 @@ pub const HALTING: Rules = Rules {
     ..QUEUED
 };
 
-/// With stealing: no order, but nobody passes a head that forbids it, unless it has no place in
+/// With stealing: no order, but no newcomer passes a head that forbids it, unless it has no place in
 /// any queue.
 pub const STEALING: Rules = Rules {
     legal: |_, from, to| Kind::Stealing.is_legal(from, to),
@@ -112,7 +112,7 @@ pub const CNA_HALTING: Rules = Rules {
     ..CNA
 };
 
-/// The same with stealing and culling. Only who queues has a place in the order.
+/// The same with stealing and culling. Only a waiter in the queue has a place in the order.
 pub const CNA_CULLED: Rules = Rules {
     legal: |_, from, to| Kind::Culled.is_legal_with_secondary(from, to),
     replaces: |from, to| Kind::Culled.replaces_tail(from, to),
@@ -132,7 +132,7 @@ const fn is_free(word: u32) -> bool {
     word >> 17 == (word & SERVING) >> 1
 }
 
-/// A draw, of a free lock also one that clears the mark, or the next ticket while somebody holds.
+/// A draw, of a free lock also one that clears the mark, or the next ticket while there is an owner.
 const fn is_ticket_step(from: u32, to: u32) -> bool {
     let draws = to == from.wrapping_add(DRAW);
     let takes = is_free(from) && to == from.wrapping_add(DRAW) & !ASLEEP;
@@ -233,7 +233,7 @@ const HEIR: u32 = 8;
 const PLACE: u32 = 0xff << 4;
 
 /// The default mutex: taken where it is free; released with or without its marks; marked while it is taken,
-/// or by the release that wakes somebody. Where it was taken comes and goes with the owner.
+/// or by the release that wakes a waiter. Where it was taken comes and goes with the owner.
 pub const MUTEX: Rules = no_order(|_, from, to| {
     let known = (from | to) & !(TAKEN | MOST_AWAKE | HEIR | PLACE) == 0;
     let owned = to & PLACE == 0 || to & TAKEN != 0;

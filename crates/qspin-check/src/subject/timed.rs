@@ -94,8 +94,8 @@ where
     }
 }
 
-/// A latch: closed by its one writer, who opens it once and for all; who reads waits until it is open. It is opened under
-/// the mutex, and all are notified after that, once: a waiter that is lost there finds nobody who comes later.
+/// A latch: its one writer closes it, and opens it once and for all; readers wait until then. It is opened under
+/// the mutex, and all are notified after that, once: no later release wakes a waiter that is lost there.
 pub struct Latch<W, A> {
     mutex: DefaultLock<W>,
     condition: Condition<W, A>,
@@ -153,7 +153,7 @@ unsafe impl<P: SleepPlatform> RawSharedLock<P> for Latch<P::Word, P::Address> {
     }
 }
 
-/// What is done once: its one writer has begun it before anybody reads, who waits until it is done.
+/// What is done once: its one writer has begun it before the readers come, which wait until it is done.
 pub struct Done<W>(OnceWord<W>);
 
 // SAFETY: there is one writer, before all readers, which see what it has done.

@@ -88,7 +88,7 @@ pub(crate) const MUTEX_TWO_LOOKS: Tuning = Tuning { mutex_spin_ns: 4000, ..MUTEX
 /// The same where all turns are short.
 pub(crate) const MUTEX_SHORT: Tuning = Tuning { mutex_short_ns: 1 << 30, ..MUTEX };
 
-/// The same where nobody looks before it sleeps, or is ever the heir: that time is later than each deadline.
+/// The same where no waiter polls before it sleeps, or is ever the heir: that time is later than each deadline.
 pub(crate) const MUTEX_SLEEPY: Tuning =
     Tuning { mutex_spin_ns: 0, mutex_heir_us: u32::MAX, rotate_turns: 1, ..MUTEX };
 
@@ -143,5 +143,5 @@ pub(crate) const ADAPTIVE_PERIODIC: Tuning =
 /// Document 004: a waiter yields to the one before it, and looks again, before it halts.
 pub(crate) const QUEUE_YIELDS: Tuning = Tuning { queue_yields: 1, ..NO_PENDING };
 
-/// Everybody's neighbour is taken for one that does not run.
+/// Each neighbour is taken for one that does not run.
 pub(crate) const HEED_PREEMPTED: Tuning = Tuning { heed_preempted: true, ..NO_PENDING };

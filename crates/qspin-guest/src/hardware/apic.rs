@@ -124,7 +124,7 @@ pub fn begin(spurious: u8) {
     write(register::PRIORITY, 0);
     write(register::TIMER, MASKED);
     write(register::LINT0, MASKED);
-    // The button of the machine: an NMI, which asks who hangs.
+    // The button of the machine: an NMI, which asks the CPUs where they are.
     write(register::LINT1, AS_NMI);
     write(register::ERROR, MASKED);
     write(register::TIMER_DIVIDER, 0b1011);

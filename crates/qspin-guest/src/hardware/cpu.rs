@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //! * **GUESTCPU-1** The base of GS of every CPU that runs Rust is the address of its record in
-//!   [`CPUS`], from [`adopt`] on; and nobody changes it.
+//!   [`CPUS`], from [`adopt`] on; and it is not changed.
 //! * **GUESTCPU-2** A number is used by one CPU at a time: the trampoline gives it out once, and a CPU
 //!   that is started again takes up its own.
 

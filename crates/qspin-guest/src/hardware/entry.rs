@@ -96,7 +96,7 @@ extern "C" fn fault(what: &Fault) -> ! {
     let address: u64;
     // SAFETY: reads a register.
     unsafe { core::arch::asm!("mov {}, cr2", out(reg) address, options(nomem, nostack)) };
-    // A port that fails has nobody to be told of it.
+    // There is nowhere to report a port that fails.
     let _ = serial::Port.write_str("\n");
     serial::line("fault", |line| {
         line.number("vector", what.vector)

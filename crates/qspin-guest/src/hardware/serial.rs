@@ -10,7 +10,7 @@ const BASE: u16 = 0x3f8;
 const LINE_STATUS: u16 = BASE + 5;
 const ROOM: u8 = 1 << 5;
 
-/// The port, for the CPU that writes now. Nobody keeps writers apart: one CPU writes at a time, but for
+/// The port, for the CPU that writes now. Writers are not kept apart: one CPU writes at a time, but for
 /// the last words of one that fails.
 #[derive(Debug, Clone, Copy)]
 pub struct Port;
@@ -27,7 +27,7 @@ pub fn begin() {
 impl Write for Port {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         for byte in text.bytes() {
-            // A port that is never ready (none is there) must not stop anybody.
+            // A port that is never ready (none is there) must not stop the CPU.
             for _ in 0..100_000 {
                 // SAFETY: reads a status.
                 if unsafe { in8(LINE_STATUS) } & ROOM != 0 {

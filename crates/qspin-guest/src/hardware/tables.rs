@@ -21,7 +21,7 @@ const NMI_STACK: u8 = 1;
 const INTERRUPT_STACK: u8 = 2;
 const FAULT_STACK: u8 = 3;
 
-/// Memory that one CPU writes before others look at it, or that nobody else looks at (TABLES-1).
+/// Memory that one CPU writes before others look at it, or that is this CPU's alone (TABLES-1).
 #[repr(transparent)]
 struct Own<T>(UnsafeCell<T>);
 
@@ -100,7 +100,7 @@ pub unsafe fn write_entries() {
     faults!(fault_entry: 0 1 3 4 5 6 7 9 15 16 18 19 20 22 23 24 25 26 27 28 31);
     faults!(error_entry: 8 10 11 12 13 14 17 21 29 30);
     entries[2] = gate(nmi_entry as *const () as usize, NMI_STACK);
-    // Whatever else comes is an interrupt that nobody handles, and has vanished.
+    // Whatever else comes is an interrupt without a handler, and has vanished.
     for entry in &mut entries[32..] {
         *entry = gate(interrupt_entry::<SPURIOUS> as *const () as usize, INTERRUPT_STACK);
     }

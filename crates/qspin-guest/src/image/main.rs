@@ -1,4 +1,4 @@
-//! The image: what only a program that nobody runs beneath needs.
+//! The image: what only a program without an operating system needs.
 
 #![no_std]
 #![no_main]
@@ -46,7 +46,7 @@ unsafe extern "C" fn qspin_other(number: usize) -> ! {
 #[panic_handler]
 fn panic(info: &PanicInfo<'_>) -> ! {
     let mut port = serial::Port;
-    // Nobody is left to be told of a port that fails. The numbers come first: the message is written by
+    // There is nowhere to report a port that fails. The numbers come first: the message is written by
     // code that not every hypervisor can execute.
     let _ = port.write_str("\n");
     let line = info.location().map_or(0, core::panic::Location::line);

@@ -1,4 +1,4 @@
-//! The tests that run in the guest: exact counts, and nobody who waits for ever.
+//! The tests that run in the guest: exact counts, and no CPU that waits for ever.
 //!
 //! Each test writes one line a result. A test that does not end in its time ends the guest, with a
 //! line that says which CPU waits for which lock ([`crate::watch`]).
@@ -37,7 +37,7 @@ struct Shared([Line; 2]);
 #[repr(align(128))]
 struct Line(UnsafeCell<u64>);
 
-// SAFETY: who holds the lock touches it; that is what is tested.
+// SAFETY: only the owner of the lock touches it; that is what is tested.
 unsafe impl Sync for Line {}
 
 impl Shared {
@@ -54,7 +54,7 @@ impl Shared {
 
     /// What both words are; `None` if they differ.
     fn get(&self) -> Option<u64> {
-        // SAFETY: the caller holds the lock, or nobody does any more.
+        // SAFETY: the caller holds the lock, or no CPU does any more.
         let [one, other] =
             [0, 1].map(|index: usize| unsafe { self.0[index].0.get().read_volatile() });
         (one == other).then_some(one)
@@ -63,7 +63,7 @@ impl Shared {
     /// Begins anew.
     fn clear(&self) {
         for Line(word) in &self.0 {
-            // SAFETY: nobody uses it.
+            // SAFETY: no CPU uses it.
             unsafe { word.get().write_volatile(0) };
         }
     }
@@ -121,7 +121,7 @@ static END: AtomicU64 = AtomicU64::new(0);
 /// Makes a lock for each level, to be worked with for so long. All CPUs wait for work, and no handler comes.
 fn make(number: u32, ms: u32) {
     for place in &PLACES {
-        // SAFETY: nobody uses the place.
+        // SAFETY: no CPU uses the place.
         unsafe { Lock::make(number, place) };
     }
     LOCK.store(number, Relaxed);

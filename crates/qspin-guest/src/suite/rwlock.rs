@@ -34,7 +34,7 @@ fn run(number: u32, ms: u32) -> Outcome {
     // A handler that came later would find another lock there.
     let quiet = is_quiet();
     let exact = Outcome::exact(0);
-    // Somebody has read, and nobody torn words.
+    // There were reads, and none of them of torn words.
     Outcome { ok: quiet && exact.ok && TORN.load(Relaxed) == 0 && counted(1) > 0, ..exact }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A cell is a load with as many threads; each lock of it is a *point*: its measured throughput and the simulated one.
 //! Three questions, since a model may answer one and not another: how far off is a figure, is the order of the locks
-//! right, and would a person who chose a lock by the simulation alone have chosen well?
+//! right, and is a lock that is chosen by the simulation alone chosen well?
 
 use std::collections::BTreeMap;
 

@@ -60,7 +60,7 @@ pub struct Measured {
 /// Why a cell was not measured.
 #[derive(Debug)]
 pub enum Spoiled {
-    /// Somebody asked to stop.
+    /// The user asked to stop.
     Interrupted,
     /// The machine made fewer threads than asked for.
     Threads {

@@ -45,7 +45,7 @@ pub struct Found {
     pub floor_ns: Vec<f64>,
     /// Finished rounds.
     pub rounds: usize,
-    /// Whether it ended before everything was done: somebody stopped it, or something failed.
+    /// Whether it ended before everything was done: the user stopped it, or something failed.
     pub partial: bool,
     /// What failed after rounds had been finished.
     pub failure: Option<anyhow::Error>,

@@ -67,7 +67,7 @@ impl Drop for Hogs {
 }
 
 fn signal(child: &Child, signal: libc::c_int) {
-    // SAFETY: the child is ours and not yet waited for, so its number names nobody else.
+    // SAFETY: the child is ours and not yet waited for, so its number names no other process.
     unsafe { libc::kill(child.id() as libc::pid_t, signal) };
 }
 
@@ -84,7 +84,7 @@ fn die_with(parent: u32) -> io::Result<()> {
 
 /// What a hog does: spins until its parent dies.
 pub fn spin_beside(parent: u32) {
-    // Started by hand, it is tied to nobody and must look for itself.
+    // Started by hand, it has no parent that ends it and must look for itself.
     while parent_id() == parent {
         for _ in 0..100_000_000_u32 {
             std::hint::black_box(());

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-/// Whether somebody asked to stop; the controller sleeps on it.
+/// Whether the user asked to stop; the controller sleeps on it.
 #[derive(Debug, Clone)]
 pub struct Interrupt {
     asked: Arc<AtomicBool>,
@@ -13,7 +13,7 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// An interrupt that nobody raises, for the calling thread to sleep on.
+    /// An interrupt that is never raised, for the calling thread to sleep on.
     pub fn never() -> Self {
         Self { asked: Arc::new(AtomicBool::new(false)), controller: thread::current() }
     }
@@ -39,12 +39,12 @@ impl Interrupt {
         self.controller.unpark();
     }
 
-    /// Whether somebody asked to stop.
+    /// Whether the user asked to stop.
     pub fn is_raised(&self) -> bool {
         self.asked.load(Ordering::SeqCst)
     }
 
-    /// Sleeps for `time`, or until somebody asks to stop; says whether somebody did.
+    /// Sleeps for `time`, or until the user asks to stop; says whether that was so.
     pub fn sleep(&self, time: Duration) -> bool {
         let end = Instant::now() + time;
         loop {

@@ -1,4 +1,4 @@
-//! What a lock costs when nobody else wants it: a lock and an unlock in a tight loop.
+//! What a lock costs when no other thread wants it: a lock and an unlock in a tight loop.
 
 use std::hint::black_box;
 use std::time::Instant;

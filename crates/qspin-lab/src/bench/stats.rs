@@ -63,7 +63,7 @@ pub fn spread(values: &[f64]) -> Option<Spread> {
 }
 
 /// Dice's fairness factor of one round: the share of the operations done by the busier half of
-/// the threads. The middle one of an odd number counts half to each side. Where nobody was
+/// the threads. The middle one of an odd number counts half to each side. Where no thread was
 /// served at all the factor is 1, the worst: standing still is not fairness.
 pub fn dice_factor(operations: &[u64]) -> f64 {
     let total: u64 = operations.iter().sum();
@@ -88,7 +88,7 @@ pub fn fairness(rounds: &[Vec<u64>]) -> Fairness {
         .map(|round| {
             let most = round.iter().copied().max().unwrap_or(0);
             let least = round.iter().copied().min().unwrap_or(0);
-            // Infinite where a thread, or everybody, was never served.
+            // Infinite where a thread, or all of them, was never served.
             if least == 0 { f64::INFINITY } else { most as f64 / least as f64 }
         })
         .collect();

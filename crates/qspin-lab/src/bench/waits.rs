@@ -59,7 +59,7 @@ impl Waits {
         self.worst_thread_p999 = self.worst_thread_p999.max(round.worst_thread_p999);
     }
 
-    /// The row's figures; `None` when nobody waited or acquired at all.
+    /// The row's figures; `None` when no thread waited or acquired at all.
     pub fn summary(&self) -> Option<WaitNs> {
         if self.histogram.is_empty() {
             return None;

@@ -295,7 +295,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     matrix::check(args)?;
     choose::check(args)?;
     baseline::check(args)?;
-    // A library does without a malformed one; who measures means it.
+    // A library does without a malformed one; a user that measures means it.
     Topology::from_value(std::env::var_os(VARIABLE).as_deref()).map_err(Failure::usage)?;
     if args.workload == Workload::Torture {
         return torture::run(args);
@@ -403,7 +403,7 @@ fn ended(found: Found) -> Result<ExitCode, Failure> {
     }
 }
 
-/// How long events are counted where nobody asked for them.
+/// How long events are counted where the user did not ask for them.
 const COUNTING: Duration = Duration::from_millis(50);
 
 /// The numbers of threads, as far as the machine makes them.

@@ -117,7 +117,7 @@ fn write(out: Option<Output>, text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Says `line` to the user. Where nobody can be told, work goes on.
+/// Says `line` to the user. Where that fails, work goes on.
 pub fn tell(line: &str) {
     let _ = writeln!(std::io::stderr(), "qspin: {line}");
 }

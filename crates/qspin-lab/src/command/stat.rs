@@ -192,7 +192,7 @@ fn failed(process: &Process, found: &Found, why: &str) -> Failure {
     Failure::usage(format!("{process}: the file of the group {} {why}", found.name()))
 }
 
-/// Shows the readings; says whether somebody still reads what is shown.
+/// Shows the readings; says whether what is shown is still read.
 fn show(
     args: &Args,
     process: &Process,
@@ -211,7 +211,7 @@ fn show(
     write_on(&mut out, &text)
 }
 
-/// Writes `text`; says whether somebody still reads.
+/// Writes `text`; says whether it is still read.
 fn write_on(out: &mut impl Write, text: &str) -> Result<bool, Failure> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => Ok(true),

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{Contender, RwContender};
 
-/// No lock: what the measuring loop itself costs. One thread only, since it excludes nobody.
+/// No lock: what the measuring loop itself costs. One thread only, since it excludes no other.
 pub struct Empty;
 
 impl Contender for Empty {

@@ -53,7 +53,7 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Whether it excludes nobody, so that only one thread may use it.
+    /// Whether it excludes no thread, so that only one thread may use it.
     #[must_use]
     pub fn is_for_one_thread(&self) -> bool {
         self.origin == Origin::Baseline

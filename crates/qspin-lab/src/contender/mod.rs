@@ -46,7 +46,7 @@ pub trait Contender: Send + Sync + Sized + 'static {
     unsafe fn unlock<'a>(&'a self, held: Self::Held<'a>);
 }
 
-/// A reader-writer lock: readers share it, a writer excludes everybody.
+/// A reader-writer lock: readers share it, a writer excludes all others.
 pub trait RwContender: Sync + Sized + 'static {
     /// What a reader keeps between lock and unlock.
     type Reading<'a>;

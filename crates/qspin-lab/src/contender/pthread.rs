@@ -95,7 +95,7 @@ impl Contender for PthreadSpin {
     }
 
     fn settle(&mut self) {
-        // SAFETY: the lock lies at its final address and nobody uses it yet.
+        // SAFETY: the lock lies at its final address and is not used yet.
         must_succeed(unsafe {
             libc::pthread_spin_init(self.0.get(), libc::PTHREAD_PROCESS_PRIVATE)
         });
@@ -184,7 +184,7 @@ fn preferring_writers() -> libc::pthread_rwlock_t {
     let mut lock = libc::PTHREAD_RWLOCK_INITIALIZER;
     // SAFETY: attributes are plain memory until they are initialised, two lines below.
     let mut kind: libc::pthread_rwlockattr_t = unsafe { std::mem::zeroed() };
-    // SAFETY: `kind` and `lock` are this thread's alone; a lock that nobody has used is words that may be
+    // SAFETY: `kind` and `lock` are this thread's alone; an unused lock is words that may be
     // moved, as those of the static initialiser are.
     unsafe {
         must_succeed(libc::pthread_rwlockattr_init(&raw mut kind));

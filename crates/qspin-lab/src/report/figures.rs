@@ -169,7 +169,7 @@ fn gap(group: &Group<'_>, judgement: &Judgement, width: f64) -> Option<Callout> 
     })
 }
 
-/// What one sees, for people who do not: the values at the largest number of threads.
+/// What the chart shows, for readers that cannot see it: the values at the largest number of threads.
 fn describe(chart: &Lines<'_>) -> String {
     let mut ends: Vec<(&str, Point)> = chart
         .series

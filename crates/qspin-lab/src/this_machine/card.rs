@@ -39,7 +39,7 @@ pub fn describe(seed: u64) -> Machine {
     machine
 }
 
-/// The command line with the program by its name: where it lies is nobody's business.
+/// The command line with the program by its name: where it lies is private.
 fn command_line() -> Vec<String> {
     // A name that is no UTF-8 is shown as well as it can be: it is no reason to fail.
     let mut command: Vec<String> =

@@ -5,7 +5,7 @@
 //! Linux, `Documentation/admin-guide/cgroup-v2.rst` (`cpu.max`, and that a group with processes has
 //! no children with controllers) and `Documentation/scheduler/sched-bwc.rst` (`cpu.cfs_quota_us`).
 //!
-//! Only who may make control groups can do that; for everybody else the answer says why not.
+//! Only a user that may make control groups can do that; for others the answer says why not.
 
 use std::fs;
 use std::path::{Path, PathBuf};

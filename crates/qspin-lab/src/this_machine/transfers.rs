@@ -18,7 +18,7 @@ pub(super) const LINES: usize = 96;
 const STRIDE: usize = 256 / 4;
 /// A CPU that has not answered by then will not.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Looks before a waiter lets somebody else run: on a busy machine the other one may need this very CPU.
+/// Polls before a waiter lets another thread run: on a busy machine the other one may need this very CPU.
 const LOOKS: u32 = 20_000;
 
 /// Lines, each of which names the next.
@@ -33,7 +33,7 @@ impl Chain {
         chain
     }
 
-    /// Writes every line: the calling CPU has them then, and nobody else.
+    /// Writes every line: the calling CPU has them then, and no other.
     pub(super) fn write(&self) {
         // 37 has no common divisor with the number of lines, so this goes round all of them.
         let mut at = 0;

@@ -23,7 +23,7 @@ pub struct Fallen {
     pub name: String,
     /// How its waiters wait, which says why it collapses.
     pub family: Family,
-    /// They sleep, and nobody passes one that does.
+    /// They sleep, and no newcomer passes one that does.
     pub sleeps_in_order: bool,
     /// The number of threads at which it is worst.
     pub threads: u32,
@@ -87,7 +87,7 @@ fn fall(group: &Group<'_>, contender: &Contender<'_>, row: &Row) -> Option<Falle
     let than_itself =
         fits.map(|fits| (ratio(fits.ops_per_s.median, row.ops_per_s.median), fits.threads));
     // The intervals must be apart too, by the comparison that everything uses; a
-    // machine that was busy while everybody ran must not hide a fall against the other locks.
+    // machine that was busy while all threads ran must not hide a fall against the other locks.
     let apart = |better: &Row| compare(better, row).ratio.lo >= least;
     // Or it lay on the ground already: other programs had the CPUs that the threads were to have.
     let lay = |fits: &Row| {
@@ -108,12 +108,12 @@ fn fall(group: &Group<'_>, contender: &Contender<'_>, row: &Row) -> Option<Falle
     })
 }
 
-/// With a single CPU there is no contended row where everybody runs: one thread must do.
+/// With a single CPU there is no contended row where all threads run: one thread must do.
 fn one_cpu(group: &Group<'_>) -> bool {
     group.room().is_some_and(|room| room < 2.0)
 }
 
-/// The best lock that starves nobody; where that one lies on the ground itself, any lock.
+/// The best lock that starves no thread; where that one lies on the ground itself, any lock.
 fn best_at<'g, 'a>(group: &'g Group<'a>, threads: u32) -> Option<(&'g Contender<'a>, &'a Row)> {
     let locks = group.contenders.iter().filter(|contender| !contender.is_reference());
     let rows = locks.filter_map(|contender| Some((contender, contender.at(threads)?)));

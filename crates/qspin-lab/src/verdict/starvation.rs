@@ -1,11 +1,11 @@
-//! When a lock is fast because somebody does not get it.
+//! When a lock is fast because a thread does not get it.
 //!
 //! Throughput alone rewards a lock that one thread never lets go: no hand-over, no cache misses.
 //! Such a lock is not recommended. Either of these shows it:
 //! - a thread got the lock not once, or the busiest thread did [`UNEVEN`] times the operations of
 //!   the idlest, or the busier half did more than [`HALF`] of all of them;
 //! - the unluckiest thread's p99.9 wait is longer than [`LONG_NS`] and [`LONGER`] times what is
-//!   usual at this number of threads: queue and scheduler make everybody wait where threads
+//!   usual at this number of threads: queue and scheduler make all threads wait where they
 //!   outnumber CPUs, so only a wait that stands out counts.
 
 use qspin_table::number::{duration, times};
@@ -17,7 +17,7 @@ use crate::row::Row;
 pub(super) const UNEVEN: f64 = 10.0;
 /// The share of the busier half of the threads above which the others starve; 0.5 is fair.
 pub(super) const HALF: f64 = 0.9;
-/// Waits up to this length are nobody's starvation, ns: a few slices of a usual scheduler.
+/// Waits up to this length are no starvation, ns: a few slices of a usual scheduler.
 pub(super) const LONG_NS: f64 = 50e6;
 /// How much longer than usual (the median of the other locks) a wait must be to stand out.
 pub(super) const LONGER: f64 = 10.0;

@@ -194,7 +194,7 @@ fn first_few(mut names: Vec<String>, of_more: &str) -> Vec<String> {
     names
 }
 
-/// What to take when nobody knows how many threads there will be.
+/// What to take when it is not known how many threads there will be.
 pub(crate) fn all_round(judgement: &Judgement) -> Option<String> {
     let best = judgement.all_round.as_ref()?;
     let shown = first_few(best.names.iter().map(|n| format!("`{n}`")).collect(), "one of ");
@@ -257,7 +257,7 @@ pub(crate) fn collapse(group: &Group<'_>, collapse: &Collapse) -> String {
     text
 }
 
-/// Locks that are fast and starve somebody: named, so that nobody wonders where they are.
+/// Locks that are fast and starve a thread: named, so that no reader wonders where they are.
 pub(crate) fn left_out(judgement: &Judgement) -> Option<String> {
     let mut out: Vec<(&Score, &Starving)> = Vec::new();
     for judged in &judgement.cases {

@@ -80,7 +80,7 @@ pub struct Choice {
 
 /// The longest probe.
 const PROBE: Duration = Duration::from_secs(2);
-/// The same where somebody insists: a firmware that is executed instruction by instruction takes as long.
+/// The same where the user insists: a firmware that is executed instruction by instruction takes as long.
 const PATIENT_PROBE: Duration = Duration::from_secs(10);
 /// Steps of work in a millisecond: TCG does some 200 000 where this was written, a KVM that executes
 /// instruction by instruction 400, a processor a million.

@@ -165,7 +165,7 @@ impl Emulator {
         self.shared.take()
     }
 
-    /// Presses the button of the machine: an NMI, by which the guest looks who hangs. It believes the
+    /// Presses the button of the machine: an NMI, by which the guest looks where its CPUs are. It believes the
     /// second time only.
     pub fn press(&self) {
         // A machine that does not listen is asked no further.

@@ -149,7 +149,7 @@ pub enum Silence {
     Late,
     /// The machine has ended; what it complained of.
     Ended(String),
-    /// Somebody asked to stop.
+    /// The user asked to stop.
     Interrupted,
 }
 
@@ -200,7 +200,7 @@ impl Machine {
         self.guard.take().map(Guard::relieve)
     }
 
-    /// Asks the guest who hangs, by the button of the machine.
+    /// Asks the guest where its CPUs are, by the button of the machine.
     pub fn ask(&mut self) {
         match &self.runs {
             Runs::Emulator(emulator) => emulator.press(),
@@ -232,7 +232,7 @@ impl Machine {
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        // Before its guard, which ends when nobody can ring any more.
+        // Before its guard, which ends when the bell cannot ring any more.
         self.end();
     }
 }

@@ -68,7 +68,7 @@ pub struct Ready {
     pub kick: String,
     /// It runs on KVM.
     pub kvm: bool,
-    /// Where its board is, on which it says who holds and who waits.
+    /// Where its board is, on which it says which CPU owns the lock and which wait.
     pub board: u64,
     /// Microseconds from its first instruction to its first lock.
     pub first_lock_us: u64,

@@ -35,7 +35,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // SAFETY: the group of a child that nobody has waited for.
+        // SAFETY: the group of a child that was not waited for.
         unsafe { libc::kill(-(self.child.id() as i32), libc::SIGKILL) };
         let _ = self.child.wait();
     }
@@ -169,7 +169,7 @@ fn a_program_in_a_container_is_seen_from_outside_with_names_and_the_host_is_not_
     assert!(line["locks"][0]["where"].as_str().unwrap().contains("main (waits.c:"), "{line}");
     let output = stat(&[&here.to_string(), "--deadlocks"]);
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-    // From inside, the numbers of outside are nobody's.
+    // From inside, the numbers of outside name no process.
     let Some(mut command) = container() else { return };
     let output = command.arg(qspin()).args(["stat", &here.to_string()]).output().unwrap();
     assert_refused(&output, &["no process", &here.to_string(), "in its container"]);

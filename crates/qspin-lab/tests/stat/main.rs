@@ -131,7 +131,7 @@ impl Forked {
     }
 
     pub(crate) fn kill(&self) {
-        // SAFETY: a child that nobody else waits for.
+        // SAFETY: a child that no other thread waits for.
         unsafe { libc::kill(self.0, libc::SIGKILL) };
     }
 }

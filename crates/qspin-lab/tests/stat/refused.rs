@@ -125,7 +125,7 @@ fn a_bad_file_beside_a_good_one_is_told_of_once() {
     assert!(said.lines().count() == 1 && said.contains("is empty"), "{said}");
 }
 
-/// Runs `qspin stat` as a user who owns nothing, where that is possible: as root.
+/// Runs `qspin stat` as a user that owns nothing, where that is possible: as root.
 fn as_nobody(arguments: &[&str]) -> Option<Output> {
     const NOBODY: u32 = 65534;
     // SAFETY: a question without arguments.
@@ -173,7 +173,7 @@ fn an_ordinary_user_reads_and_resets_what_is_his() {
         return;
     }
     let child = Forked::after(false, || {
-        // SAFETY: this process's own user; who changes it hides the files, which is undone here.
+        // SAFETY: this process's own user; changing it hides the files, which is undone here.
         unsafe {
             libc::setgid(NOBODY);
             libc::setuid(NOBODY);

@@ -22,7 +22,7 @@ pub(crate) enum Happened {
 }
 
 impl Digest {
-    /// `what` happened to `whom` at `time`, with this value.
+    /// `what` happened to the strand `whom` at `time`, with this value.
     #[inline]
     pub(crate) fn add(&mut self, time: Time, what: Happened, whom: usize, value: u32) {
         let subject = (whom as u64) << 8 | what as u64;

@@ -125,7 +125,7 @@ impl State {
         (clock, socket)
     }
 
-    /// Ends the run if there was somebody inside who excludes the current strand.
+    /// Ends the run if a strand was inside that excludes the current one.
     fn is_alone(&mut self, lock: u32, inside: Option<u32>, clock: Time) {
         if let Some(first) = inside.filter(|_| self.failure.is_none()) {
             let second = self.current as u32;

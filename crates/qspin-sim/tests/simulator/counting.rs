@@ -226,7 +226,7 @@ fn uncounted(scenario: &Scenario, seed: u64) -> Outcome {
     for_each_lock!(silent).unwrap()
 }
 
-/// With a queue on both sockets, and with CPUs that are taken away; somebody is passed over for so long that
+/// With a queue on both sockets, and with CPUs that are taken away; a waiter is passed over for so long that
 /// queues are flushed.
 fn scenarios(lock: Lock) -> Vec<Scenario> {
     let crowded = |hogs, count| {

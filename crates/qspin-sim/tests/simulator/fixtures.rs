@@ -55,7 +55,7 @@ pub(crate) fn counting(lock: Lock, cpus: u32, count: u64) -> Scenario {
     }
 }
 
-/// The half of a lock that the workloads here do not use: who tries is refused, which any lock may do at any
+/// The half of a lock that the workloads here do not use: an attempt is refused, which any lock may do at any
 /// time.
 macro_rules! refuses_who_tries {
     () => {

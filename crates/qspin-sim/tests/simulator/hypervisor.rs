@@ -52,7 +52,7 @@ fn a_quota_limits_the_time_of_all_cpus_together() {
     let alone = run(&worker(0, 50_000.0)).elapsed_ns;
     let times = run(&scenario).elapsed_ns / alone;
     assert!((times / (1.0 / 0.3) - 1.0).abs() < 0.1, "{times} times as long");
-    // Two CPUs share it, who rarely want the same lock.
+    // Two CPUs share it, which rarely want the same lock.
     let (count, inside_ns, outside_ns) = (20, 50_000.0, 0.0);
     let sections = Sections { count, inside_ns, outside_ns, locks: 64, beside: false };
     scenario.workload = Workload::Sections(sections);

@@ -197,7 +197,7 @@ fn a_deadlock_ends_with_who_waits_for_what() {
 /// Spins without ever trying.
 struct Hopeless(SimWord);
 
-// SAFETY: nobody ever gets in.
+// SAFETY: no thread ever acquires it.
 unsafe impl RawLock<SimPlatform> for Hopeless {
     fn new() -> Self {
         Self(SimWord::new(0))

@@ -163,7 +163,7 @@ fn a_mutex_that_sleeps_in_the_kernel_is_served_to_all_and_nobody_sleeps_for_ever
         run(&Scenario { workload, duration_ns: 1e6, ..scenario })
     };
     let alone = mutex(1);
-    // Nobody is there to wait for: the work, and two pairs of operations on a word.
+    // There is no owner to wait for: the work, and two pairs of operations on a word.
     assert!((1000.0 / alone.throughput - 2100.0).abs() < 150.0, "{}", alone.throughput);
     assert_eq!((alone.halts, alone.kicks), (0, 0));
     for cpus in [2, 8] {

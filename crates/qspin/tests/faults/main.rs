@@ -72,7 +72,7 @@ fn contend(lock: &(impl lock_api::RawMutexTimed<Duration = Duration> + Sync)) ->
     (counter.get(), done)
 }
 
-/// The same with readers, who must not see a writer at work.
+/// The same with readers, which must not see a writer at work.
 fn share(lock: &(impl lock_api::RawRwLockTimed<Duration = Duration> + Sync)) -> (u64, u64) {
     let counter = Counter::new();
     let done = run(|thread, round| {

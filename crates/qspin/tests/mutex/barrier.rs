@@ -158,8 +158,8 @@ fn delay(steps: u64) {
     }
 }
 
-/// Two threads, one that has the lock and one that comes for it. No other thread comes by, and wakes who was
-/// forgotten: who has released the lock waits until the other has had it.
+/// Two threads, one that has the lock and one that comes for it. No other thread comes by, and wakes one that was
+/// forgotten: a thread that has released the lock waits until the other has had it.
 fn fight<const PASSES: bool>() {
     static BEGUN: AtomicU32 = AtomicU32::new(0);
     static ENDED: AtomicU32 = AtomicU32::new(0);

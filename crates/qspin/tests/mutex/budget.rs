@@ -60,8 +60,8 @@ impl Seen {
             hints: [const { AtomicU32::new(0) }],
             buckets: [SleepBucket::EMPTY],
         };
-        // The thread that had this thread's number before may have left turns behind that are over: who waits
-        // after that sleeps at once, once.
+        // The thread that had this thread's number before may have left a barging quantum behind that is over: a
+        // thread that waits after that sleeps at once, once.
         new.steps(None, None, |lock| lock.acquire(&new));
         new
     }

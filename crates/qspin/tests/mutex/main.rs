@@ -71,11 +71,11 @@ fn role() -> Option<String> {
 const LONG: Duration = Duration::from_secs(120);
 
 /// Two threads that lock and unlock until told to stop; the longest that any thread has to wait in vain is
-/// found by who has started it.
+/// found by the thread that has started it.
 fn contend(lock: &(impl lock_api::RawMutex + Sync), threads: u64, rounds: u64) -> u64 {
     let count = std::cell::UnsafeCell::new(0);
     struct Shared<'a>(&'a std::cell::UnsafeCell<u64>);
-    // SAFETY: used by who holds the lock only.
+    // SAFETY: used by the owner of the lock only.
     unsafe impl Sync for Shared<'_> {}
     let shared = Shared(&count);
     let go = AtomicBool::new(false);

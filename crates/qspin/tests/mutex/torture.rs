@@ -90,7 +90,7 @@ fn nothing_touches_a_lock_after_its_release() {
             unsafe { lock.unlock(guard) };
         }
         let guard = lock.lock();
-        // SAFETY: only who holds the lock is here.
+        // SAFETY: only the owner of the lock is here.
         let last = unsafe {
             (*page).left -= 1;
             (*page).left == 0

@@ -71,7 +71,7 @@ fn check(outcome: &Outcome, threshold: u64) {
     let Counts { local, remote, splices, flushes, .. } = outcome.counts;
     println!("said: {:?} longest {} {}", outcome.counts, outcome.longest, outcome.passed_over);
     assert!(local > 0 && remote > 0 && splices > 0 && flushes > 1, "{:?}", outcome.counts);
-    // The order's bound: a flush for each of the other places, and those who came before.
+    // The order's bound: a flush for each of the other places, and the waiters that came before.
     let places = places();
     if places == 2 {
         assert!(local >= 9 * remote, "nine of ten hand-overs are local: {local}, {remote}");

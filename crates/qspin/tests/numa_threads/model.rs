@@ -93,7 +93,7 @@ impl Model {
         }
     }
 
-    /// The head arranges as far as it gets; everybody who comes has come.
+    /// The head arranges as far as it gets; all waiters have come.
     pub(crate) fn arrange(&mut self) {
         while self.arranges && self.main.len() > 2 {
             if self.is_near(self.main[1], 0) {
@@ -114,7 +114,7 @@ impl Model {
         self.counts.splices += 1;
     }
 
-    /// The head takes the lock and hands its place over; returns who it was.
+    /// The head takes the lock and hands its place over; returns which waiter it was.
     pub(crate) fn takes(&mut self) -> Option<usize> {
         if !self.setting.awake {
             self.arrange();

@@ -266,7 +266,7 @@ impl<L: RawLock<OnStage> + Sync> Shared<L> {
         }
     }
 
-    /// This thread waits for a lock that it has itself, and is interrupted by who gives it back.
+    /// This thread waits for a lock that it has itself, and is interrupted by a handler that gives it back.
     fn acquire_above_a_wait(&self) {
         handle::<L>(libc::SIGUSR2, acquires_and_lets_go::<L>, &self.lock);
         // SAFETY: asks for this thread's handle.

@@ -47,7 +47,7 @@ fn everything_that_was_put_in_is_taken_out() {
     assert_eq!(sum.load(Relaxed), all * (all - 1) / 2);
 }
 
-/// Rounds in which everybody waits for everybody: each notification is for all, and who was moved to the
+/// Rounds in which all threads wait for all: each notification is for all, and a waiter that was moved to the
 /// mutex and forgotten would stop it for ever.
 #[test]
 fn all_are_told_again_and_again() {

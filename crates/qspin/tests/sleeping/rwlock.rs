@@ -293,7 +293,7 @@ fn who_reads_upgradably_keeps_no_reader_out() {
 }
 
 /// An upgrade waits for the readers inside, and for no others; while it does, and when it has given up, others
-/// may have waited, who must then get in.
+/// may have waited, which must then be admitted.
 #[test]
 fn an_upgrade_that_is_given_up_lets_readers_in_again() {
     let lock = RwLock::new(());

@@ -2,7 +2,7 @@
 //!
 //! Two comparisons, which answer two questions. *Yardsticks* are what people would use instead: a
 //! cell is won, tied or lost against the fastest of them, by the comparison that everything uses, so
-//! that noise neither wins nor loses. *Everybody* are all contenders of the run, the judged lock among
+//! that noise neither wins nor loses. *All* are the contenders of the run, the judged lock among
 //! them: there the ratio to the fastest of the cell is at most 1, and what counts is how far below.
 
 pub mod cells;

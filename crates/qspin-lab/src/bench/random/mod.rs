@@ -1,4 +1,4 @@
-//! How far a lock is from the best that one could have taken, over loads that nobody chose.
+//! How far a lock is from the best that one could have taken, over loads drawn at random.
 //!
 //! A lock that was tuned on chosen cells is good in these. So the loads are [drawn](draw) from a stated
 //! distribution, each is measured with all contenders, and in each the *oracle* is the fastest of the locks

@@ -12,7 +12,7 @@ use super::{Step, step};
 /// The tunables that the steps set.
 pub(super) const SETS: [&str; 2] = ["numa_threshold_ns", "numa_skip_bits"];
 
-/// The longest threshold that can be set: longer than a phase, unless somebody asks for long ones.
+/// The longest threshold that can be set: longer than a phase, unless the user asks for long ones.
 const NEVER: u32 = 1 << 30;
 const MILLISECOND: u32 = 1_000_000;
 

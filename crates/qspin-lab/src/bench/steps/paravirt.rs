@@ -2,7 +2,7 @@
 //!
 //! The order is that of document 000's patches, from a lock that does nothing but halt; each step
 //! keeps what the steps before it have brought. The review wanted the deferral of kicks before
-//! kick-ahead, since a release that finds nobody left to kick has nobody to kick ahead of. What came
+//! kick-ahead, since a release that finds no waiter left to kick has none to kick ahead of. What came
 //! after the series, in Linux and here, follows: the look at the one before that Linux ended up with,
 //! every kick deferred, run status, the yield of document 004, stealing and culling.
 

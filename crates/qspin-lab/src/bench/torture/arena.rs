@@ -70,7 +70,7 @@ struct Level {
     counter: Padded<AtomicU64>,
 }
 
-/// What a thread, or its handler at a depth, has done at one lock. Nobody else writes it: a
+/// What a thread, or its handler at a depth, has done at one lock. No other thread writes it: a
 /// handler interrupts other depths only.
 #[derive(Default)]
 struct Own {
@@ -103,7 +103,7 @@ pub(super) struct Arena {
     placement: Placement,
     pace: Pace,
     ended: AtomicBool,
-    /// The first that was not alone: its level and place, 1 more; 0 is nobody.
+    /// The first that was not alone: its level and place, 1 more; 0 is none.
     met: AtomicU64,
 }
 
@@ -133,7 +133,7 @@ impl Arena {
         })
     }
 
-    /// Sends everybody home.
+    /// Tells all threads to end.
     pub(super) fn end(&self) {
         self.ended.store(true, Relaxed);
     }
@@ -218,7 +218,7 @@ impl Arena {
         pause
     }
 
-    /// Whether somebody was seen inside beside somebody else.
+    /// Whether an owner was seen inside beside another one.
     pub(super) fn met(&self) -> Option<Wrong> {
         let found = self.met.load(Relaxed);
         let place = (found as u32).checked_sub(1)? as usize;
@@ -289,7 +289,7 @@ struct Visitor<'a> {
 }
 
 impl signals::Interruptible for Visitor<'_> {
-    /// Allocates nothing and waits for nothing but the lock of its depth, which nobody who waits
+    /// Allocates nothing and waits for nothing but the lock of its depth, which no waiter
     /// for one of a smaller depth holds.
     fn interrupted(&self) {
         let place = &self.arena.places[self.place].0;

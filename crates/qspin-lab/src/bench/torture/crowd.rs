@@ -76,7 +76,7 @@ impl Crowd {
     /// quarter as many handlers as threads are under way it waits: a lock that serves slowly would
     /// be buried under its handlers.
     ///
-    /// Threads at odd places are spared: a signal also wakes a sleeper that nobody else would
+    /// Threads at odd places are spared: a signal also wakes a sleeper that no other thread would
     /// have woken, and so hides the very fault that is looked for.
     pub(super) fn pester(&mut self, arena: &Arena) {
         let places = self.places.len();

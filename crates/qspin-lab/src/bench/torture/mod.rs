@@ -6,10 +6,10 @@
 //!
 //! What is checked, in each lock:
 //!
-//! * *exclusion, at once*: a mark that says who is inside is never seen by anybody else;
+//! * *exclusion, at once*: a mark that says which thread is inside is never seen by another one;
 //! * *exclusion, in the end*: a counter that only exclusion keeps right equals the sum of what the
 //!   threads have counted for themselves;
-//! * *progress*: while somebody waits, somebody gets the lock within the
+//! * *progress*: while there are waiters, one of them gets the lock within the
 //!   [patience](Torment::patience). A lock that has collapsed but goes on is not at fault; one
 //!   whose last waiter sleeps through its turn is.
 //!
@@ -17,8 +17,8 @@
 //! failure comes back with the same seed only by and large.
 //!
 //! A signal, or a newcomer, may wake a thread whose wake-up the lock has lost, and so hide the
-//! fault. So half of the threads are never signalled, nobody is while a lock stands still, and at
-//! the end everybody must get out without any.
+//! fault. So half of the threads are never signalled, none is while a lock stands still, and at
+//! the end all must get out without any.
 //!
 //! Threads that a lock never lets go cannot be ended: they are left behind, with what they use.
 
@@ -46,7 +46,7 @@ use watchdog::{Stall, Watchdog};
 /// is one more than a thread that waits has queue nodes for.
 pub const LEVELS: usize = 5;
 
-/// While somebody waits, somebody must get the lock within so much time.
+/// While there are waiters, one of them must get the lock within so much time.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How often the supervising thread looks.
@@ -61,7 +61,7 @@ pub struct Torment {
     pub placement: Placement,
     /// For how long.
     pub time: Duration,
-    /// How long a lock may stand still while somebody waits for it; [`PATIENCE`].
+    /// How long a lock may stand still while it has waiters; [`PATIENCE`].
     pub patience: Duration,
     /// What everything drawn is drawn from.
     pub seed: u64,
@@ -92,7 +92,7 @@ pub struct Outcome {
     pub born: u64,
     /// The longest wait that ended, handlers that interrupted it included.
     pub longest: Duration,
-    /// Somebody asked to stop before the time was over.
+    /// The user asked to stop before the time was over.
     pub interrupted: bool,
     /// What was seen that must not be; empty where the lock held.
     pub wrong: Vec<Wrong>,
@@ -101,11 +101,11 @@ pub struct Outcome {
 /// What a lock did wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wrong {
-    /// Somebody inside met somebody else.
+    /// An owner inside met another one.
     TwoInside {
         /// Of which lock: the depth of its handlers, 0 for that of the threads.
         level: usize,
-        /// The place among the threads of who noticed.
+        /// The place among the threads of the one that noticed.
         place: usize,
     },
     /// The counter under the lock is not the sum of the acquisitions.
@@ -117,7 +117,7 @@ pub enum Wrong {
         /// What the counter says.
         counted: u64,
     },
-    /// Somebody waits and nobody is served.
+    /// There are waiters, and none is served.
     Stall(Stall),
     /// A thread died of a panic.
     Died,

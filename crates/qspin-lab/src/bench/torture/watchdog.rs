@@ -18,7 +18,7 @@ pub struct Queue {
     pub leave: usize,
 }
 
-/// A lock that somebody waits for and nobody gets.
+/// A lock that has waiters, and that none of them acquires.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stall {
     /// Of which lock: the depth of its handlers, 0 for that of the threads.
@@ -69,14 +69,14 @@ impl Watchdog {
         Self { patience, looked: Duration::ZERO, seen: [(0, Duration::ZERO); LEVELS] }
     }
 
-    /// Whether some lock has stood still for a while, though not for too long yet. Then nobody
+    /// Whether some lock has stood still for a while, though not for too long yet. Then no thread
     /// should be woken by a signal: it may be the wake-up that the lock has lost.
     pub fn worries(&self) -> bool {
         self.seen.iter().any(|(_, still)| *still >= WORRIES)
     }
 
     /// Looks, `at` so much time since the beginning. Of several locks that stand still the one
-    /// of the deepest handlers is told: those who wait for it may hold the others.
+    /// of the deepest handlers is told: its waiters may hold the others.
     pub fn look(&mut self, queues: &[Queue; LEVELS], ending: bool, at: Duration) -> Option<Stall> {
         let since = at.saturating_sub(self.looked).min(LONGEST_LOOK);
         self.looked = at;
@@ -130,7 +130,7 @@ mod tests {
         );
         // Once in 4 s.
         assert_eq!(noticed(1000, STEP, |look| queues(u64::from(look / 40), 3)), None);
-        // Nobody wants it.
+        // It has no waiters.
         assert_eq!(noticed(1000, STEP, |_| queues(7, 0)), None);
     }
 

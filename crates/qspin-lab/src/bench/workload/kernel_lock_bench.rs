@@ -49,7 +49,7 @@ fn fibonacci(i: u32) -> usize {
 ///
 /// # Safety
 ///
-/// `to` and `from` are valid for [`BUFFER`] bytes each and nobody else writes them now.
+/// `to` and `from` are valid for [`BUFFER`] bytes each and no other thread writes them now.
 #[inline(always)]
 unsafe fn unit(to: *mut u8, from: *const u8) {
     let length = fibonacci(2);

@@ -47,7 +47,7 @@ pub(super) fn check(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// Refuses options that would change nothing: who gives one believes that it does.
+/// Refuses options that would change nothing: a user that gives one believes that it does.
 fn without_effect(args: &Args) -> Result<(), Failure> {
     let (workload, decides) = match args.workload {
         Workload::Lengths => return Ok(()),

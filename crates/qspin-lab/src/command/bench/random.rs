@@ -1,4 +1,4 @@
-//! `qspin bench --random`: how far locks are from the best of each cell, over loads that nobody chose.
+//! `qspin bench --random`: how far locks are from the best of each cell, over loads drawn at random.
 
 mod again;
 

@@ -120,7 +120,7 @@ fn name(lock: &str, variant: &Variant) -> String {
     format!("{lock} [{}]", knobs.join(" "))
 }
 
-/// The locks that were asked for. One that excludes nobody takes part only if somebody names it,
+/// The locks that were asked for. One that excludes no thread takes part only if it is named,
 /// to see it fail.
 fn entrants(args: &Args) -> Result<Vec<Entrant>, Failure> {
     let mut entrants = contend::entrants(args)?;

@@ -85,7 +85,7 @@ impl Launch<'_> {
             others if others.is_empty() => command.env_remove("LD_PRELOAD"),
             others => command.env("LD_PRELOAD", others),
         };
-        // Nothing is to be heard of: who loads the library all the same says so.
+        // Nothing to report: a program that loads the library all the same says so.
         command.env("QSPIN_PRELOAD_REPORT", path_of(&file));
         self.run(command, output, &file)
     }
@@ -177,7 +177,7 @@ impl Launch<'_> {
             }
         }
         let elapsed = began.elapsed();
-        // Until the child is waited for its number is nobody else's.
+        // Until the child is waited for its number is no other process's.
         drop(forwarding);
         let status = child.wait()?;
         let mut printed = String::new();
@@ -289,7 +289,7 @@ impl Drop for Held {
     }
 }
 
-/// While it lives, what somebody sends to this command goes to the program instead, whose end is then this one's.
+/// While it lives, a signal that is sent to this command goes to the program instead, whose end is then this one's.
 struct Forwarding(Vec<(libc::c_int, libc::sigaction)>);
 
 impl Forwarding {

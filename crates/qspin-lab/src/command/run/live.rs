@@ -1,4 +1,4 @@
-//! The locks of a process that runs under the library: counted from its start on, or from now on until nobody looks.
+//! The locks of a process that runs under the library: counted from its start on, or while a command looks.
 
 use std::fs::{File, OpenOptions};
 use std::path::PathBuf;

@@ -76,7 +76,7 @@ impl Switch {
         self.word(MODE).load(Relaxed) & what.bit() != 0
     }
 
-    /// Switches it on, until this is dropped and nobody else wants it.
+    /// Switches it on, until this is dropped and no other user wants it.
     pub(super) fn on(&mut self, what: What) {
         if self.word(WANTED + what as usize * 4).fetch_add(1, AcqRel) == 0 && !self.is_on(what) {
             match what {

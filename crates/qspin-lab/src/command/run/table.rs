@@ -70,7 +70,7 @@ fn per_second(lock: &Lock, before: Before<'_>) -> Option<f64> {
     Some(gained as f64 / seconds)
 }
 
-/// Where a lock is waited for most, or taken most if nobody waits.
+/// Where a lock is waited for most, or taken most if no thread waits.
 fn place(lock: &Lock, process: &Process, names: &RefCell<Names>) -> Option<String> {
     let site = lock.sites.iter().map(|(site, _)| *site).find(|site| *site != 0)?;
     let of_lock =

@@ -1,4 +1,4 @@
-//! `qspin simulate --random`: regret on machines and under loads that nobody chose.
+//! `qspin simulate --random`: regret on machines and under loads drawn at random.
 //!
 //! The cells are those of [`qspin_sim::random`]; what is said of them is what `qspin bench --random` says of measured ones
 //! ([`crate::bench::random`]). The oracle is the best of the locks that take part.

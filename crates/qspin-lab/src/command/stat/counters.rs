@@ -1,6 +1,6 @@
 //! A process's files of counters: finding, reading and resetting them.
 //!
-//! They are read by ordinary reads at an offset, never mapped: a file that somebody cuts off gives
+//! They are read by ordinary reads at an offset, never mapped: a file that is cut off gives
 //! an error that way, not a signal.
 
 use std::collections::HashSet;

@@ -119,7 +119,7 @@ fn reset(process: &Process, live: &Live) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Shows a look; says whether somebody still reads what is shown.
+/// Shows a look; says whether what is shown is still read.
 fn show(
     args: &Args,
     process: &Process,

@@ -97,7 +97,7 @@ impl Process {
         name.unwrap_or_else(|| self.user.to_string())
     }
 
-    /// Waits for `time`, until the process ends or somebody interrupts; says whether it has ended.
+    /// Waits for `time`, until the process ends or the user interrupts; says whether it has ended.
     pub(super) fn wait(&self, time: Duration, interrupt: &Interrupt) -> bool {
         let end = Instant::now() + time;
         loop {

@@ -4,7 +4,7 @@
 /// between `top` and `bottom`; returns a place for each, in the order of the input.
 ///
 /// Neighbours that would overlap form a block which sits at the mean of its members' wishes:
-/// the classic pool-adjacent-violators, so nobody is pushed further than needed.
+/// the classic pool-adjacent-violators, so no label is pushed further than needed.
 #[must_use]
 pub fn spread(wishes: &[f64], height: f64, top: f64, bottom: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..wishes.len()).collect();

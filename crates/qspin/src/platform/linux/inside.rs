@@ -15,7 +15,7 @@ pub fn apply_tunables(tuning: &mut Tuning, text: &[u8]) {
 
 /// Lets other processes change the tunables, unless the environment or the kernel refuses.
 pub fn share_tunables() {
-    // Nobody has asked for it, so nothing is said.
+    // The user has not asked for it, so nothing is said.
     let _ = crate::tuning::listen();
 }
 
