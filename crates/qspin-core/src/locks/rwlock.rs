@@ -58,7 +58,7 @@
 //!   wait, and waits for a writer inside without gate and queue: the code that it interrupts may own the gate, or
 //!   be the next in the queue.
 //! * **RWLOCK-10** A reader sleeps only after it has joined the sleepers and has set WAITING in a word with one of
-//!   the bits that keep readers out ([`KEEPS_OUT`]). The step that clears the last of these bits clears WAITING
+//!   the bits that keep readers out (`KEEPS_OUT`). The step that clears the last of these bits clears WAITING
 //!   too, or is followed by such a step of a thread that still may touch the lock; then all readers are woken. The
 //!   release of a writer does it in one step (RWLOCK-4).
 //!
