@@ -256,7 +256,8 @@ fn where_polls_are_in_vain_waiters_learn_to_yield_at_once_and_to_poll_again() {
     let at_once = "py".repeat(34);
     let ready =
         vain.iter().position(|steps| steps.starts_with(&at_once[..8])).expect("it is learned");
-    assert!(ready <= 4, "{vain:?}");
+    // Four waits teach it, and one that tries may come next.
+    assert!(ready <= 8, "{:?}", &vain[..ready]);
     assert!(vain[..ready].iter().all(|steps| steps == ALL), "{vain:?}");
     let tried = vain[ready..].iter().filter(|steps| *steps == ALL).count();
     assert!((8..60).contains(&tried), "{tried} of {}", vain.len() - ready);
