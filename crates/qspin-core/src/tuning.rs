@@ -119,7 +119,7 @@ pub enum Part {
     Heir,
 }
 
-/// The readers for whom a tunable is.
+/// The users for whom a tunable is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Group {
     /// For programs, which may set it.
@@ -168,7 +168,7 @@ impl Group {
 pub struct Tunable {
     /// The name: that of its field in [`Tuning`].
     pub name: &'static str,
-    /// The readers for whom it is.
+    /// The users for whom it is.
     pub group: Group,
     /// The part of the locks that reads it.
     pub part: Part,

@@ -42,6 +42,7 @@ static HANDLERS: [AtomicUsize; 256] = [const { AtomicUsize::new(0) }; 256];
 
 /// Makes `handler` that of `vector` on all CPUs; it is called with interrupts off.
 pub fn set_handler(vector: u8, handler: fn()) {
+    // ORDERING: Release pairs with the Acquire of `call_handler`: the handler sees what was set up before.
     HANDLERS[usize::from(vector)].store(handler as usize, Release);
 }
 
@@ -51,6 +52,7 @@ pub fn set_nmi_handler(handler: fn()) {
 }
 
 fn call_handler(vector: u8) {
+    // ORDERING: Acquire pairs with the Release of `set_handler`.
     let handler = HANDLERS[usize::from(vector)].load(Acquire);
     if handler != 0 {
         // SAFETY: stored by `set_handler`, from a `fn()`.

@@ -121,10 +121,13 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
 
     /// Gives the upgrade up: new readers are admitted again, among them those that sleep, and one with the gate.
     fn open_again<P: SleepPlatform<Word = W>>(&self, p: &P) {
-        if self.word.fetch_and(!UPGRADING, Relaxed) & SLEEPING != 0 {
+        let before = self.word.fetch_and(!UPGRADING, Relaxed);
+        if before & SLEEPING != 0 {
             wake(p, self.on(p), Sleeper::Gate);
         }
-        self.admit_readers(p);
+        if before & WAITING != 0 {
+            self.admit_readers(p);
+        }
     }
 
     /// Sleeps until this is the only reader, as RWLOCK-3. Returns false if it could not join the queue.
