@@ -3,15 +3,17 @@
 use std::path::PathBuf;
 
 use super::arguments::Arguments;
-use crate::emit::{emit, locks};
+use crate::emit::{Client, subjects};
 
 pub(super) fn run(mut arguments: Arguments) -> Result<bool, String> {
     let lock = arguments.need("lock")?;
     let threads = arguments.number("threads", 2)?;
+    let sections = arguments.number("sections", 1)?;
     let out = arguments.take("out").map(PathBuf::from);
     arguments.nothing_else()?;
     let one = |lock: &str, out: PathBuf| {
-        let audit = emit(lock, threads, &out)?;
+        let client = Client { lock: lock.to_owned(), threads, sections, weak: None };
+        let audit = client.emit(&out)?;
         println!("{}: {lock}, {threads} threads, {} atomics", out.display(), audit.atomics.len());
         Ok(true)
     };
@@ -20,5 +22,7 @@ pub(super) fn run(mut arguments: Arguments) -> Result<bool, String> {
         return one(&lock, out.unwrap_or_else(|| file(&lock)));
     }
     let folder = out.unwrap_or_default();
-    locks().try_fold(true, |good, lock| Ok(good & one(lock.name, folder.join(file(lock.name)))?))
+    subjects().try_fold(true, |good, one_of| {
+        Ok(good & one(one_of.name, folder.join(file(one_of.name)))?)
+    })
 }

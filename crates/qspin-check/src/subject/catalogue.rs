@@ -1,6 +1,5 @@
 //! Every lock that is checked: those of the register, and variants that open more of their paths.
 
-use qspin_core::admission::Admission;
 use qspin_core::events::Event::{
     CnaFlush, CnaPrioritised, KickAheadCount, LockKickCount, LockNoNode, LockUseNode2,
     LockUseNode3, LockUseNode4, PendingFailCount, PendingLockCount, PvLockStealing, SleepRequeue,
@@ -11,14 +10,12 @@ use qspin_core::locks::queued::QueuedLock;
 use qspin_core::locks::rwlock::DefaultRwLock;
 use qspin_core::locks::{Id, LOCKS};
 use qspin_core::order::{Fifo, Numa};
-use qspin_core::platform::{Budget, Platform};
 use qspin_core::waiting::{Halt, Spin};
-use qspin_core::word::{LOCKED_MASK, PENDING};
 
 use super::Goal::{Counts, Never, Passes, Reaches};
 use super::beside::{ALL, Fair, Monitor, ONE, PlainGate, Undone, Upgraded};
 use super::timed::{Done, Latch, Timed, TimedRw};
-use super::{Runs, Source, Subject, rules, runs, tunings};
+use super::{NoPending, Runs, Source, Subject, rules, runs, tunings};
 use crate::contend::{Exclusive, Shared};
 use crate::ledger::Reached::{
     ClaimedArranged, FartherStay, FlushedInFront, HaltedAside, KickedAheadPast, TailRaceLost,
@@ -50,6 +47,7 @@ pub fn of(id: Id) -> Subject {
     let (traits, rules, tuning) = (Traits::of(lock), rules::of(lock), tunings::of(lock));
     Subject {
         name: lock.name,
+        id,
         model: Model { traits, rules, tuning },
         source: Source::Register(lock.reads),
         goals: [&[]; 3],
@@ -63,24 +61,6 @@ pub fn locks() -> Vec<Subject> {
     let mut locks: Vec<_> = LOCKS.iter().map(|lock| of(lock.id)).collect();
     locks.sort_by_key(|lock| lock.traits().sleeps);
     locks
-}
-
-/// Admission without the pending bit: one that does not find the lock free queues at once. It
-/// takes two contexts instead of three to fill a queue.
-#[derive(Debug, Clone, Copy)]
-pub struct NoPending;
-
-impl Admission for NoPending {
-    const OCCUPIED: u32 = LOCKED_MASK | PENDING;
-
-    fn newcomer<P: Platform>(
-        _: &P,
-        _: &P::Word,
-        _: u32,
-        _: impl FnOnce(&P) -> Option<Budget>,
-    ) -> bool {
-        false
-    }
 }
 
 /// The locks, and variants of them that only the checkers have.

@@ -3,15 +3,18 @@
 pub mod beside;
 pub mod catalogue;
 pub mod goal;
+mod no_pending;
 pub mod rules;
 pub mod timed;
 pub(crate) mod tunings;
 
-pub use catalogue::{NoPending, locks, lookup, of, variants};
+pub use catalogue::{locks, lookup, of, variants};
 pub use goal::{Checker, Goal};
+pub use no_pending::NoPending;
 
 use std::sync::Arc;
 
+use qspin_core::locks::Id;
 use qspin_core::tuning::{Part, Tuning};
 
 use crate::explore::{self, LoomLimits, Outcome, ShuttlePlan};
@@ -28,6 +31,8 @@ type Run = fn(&Model, &Arc<Scenario>, Option<Weakening>);
 pub struct Runs {
     pub(crate) loom: Run,
     pub(crate) shuttle: Run,
+    /// The type, as the catalogue writes it: a client for GenMC is made of it.
+    pub(crate) written: &'static str,
 }
 
 /// The [`Runs`] of a type that is generic over the checker `M`.
@@ -44,7 +49,11 @@ macro_rules! runs {
         ) {
             $crate::world::execute::<M, $lock>(model, scenario, weak);
         }
-        $crate::subject::Runs { loom: on::<Loom>, shuttle: on::<Shuttle> }
+        $crate::subject::Runs {
+            loom: on::<Loom>,
+            shuttle: on::<Shuttle>,
+            written: stringify!($lock),
+        }
     }};
 }
 
@@ -66,6 +75,8 @@ enum Source {
 pub struct Subject {
     /// The name under which it is reported.
     pub name: &'static str,
+    /// The lock of the register that it is, or is a variant of.
+    pub id: Id,
     /// What is known of it.
     pub model: Model,
     /// From what follows what the batteries must come to with it.
@@ -76,6 +87,12 @@ pub struct Subject {
 }
 
 impl Subject {
+    /// Its type, as the catalogue writes it.
+    #[must_use]
+    pub const fn written(&self) -> &'static str {
+        self.runs.written
+    }
+
     /// What it is run through.
     #[must_use]
     pub const fn traits(&self) -> Traits {

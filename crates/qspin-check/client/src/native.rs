@@ -1,0 +1,9 @@
+pub(crate) type Subject = Exclusive<Lock<Word<M>>>;
+pub(crate) const TUNING: Tuning = Tuning::DEFAULT;
+pub(crate) const THREADS: usize = 2;
+pub(crate) const SECTIONS: usize = 1;
+pub(crate) const READERS: usize = 0;
+pub(crate) const PLACES: u32 = 1;
+pub(crate) const LOOKS: u32 = 1;
+pub(crate) const FLAG: bool = false;
+pub(crate) const WEAK: Option<(Site, Ordering)> = None;
