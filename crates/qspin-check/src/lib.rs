@@ -1,4 +1,4 @@
-//! The locks of qspin under model checkers: loom and shuttle, and an emitter for GenMC.
+//! The locks of qspin under model checkers: loom and shuttle, and GenMC where there is one.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -12,7 +12,7 @@
 //! | [`mutation`], [`weakening`] | each memory ordering made weaker, alone |
 //! | [`planted`] | locks with known bugs, which must be caught |
 //! | [`plants`] | bugs planted in the source, as text |
-//! | [`emit`] | LLVM IR of a client |
+//! | [`emit`], [`genmc`] | LLVM IR of a client, and its executions under GenMC |
 //! | [`command`] | the subcommands of `qspin-check` |
 //!
 //! `docs/verification.md` says what is checked, how far, and what is not seen.
@@ -24,6 +24,7 @@ pub mod contend;
 pub mod emit;
 pub mod explore;
 pub mod failure;
+pub mod genmc;
 pub mod ledger;
 pub mod machine;
 pub mod model;

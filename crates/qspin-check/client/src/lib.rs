@@ -10,6 +10,7 @@
 mod checker;
 mod subject;
 mod threads;
+mod word;
 
 // The same files as the other checkers use. A client needs a part of each.
 #[allow(dead_code, unreachable_pub)]

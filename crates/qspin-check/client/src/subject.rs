@@ -7,7 +7,7 @@
 #![allow(unused_imports)]
 
 use core::sync::atomic::Ordering::{self, *};
-use core::sync::atomic::{AtomicU32, AtomicUsize};
+use core::sync::atomic::AtomicUsize;
 
 use qspin_core::locks::mutex::DefaultLock;
 use qspin_core::locks::queued::QueuedLock;
@@ -30,7 +30,7 @@ pub(crate) trait Words {
 }
 
 impl Words for M {
-    type Word = AtomicU32;
+    type Word = crate::word::Word;
     type Address = AtomicUsize;
 }
 

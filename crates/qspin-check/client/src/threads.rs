@@ -6,46 +6,47 @@
 
 use core::cell::Cell;
 use core::ptr;
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 use qspin_core::events::NoEvents;
 use qspin_core::node::{LEVELS, Node, NodeId};
-use qspin_core::platform::{Budget, CpuId, Platform, Until};
+use qspin_core::platform::{AtomicWord, Budget, ConstWord, CpuId, Platform, Until};
 use qspin_core::site::Site;
 use qspin_core::sleepers::{SleepBucket, SleepPlatform, Sleeper};
 use qspin_core::tuning::Tuning;
 use qspin_core::waiting::Bucket;
 
 use crate::checker::spin;
+use crate::word::Word;
 use crate::subject::{FLAG, LOOKS, PLACES, THREADS, TUNING, WEAK};
 
 const NODES: usize = THREADS * LEVELS as usize;
 /// As many entries as there are threads: a waiter halts with one node.
-const BUCKETS: usize = THREADS.div_ceil(Bucket::<AtomicU32, AtomicUsize>::ENTRIES).next_power_of_two();
+const BUCKETS: usize = THREADS.div_ceil(Bucket::<Word, AtomicUsize>::ENTRIES).next_power_of_two();
 
 /// The state of a node's `kick` while it was not kicked since its last halt.
 const NOT_KICKED: u32 = 0;
 /// Kicked: the next halt returns.
 const KICKED: u32 = 1;
 
-static NODE: [Node<AtomicU32>; NODES] = [const { Node::UNUSED }; NODES];
-static HALTED: [Bucket<AtomicU32, AtomicUsize>; BUCKETS] = [const { Bucket::EMPTY }; BUCKETS];
-static SLEEPER: [Sleeper<AtomicU32, AtomicUsize>; NODES] = [const { Sleeper::UNUSED }; NODES];
-static SLEEPERS: [SleepBucket<AtomicU32>; 1] = [SleepBucket::EMPTY];
-static HINTS: [AtomicU32; 1] = [AtomicU32::new(0)];
+static NODE: [Node<Word>; NODES] = [const { Node::UNUSED }; NODES];
+static HALTED: [Bucket<Word, AtomicUsize>; BUCKETS] = [const { Bucket::EMPTY }; BUCKETS];
+static SLEEPER: [Sleeper<Word, AtomicUsize>; NODES] = [const { Sleeper::UNUSED }; NODES];
+static SLEEPERS: [SleepBucket<Word>; 1] = [SleepBucket::EMPTY];
+static HINTS: [Word; 1] = [ConstWord::ZERO];
 
 /// A thread of this program, as a CPU.
 pub(crate) struct Threads {
     cpu: u32,
     /// The word of the lock.
-    lock: *const AtomicU32,
+    lock: *const Word,
     /// What was polled last in vain, what was seen, and how often.
-    vain: Cell<(*const AtomicU32, u32, u32)>,
+    vain: Cell<(*const Word, u32, u32)>,
 }
 
 impl Threads {
     #[inline(always)]
-    pub(crate) fn new(cpu: u32, lock: *const AtomicU32) -> Self {
+    pub(crate) fn new(cpu: u32, lock: *const Word) -> Self {
         Self { cpu, lock, vain: Cell::new((ptr::null(), 0, 0)) }
     }
 
@@ -57,7 +58,7 @@ impl Threads {
 
     /// Whether a context that has seen `seen` has now polled that as often as its lock lets it.
     #[inline(always)]
-    fn looked_in_vain(&self, word: &AtomicU32, seen: u32) -> bool {
+    fn looked_in_vain(&self, word: &Word, seen: u32) -> bool {
         let times = match self.vain.get() {
             (last, value, times) if ptr::eq(last, word) && value == seen => times + 1,
             _ => 1,
@@ -78,7 +79,7 @@ impl Threads {
 }
 
 impl Platform for Threads {
-    type Word = AtomicU32;
+    type Word = Word;
     type Address = AtomicUsize;
     type Events = NoEvents;
 
@@ -98,14 +99,14 @@ impl Platform for Threads {
     }
 
     #[inline(always)]
-    fn node(&self, id: NodeId) -> &Node<AtomicU32> {
+    fn node(&self, id: NodeId) -> &Node<Word> {
         // SAFETY: only numbers of this program's threads are asked for, and each has its nodes.
         // A bounds check would bring a panic, and with it half of the core library, into the IR.
         unsafe { NODE.get_unchecked(Self::place(id)) }
     }
 
     #[inline(always)]
-    fn wait_until(&self, word: &AtomicU32, until: Until, budget: Budget, order: Ordering) -> u32 {
+    fn wait_until(&self, word: &Word, until: Until, budget: Budget, order: Ordering) -> u32 {
         if budget == Budget::Unbounded {
             return spin(|| {
                 let seen = word.load(order);
@@ -144,7 +145,7 @@ impl Platform for Threads {
     fn halt(&self, me: NodeId) {
         self.vain.set((ptr::null(), 0, 0));
         let kick = &self.node(me).kick;
-        spin(|| kick.compare_exchange(KICKED, NOT_KICKED, Ordering::Acquire, Ordering::Relaxed).ok());
+        spin(|| kick.compare_exchange(KICKED, NOT_KICKED, Ordering::Acquire).ok());
     }
 
     #[inline(always)]
@@ -182,7 +183,7 @@ impl Platform for Threads {
     }
 
     #[inline(always)]
-    fn hash(&self) -> &[Bucket<AtomicU32, AtomicUsize>] {
+    fn hash(&self) -> &[Bucket<Word, AtomicUsize>] {
         &HALTED
     }
 }
@@ -190,17 +191,17 @@ impl Platform for Threads {
 /// There is no heavy barrier: GenMC has no interrupt that passes a fence in another thread.
 impl SleepPlatform for Threads {
     #[inline(always)]
-    fn hints(&self) -> &[AtomicU32] {
+    fn hints(&self) -> &[Word] {
         &HINTS
     }
 
     #[inline(always)]
-    fn buckets(&self) -> &[SleepBucket<AtomicU32>] {
+    fn buckets(&self) -> &[SleepBucket<Word>] {
         &SLEEPERS
     }
 
     #[inline(always)]
-    fn sleeper(&self, id: NodeId) -> &Sleeper<AtomicU32, AtomicUsize> {
+    fn sleeper(&self, id: NodeId) -> &Sleeper<Word, AtomicUsize> {
         // SAFETY: as in `node`.
         unsafe { SLEEPER.get_unchecked(Self::place(id)) }
     }
@@ -230,7 +231,7 @@ impl SleepPlatform for Threads {
     }
 
     #[inline(always)]
-    fn wait_briefly(&self, word: &AtomicU32, until: Until, _: u32) -> bool {
+    fn wait_briefly(&self, word: &Word, until: Until, _: u32) -> bool {
         self.wait_until(word, until, Budget::Unbounded, Ordering::Relaxed);
         true
     }

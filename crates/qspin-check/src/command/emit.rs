@@ -22,7 +22,6 @@ pub(super) fn run(mut arguments: Arguments) -> Result<bool, String> {
         return one(&lock, out.unwrap_or_else(|| file(&lock)));
     }
     let folder = out.unwrap_or_default();
-    subjects().try_fold(true, |good, one_of| {
-        Ok(good & one(one_of.name, folder.join(file(one_of.name)))?)
-    })
+    subjects()
+        .try_fold(true, |good, one_of| Ok(good & one(one_of.name, folder.join(file(one_of.name)))?))
 }

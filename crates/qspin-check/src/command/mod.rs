@@ -2,6 +2,7 @@
 
 mod arguments;
 mod emit;
+mod genmc;
 mod loom;
 mod mutate;
 mod planted;
@@ -28,8 +29,13 @@ qspin-check: the locks of qspin under model checkers
                                                       bugs planted in a copy of the source must be caught
   qspin-check replay  --lock NAME --scenario NAME --strategy random|pctN --seed S
                                                       one execution of shuttle again
-  qspin-check emit    --lock NAME|all [--threads N] [--out FILE|FOLDER]
-                                                      LLVM IR of a client, for GenMC
+  qspin-check genmc   [--lock NAME] [--sizes 2x1,3x1] [--seconds N] [--gib N] [--markdown FILE]
+                                                      every execution of a small client under RC11 and IMM, where
+                                                      GenMC is installed; sizes are threads x sections of each
+  qspin-check genmc   --orderings all|SITE [--seconds N] [--gib N] [--markdown FILE]
+                                                      each memory ordering weakened, alone, under GenMC
+  qspin-check emit    --lock NAME|all [--threads N] [--sections N] [--out FILE|FOLDER]
+                                                      LLVM IR of such a client
 
 Exit status: 0 if everything is as it must be, 1 if not, 2 for a command that makes no sense.
 ";
@@ -52,7 +58,7 @@ pub fn run(arguments: &[String]) -> ExitCode {
 /// # Errors
 /// The command makes no sense; says why.
 pub fn dispatch(arguments: &[String]) -> Result<bool, String> {
-    let names = "loom, shuttle, mutate, planted, plants, replay, emit, help";
+    let names = "loom, shuttle, mutate, planted, plants, replay, genmc, emit, help";
     let (name, rest) = arguments.split_first().ok_or(format!("no command; there are {names}"))?;
     let arguments = Arguments::parse(rest)?;
     match name.as_str() {
@@ -62,6 +68,7 @@ pub fn dispatch(arguments: &[String]) -> Result<bool, String> {
         "planted" => planted::run(arguments),
         "plants" => plants::run(arguments),
         "replay" => replay::run(arguments),
+        "genmc" => genmc::run(arguments),
         "emit" => emit::run(arguments),
         "help" | "--help" | "-h" => {
             print!("{USAGE}");

@@ -12,9 +12,14 @@ pub struct Audit {
 }
 
 /// What the checker provides, beside LLVM's own intrinsics.
-const PROVIDED: &[&str] =
-    &["__VERIFIER_thread_create", "__VERIFIER_thread_join", "__VERIFIER_assert_fail", "__VERIFIER_loop_begin",
-    "__VERIFIER_spin_start", "__VERIFIER_spin_end"];
+const PROVIDED: &[&str] = &[
+    "__VERIFIER_thread_create",
+    "__VERIFIER_thread_join",
+    "__VERIFIER_assert_fail",
+    "__VERIFIER_loop_begin",
+    "__VERIFIER_spin_start",
+    "__VERIFIER_spin_end",
+];
 
 const ORDERINGS: &[&str] = &["monotonic", "acquire", "release", "acq_rel", "seq_cst"];
 

@@ -18,14 +18,38 @@ const WITHOUT: &[&str] = &[
 
 /// Words that are left out of a line, before another word.
 const WORDS: &[&str] = &[
-    "disjoint ", "nneg ", "samesign ", "nuw ", "nsw ", "exact ", "dead_on_unwind ", "dead_on_return ", "writable ",
-    "noundef ", "noalias ", "nonnull ", "readonly ", "readnone ", "writeonly ", "nofree ", "nocapture ", "nonlazybind ",
-    "unnamed_addr ", "local_unnamed_addr ", "personality ptr @rust_eh_personality ",
+    "disjoint ",
+    "nneg ",
+    "samesign ",
+    "nuw ",
+    "nsw ",
+    "exact ",
+    "dead_on_unwind ",
+    "dead_on_return ",
+    "writable ",
+    "noundef ",
+    "noalias ",
+    "nonnull ",
+    "readonly ",
+    "readnone ",
+    "writeonly ",
+    "nofree ",
+    "nocapture ",
+    "nonlazybind ",
+    "unnamed_addr ",
+    "local_unnamed_addr ",
+    "personality ptr @rust_eh_personality ",
 ];
 
 /// Words with something in parentheses.
-const WITH_PARENTHESES: &[&str] =
-    &["captures(", "range(", "initializes(", "dereferenceable(", "dereferenceable_or_null(", "memory("];
+const WITH_PARENTHESES: &[&str] = &[
+    "captures(",
+    "range(",
+    "initializes(",
+    "dereferenceable(",
+    "dereferenceable_or_null(",
+    "memory(",
+];
 
 /// Rewrites IR.
 #[must_use]
@@ -37,9 +61,17 @@ pub(super) fn downgrade(ir: &str) -> String {
         if line.starts_with('!') || WITHOUT.iter().any(|word| line.contains(word)) {
             continue;
         }
-        let line = if line.starts_with("attributes #") { without_attributes(line) } else { rewritten(line) };
+        let line = if line.starts_with("attributes #") {
+            without_attributes(line)
+        } else {
+            rewritten(line)
+        };
         asked.extend(arithmetic(&line));
-        let line = if line.starts_with("declare ") && arithmetic(&line).is_some() { String::new() } else { renamed(&line) };
+        let line = if line.starts_with("declare ") && arithmetic(&line).is_some() {
+            String::new()
+        } else {
+            renamed(&line)
+        };
         out.push_str(&line);
         out.push('\n');
     }
@@ -54,7 +86,7 @@ pub(super) fn downgrade(ir: &str) -> String {
 /// A group of attributes, of which nothing matters: not even whether a function is to be inlined.
 fn without_attributes(line: &str) -> String {
     let name = line.split(" = ").next().unwrap_or(line);
-    format!("{name} = {{ nounwind }}")
+    format!("{name} = {{ alwaysinline nounwind }}")
 }
 
 fn rewritten(line: &str) -> String {
@@ -78,15 +110,7 @@ fn rewritten(line: &str) -> String {
         let kind = of.split(' ').next().unwrap_or_default();
         line = format!("{} to {kind}", line.replace(" = freeze ", " = bitcast "));
     }
-    without_padding(&added_upwards(&line))
-}
-
-/// GenMC adds in more than 32 bits: `-1` would carry into the next ones.
-fn added_upwards(line: &str) -> String {
-    if line.contains(" = atomicrmw add ") && line.contains(", i32 -") {
-        return line.replace(" = atomicrmw add ", " = atomicrmw sub ").replace(", i32 -", ", i32 ");
-    }
-    line.to_owned()
+    without_padding(&line)
 }
 
 /// Where the first parenthesis of `text` closes.
@@ -122,12 +146,19 @@ fn without_metadata(line: &str) -> &str {
 
 /// Padding of statics is nothing that a program reads.
 fn without_padding(line: &str) -> String {
-    if line.starts_with('@') { line.replace("] undef", "] zeroinitializer") } else { line.to_owned() }
+    if line.starts_with('@') {
+        line.replace("] undef", "] zeroinitializer")
+    } else {
+        line.to_owned()
+    }
 }
 
 /// What GenMC does not compute: its name and its width.
 fn arithmetic(line: &str) -> Option<(String, u32)> {
-    let start = line.find("@llvm.u").or_else(|| line.find("@llvm.smax")).or_else(|| line.find("@llvm.smin"))?;
+    let start = line
+        .find("@llvm.u")
+        .or_else(|| line.find("@llvm.smax"))
+        .or_else(|| line.find("@llvm.smin"))?;
     let name = line[start + 1..].split('(').next()?;
     let bits = name.rsplit(".i").next()?.parse().ok()?;
     ["llvm.umin.", "llvm.umax.", "llvm.usub.sat.", "llvm.uadd.sat."]

@@ -23,6 +23,11 @@ pub fn expectation(weakening: Weakening) -> Option<Expectation> {
     TABLE.iter().find(|(_, order, sites)| *order == to && sites.contains(&site)).map(|row| row.0)
 }
 
+/// Every weakening in the table.
+pub fn all() -> impl Iterator<Item = Weakening> {
+    TABLE.iter().flat_map(|&(_, to, sites)| sites.iter().map(move |&site| Weakening { site, to }))
+}
+
 use Expectation::{Dies, Survives};
 use Kind::{DataRace, Deadlock, Hash, LostWakeup, NodeLife};
 
