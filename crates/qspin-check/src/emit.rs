@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use qspin_core::locks::Family;
+use qspin_core::tuning::Adaptive;
 
 use crate::model::Buckets;
 use crate::subject::{Subject, lookup, variants};
@@ -98,6 +99,9 @@ impl Client {
         constant("PLACES: u32", &places);
         // Waiters that sleep beside the lock poll for a bounded time, each time that they were woken.
         constant("LOOKS: u32", &if traits.sleeps { u32::MAX } else { looks });
+        // A look at the node of another, which may be in its next life, is a hint, and no race.
+        let peeks = tuning.adaptive != Adaptive::Off || !tuning.kick_unconditionally;
+        constant("LIVES: bool", &!peeks);
         constant("FLAG: bool", &(subject.id.lock().family == Family::Flag));
         constant("WEAK: Option<(Site, Ordering)>", &weak);
         source + &format!("pub(crate) type Subject = {};\n", subject.written())

@@ -2,14 +2,20 @@
 //! that a checker would not understand.
 
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 
-use qspin_check::emit::{Audit, emit, locks};
-use qspin_core::locks::Family;
+use qspin_check::emit::{Audit, Client, subjects};
+use qspin_check::weakening::Weakening;
+use qspin_core::locks::{Family, LOCKS, Waits};
+use qspin_core::site::Site;
 
-fn emitted(lock: &str, threads: usize) -> Audit {
-    let name = format!("{lock}-{threads}.ll");
-    let out: PathBuf = [env!("CARGO_TARGET_TMPDIR"), &name].iter().collect();
-    emit(lock, threads, &out).unwrap_or_else(|message| panic!("{lock}: {message}"))
+fn client(lock: &str, threads: usize) -> Client {
+    Client { lock: lock.to_owned(), threads, sections: 1, weak: None }
+}
+
+fn emitted(client: &Client, name: &str) -> Audit {
+    let out: PathBuf = [env!("CARGO_TARGET_TMPDIR"), &format!("{name}.ll")].iter().collect();
+    client.emit(&out).unwrap_or_else(|message| panic!("{}: {message}", client.lock))
 }
 
 fn has(audit: &Audit, lock: &str, expected: &[&str]) {
@@ -21,43 +27,48 @@ fn has(audit: &Audit, lock: &str, expected: &[&str]) {
 // One test: cargo runs one compilation at a time anyway.
 #[test]
 fn every_client_has_the_atomics_of_its_lock() {
-    let native = [
-        "cmpxchg acquire",        // the fast path, and the head takes the lock
-        "atomicrmw or monotonic", // pending is set
-        "cmpxchg acq_rel",        // a waiter becomes the tail
-        "store release",          // it links itself; the head hands over
-        "load acquire",           // it sees its turn; the head sees its successor
-        "atomicrmw add acquire",  // pending takes the lock
-        "atomicrmw add release",  // the owner releases
-    ];
-    for known in locks() {
+    for known in LOCKS {
         let lock = known.name;
-        let audit = emitted(lock, 3);
+        assert!(subjects().any(|subject| subject.name == lock), "{lock}");
+        let audit = emitted(&client(lock, 3), lock);
         assert!(!audit.atomics.iter().any(|atomic| atomic.contains("without")), "{lock}");
         match known.family {
-            Family::Queued => has(&audit, lock, &native),
+            Family::Queued => {
+                // A waiter becomes the tail, links itself, and sees its turn.
+                has(&audit, lock, &["cmpxchg acquire", "cmpxchg acq_rel", "store release"]);
+                has(&audit, lock, &["load acquire"]);
+                match known.waits {
+                    // A halted waiter is kicked.
+                    Waits::Halts => has(&audit, lock, &["fence seq_cst", "atomicrmw xchg release"]),
+                    _ => has(&audit, lock, &["atomicrmw sub release"]),
+                }
+            }
             Family::Flag => has(&audit, lock, &["cmpxchg acquire", "store release"]),
             Family::Ticket => {
-                let draw_serve = ["atomicrmw add acquire", "atomicrmw add release"];
-                has(&audit, lock, &draw_serve);
-                has(&audit, lock, &["load acquire"]);
+                has(&audit, lock, &["atomicrmw add acquire", "load acquire"]);
             }
             Family::Mcs => {
                 has(&audit, lock, &["atomicrmw xchg acq_rel", "store release", "load acquire"]);
             }
-            Family::Sleeping => panic!("nothing is expected of {lock}"),
+            // No heavy barrier there: a sleeper and a release pass a full fence each.
+            Family::Sleeping => has(&audit, lock, &["cmpxchg release", "fence seq_cst"]),
         }
         if known.shared {
             has(&audit, lock, &["cmpxchg acquire", "atomicrmw add monotonic"]);
         }
     }
-    assert!(locks().count() >= 7);
+    let weak = Some(Weakening { site: Site::QueueTail, to: Ordering::Release });
+    let audit = emitted(&Client { weak, ..client("native", 2) }, "native-weak");
+    assert!(!audit.atomics.contains(&"cmpxchg acq_rel".to_owned()));
+    has(&audit, "native", &["cmpxchg release"]);
 }
 
 #[test]
 fn a_request_that_makes_no_sense_is_refused() {
     let out = PathBuf::from("unwritten.ll");
-    assert!(emit("nosuch", 2, &out).unwrap_err().contains("native"));
-    assert!(emit("native", 9, &out).unwrap_err().contains("2 to 4"));
+    assert!(client("nosuch", 2).emit(&out).unwrap_err().contains("native"));
+    assert!(client("mutex-timed", 2).emit(&out).unwrap_err().contains("no client"));
+    assert!(client("native", 9).emit(&out).unwrap_err().contains("2 to 4"));
+    assert!(Client { sections: 0, ..client("native", 2) }.emit(&out).is_err());
     assert!(!out.exists());
 }

@@ -5,5 +5,6 @@ pub(crate) const SECTIONS: usize = 1;
 pub(crate) const READERS: usize = 0;
 pub(crate) const PLACES: u32 = 1;
 pub(crate) const LOOKS: u32 = 1;
+pub(crate) const LIVES: bool = true;
 pub(crate) const FLAG: bool = false;
 pub(crate) const WEAK: Option<(Site, Ordering)> = None;

@@ -4,6 +4,8 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use qspin_core::platform::{AtomicWord, ConstWord};
 
+use crate::subject::LIVES;
+
 /// An atomic of 32 bits. GenMC adds in more than these, so that a subtraction must not be the addition of its complement.
 #[derive(Debug)]
 #[repr(transparent)]
@@ -36,6 +38,16 @@ impl AtomicWord for Word {
             self.0.fetch_sub(value.wrapping_neg(), order)
         } else {
             self.0.fetch_add(value, order)
+        }
+    }
+    /// Not atomic, so that an access that is not ordered with it is a race: NODE-2.
+    #[inline(always)]
+    fn begin(&self, value: u32) {
+        if LIVES {
+            // SAFETY: a race here is what is to be found.
+            unsafe { self.0.as_ptr().write_volatile(value) };
+        } else {
+            self.0.store(value, Ordering::Relaxed);
         }
     }
     #[inline(always)]

@@ -193,3 +193,50 @@ fn definition(name: &str, bits: u32) -> String {
     let _ = writeln!(text, "  %r = select i1 %c, {ty} {met}, {ty} {otherwise}\n  ret {ty} %r\n}}");
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn promises_to_the_compiler_go_and_what_is_done_stays() {
+        let ir = "\
+@a = global <{ [4 x i8], [4 x i8] }> <{ [4 x i8] zeroinitializer, [4 x i8] undef }>, align 8
+define internal void @f(ptr noundef nonnull align 4 captures(none) initializes((0, 8), (16, 20)) %w) unnamed_addr #0 {
+  %1 = cmpxchg ptr %w, i32 0, i32 1 acquire monotonic, align 4, !noalias !3
+  %2 = or disjoint i32 %0, 1
+  %3 = icmp samesign ult i32 %2, 2, !range !4
+  %4 = freeze i32 %2
+  fence syncscope(\"singlethread\") seq_cst
+  fence seq_cst
+  %5 = call range(i32 0, 9) i32 @llvm.umin.i32(i32 %4, i32 8)
+  call void @llvm.lifetime.start.p0(ptr %w)
+}
+declare i32 @llvm.umin.i32(i32, i32) #1
+attributes #0 = { cold noinline memory(argmem: readwrite) }
+!3 = !{}
+";
+        let expected = "\
+@a = global <{ [4 x i8], [4 x i8] }> <{ [4 x i8] zeroinitializer, [4 x i8] zeroinitializer }>, align 8
+define internal void @f(ptr %w) #0 {
+  %1 = cmpxchg ptr %w, i32 0, i32 1 acquire monotonic, align 4
+  %2 = or i32 %0, 1
+  %3 = icmp ult i32 %2, 2
+  %4 = bitcast i32 %2 to i32
+  fence seq_cst
+  %5 = call i32 @client.umin.i32(i32 %4, i32 8)
+}
+
+attributes #0 = { alwaysinline nounwind }
+
+define internal i32 @client.umin.i32(i32 %a, i32 %b) {
+  %d = sub i32 %a, %b
+  %s = add i32 %a, %b
+  %c = icmp ult i32 %a, %b
+  %r = select i1 %c, i32 %a, i32 %b
+  ret i32 %r
+}
+";
+        assert_eq!(downgrade(ir), expected);
+    }
+}

@@ -11,6 +11,9 @@ use crate::weakening::Weakening;
 /// Threads and sections of each, the smallest first.
 const SIZES: &[(usize, usize)] = &[(2, 1), (2, 2), (3, 1)];
 
+/// Locks that consult the site, and with which it is tried.
+const LOCKS: usize = 4;
+
 /// What came of a weakening.
 #[derive(Debug, Clone)]
 pub struct Weakened {
@@ -43,8 +46,9 @@ pub fn explore_weakened(
     folder: &Path,
 ) -> Result<Weakened, String> {
     let mut result = Weakened { weakening, killed: None, unfinished: 0, executions: 0 };
+    let mut tried = 0;
     for lock in candidates(weakening) {
-        if result.killed.is_some() {
+        if tried == LOCKS {
             break;
         }
         for &(threads, sections) in SIZES {
@@ -56,6 +60,7 @@ pub fn explore_weakened(
             if !changes(&sound, &folder.join(format!("{name}.ll")), folder)? {
                 break;
             }
+            tried += usize::from((threads, sections) == SIZES[0]);
             let mut finished = true;
             for memory in Memory::ALL {
                 let explored = tools.explore(&file, memory, limits)?;
