@@ -60,6 +60,18 @@ fn wrong_input_is_answered_with_what_would_be_right() {
         (&["--preempt", "holder:5ms:p=1", "--suite"], "cannot be used with"),
         (&["--accel", "vmm", "--machine", "pc"], "about QEMU"),
         (&["--accel", "vmm", "--qemu", "/bin/sh"], "about QEMU"),
+        (&["--steps=backwards"], "series, reviewed, numa"),
+        (&["--steps", "--locks", "native"], "cannot be used with"),
+        (&["--steps", "--suite"], "cannot be used with"),
+        (&["--steps", "--tune", "kick_ahead=1"], "leave it out of --tune"),
+        (&["--remedy", "d"], "none, a, b, c"),
+        (&["--remedy", "a", "--tune", "queue_yields=2"], "leave it out of --tune"),
+        (&["--remedy", "b", "--locks", "ticket"], "add --preempt"),
+        (&["--remedy", "a,c", "--locks", "ticket"], "ticket c is left out"),
+        (&["--pin", "D"], "A, B, C"),
+        (&["--hogs", "-1"], "0..=1024"),
+        (&["--overcommit", "5x"], "1x, 2x, 3x or 4x"),
+        (&["--overcommit", "2x", "--hogs", "1"], "cannot be used with"),
     ] {
         let said = complaint(args);
         assert!(said.contains(right), "{args:?}: {said}");
@@ -313,4 +325,60 @@ fn rows_have_everything_that_was_measured_and_a_report_can_be_drawn() {
     let report = qspin().args(["report", "rows.jsonl"]).current_dir(&directory).output().unwrap();
     let stderr = String::from_utf8_lossy(&report.stderr).into_owned();
     assert_eq!(report.status.code(), Some(0), "{stderr}");
+}
+
+/// The rows of `qspin vm` under emulation, and what it shows.
+fn measured(args: &[&str]) -> (Vec<Row>, String) {
+    let directory = tempfile::tempdir().unwrap();
+    let mut vm = qspin();
+    vm.args(["vm", "--accel", "tcg", "--seconds", "0.02", "--out", "rows.jsonl"]).args(args);
+    let output = vm.current_dir(&directory).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    let text = fs::read_to_string(directory.path().join("rows.jsonl")).unwrap();
+    let rows = text.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect();
+    (rows, String::from_utf8(output.stdout).unwrap())
+}
+
+#[test]
+fn each_step_is_a_row_tuned_as_it_is_on_threads() {
+    if !has_qemu() {
+        return;
+    }
+    let (rows, shown) =
+        measured(&["--vcpus", "2", "--steps", "--rounds", "2", "--tune", "queue_looks=9"]);
+    let step = |row: &Row| row.params.get("step").map(|step| step.as_str().unwrap().to_owned());
+    let steps: Vec<_> = rows.iter().filter_map(step).collect();
+    assert_eq!(rows.len(), steps.len() + 1, "one reference");
+    assert_eq!((steps[0].as_str(), steps[steps.len() - 1].as_str()), ("0-halt", "10-culled"));
+    assert!(!steps.iter().any(|step| step == "3-statistics"), "the guest counts by itself");
+    for row in &rows {
+        assert_eq!((row.rounds, row.pin.as_str(), row.hogs), (2, "B", 0));
+        assert_eq!(row.tune["queue_looks"], 9);
+    }
+    let unconditional = &rows.iter().find(|row| step(row).as_deref() == Some("1-unconditional"));
+    assert!(!unconditional.unwrap().tune.contains_key("kick_unconditionally"), "the default");
+    assert_eq!(rows[1].tune["kick_unconditionally"], 0);
+    for label in ["native", "0 halt", "10 culled", "2 vCPUs", "2 rounds are too few"] {
+        assert!(shown.contains(label), "{label}: {shown}");
+    }
+}
+
+#[test]
+fn each_remedy_is_a_row_beside_hogs_of_the_host() {
+    if !has_qemu() {
+        return;
+    }
+    let load = ["--vcpus", "2", "--remedy", "none,a,c", "--locks", "simple,ticket"];
+    let (rows, shown) = measured(&[&load[..], &["--pin", "A", "--overcommit", "4x"]].concat());
+    let key = |row: &Row| format!("{} {}", row.lock, row.params["remedy"].as_str().unwrap());
+    let keys: Vec<_> = rows.iter().map(key).collect();
+    assert_eq!(keys, ["simple none", "simple a", "simple c", "ticket none"]);
+    assert_eq!(rows[2].tune["heed_preempted"], 1);
+    let cpus = qspin_lab::bench::affinity::allowed_cpus().len() as u32;
+    for row in &rows {
+        assert_eq!((row.pin.as_str(), row.hogs), ("A", (4 * cpus).saturating_sub(2)));
+        assert_eq!(row.params["overcommit"], 4);
+    }
+    assert!(shown.contains("ticket a is left out: its waiters do not yield."), "{shown}");
 }

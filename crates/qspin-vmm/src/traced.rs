@@ -21,9 +21,34 @@ pub struct Traced {
     threads: Vec<libc::pid_t>,
 }
 
-/// QEMU calls its threads so where it is asked to name them: `CPU 3/TCG`.
+/// QEMU calls its threads so where it is asked to name them: `CPU 3/TCG`. Ours are called `vCPU 3`.
 fn number(name: &str) -> Option<usize> {
+    let name = name.strip_prefix('v').unwrap_or(name);
     name.strip_prefix("CPU ")?.split('/').next()?.trim().parse().ok()
+}
+
+/// The threads of the `count` virtual CPUs of process `process`, in their order.
+///
+/// # Errors
+///
+/// When they cannot be found.
+pub fn threads(process: u32, count: usize) -> io::Result<Vec<libc::pid_t>> {
+    let mut threads = vec![0; count];
+    for thread in fs::read_dir(format!("/proc/{process}/task"))? {
+        let thread = thread?;
+        // A thread that has ended meanwhile is none of them.
+        let name = fs::read_to_string(thread.path().join("comm")).unwrap_or_default();
+        let id = thread.file_name().to_str().and_then(|name| name.parse().ok());
+        if let (Some(number), Some(id)) = (number(name.trim()), id)
+            && let Some(place) = threads.get_mut(number)
+        {
+            *place = id;
+        }
+    }
+    if threads.contains(&0) {
+        return Err(io::Error::other("the threads of its CPUs have no names"));
+    }
+    Ok(threads)
 }
 
 impl Traced {
@@ -33,21 +58,7 @@ impl Traced {
     ///
     /// When they cannot be found.
     pub fn find(process: u32, count: usize) -> io::Result<Self> {
-        let mut threads = vec![0; count];
-        for thread in fs::read_dir(format!("/proc/{process}/task"))? {
-            let thread = thread?;
-            // A thread that has ended meanwhile is none of them.
-            let name = fs::read_to_string(thread.path().join("comm")).unwrap_or_default();
-            let id = thread.file_name().to_str().and_then(|name| name.parse().ok());
-            if let (Some(number), Some(id)) = (number(name.trim()), id)
-                && let Some(place) = threads.get_mut(number)
-            {
-                *place = id;
-            }
-        }
-        if threads.contains(&0) {
-            return Err(io::Error::other("the threads of its CPUs have no names"));
-        }
+        let threads = threads(process, count)?;
         Ok(Self { threads })
     }
 

@@ -17,7 +17,10 @@ unsafe extern "C" {
 
 /// Starts a thread; returns its number.
 #[inline(always)]
-pub(crate) fn start(body: extern "C" fn(*mut c_void) -> *mut c_void, argument: *mut c_void) -> c_int {
+pub(crate) fn start(
+    body: extern "C" fn(*mut c_void) -> *mut c_void,
+    argument: *mut c_void,
+) -> c_int {
     // SAFETY: the caller's function, called with the caller's argument.
     unsafe { __VERIFIER_thread_create(core::ptr::null(), body, argument) }
 }

@@ -6,8 +6,8 @@
 // A subject needs some of these.
 #![allow(unused_imports)]
 
-use core::sync::atomic::Ordering::{self, *};
 use core::sync::atomic::AtomicUsize;
+use core::sync::atomic::Ordering::{self, *};
 
 use qspin_core::locks::mutex::DefaultLock;
 use qspin_core::locks::queued::QueuedLock;

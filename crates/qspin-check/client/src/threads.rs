@@ -17,8 +17,8 @@ use qspin_core::tuning::Tuning;
 use qspin_core::waiting::Bucket;
 
 use crate::checker::spin;
-use crate::word::Word;
 use crate::subject::{FLAG, LOOKS, PLACES, THREADS, TUNING, WEAK};
+use crate::word::Word;
 
 const NODES: usize = THREADS * LEVELS as usize;
 /// As many entries as there are threads: a waiter halts with one node.

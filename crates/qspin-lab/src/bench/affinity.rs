@@ -38,6 +38,11 @@ impl Placement {
         Self { pin, cpus }
     }
 
+    /// Whether threads may run on all CPUs.
+    pub fn is_free(&self) -> bool {
+        self.pin == Pin::B
+    }
+
     /// How many CPUs the threads share.
     pub fn cpus(&self) -> usize {
         match self.pin {
@@ -61,6 +66,11 @@ impl Placement {
 
     /// Moves the calling thread, number `index`, to its CPUs.
     pub fn settle(&self, index: usize) {
+        self.settle_other(0, index);
+    }
+
+    /// Moves a thread, number `index`, to its CPUs.
+    pub fn settle_other(&self, thread: libc::pid_t, index: usize) {
         let Some(cpus) = self.set(index) else {
             return;
         };
@@ -72,7 +82,7 @@ impl Placement {
         }
         // SAFETY: the set is initialised and its size is given. A refusal leaves the thread
         // unpinned, which only a CPU taken away during the run can cause.
-        unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) };
+        unsafe { libc::sched_setaffinity(thread, size_of_val(&set), &raw const set) };
     }
 }
 

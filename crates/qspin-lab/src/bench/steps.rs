@@ -68,6 +68,12 @@ pub fn steps(series: Series) -> Vec<Step> {
     }
 }
 
+/// The label of the step of this name, of whichever series.
+pub fn labelled(name: &str) -> Option<&'static str> {
+    let all = [Series::Paravirt, Series::Numa].into_iter().flat_map(steps);
+    all.into_iter().find(|step| step.name == name).map(|step| step.label)
+}
+
 /// The tuning of the last of `steps`, which builds on all before it, where there are `cpus`
 /// virtual CPUs and `base` is in force otherwise.
 pub fn tuning(steps: &[Step], base: Tuning, cpus: u32) -> Tuning {

@@ -7,7 +7,7 @@ mod files;
 mod matrix;
 mod quick;
 mod random;
-mod remedies;
+pub(in crate::command) mod remedies;
 mod settings;
 mod simulated;
 mod torture;

@@ -1,29 +1,33 @@
 //! `qspin vm`: measures or tests the locks in a guest, on virtual CPUs that the host takes away.
 
-use std::collections::BTreeMap;
+mod entrants;
+mod guest;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::anyhow;
-use indicatif::ProgressBar;
+use anyhow::{Context, anyhow};
+use qspin_core::locks::Id;
 use qspin_guest::options::{self, MOST_CPUS, TESTS};
-use serde_json::Value;
 
-use crate::bench::affinity::allowed_cpus;
+use self::guest::{Found, Host};
+use crate::bench::affinity::{Pin, Placement, allowed_cpus};
+use crate::bench::hogs::Hogs;
 use crate::bench::interrupt::Interrupt;
+use crate::bench::plan::HogsBeside;
+use crate::bench::steps::Series;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::quantity::{parse_count, parse_duration, parse_seconds, parse_seed};
-use crate::row::{self, Row};
-use crate::this_machine as host;
+use crate::quantity::{parse_count, parse_duration, parse_overcommit, parse_seconds, parse_seed};
+use crate::remedy::Remedy;
+use crate::row;
+use crate::this_machine as this;
 use crate::tune::{self, Tune};
-use crate::vm::accelerator::{self, Accel, Choice};
+use crate::vm::accelerator::{self, Accel};
 use crate::vm::emulator::QEMU;
-use crate::vm::machine::{Machine, Maker, Silence, trouble};
-use crate::vm::preempt::{self, Preemption, Spec, parse_spec};
-use crate::vm::reply::{Events, Outcome, Phase, Ready, Reply};
-use crate::vm::rows::{Setting, row};
+use crate::vm::machine::Maker;
+use crate::vm::preempt::{Spec, parse_spec};
 use crate::vm::table;
 
 /// Measure locks in a guest, on virtual CPUs that the host takes away.
@@ -82,6 +86,27 @@ pub struct Args {
     #[arg(long, value_name = "NAME=VALUE,…", allow_hyphen_values = true, value_delimiter = ',',
           value_parser = tune::parse)]
     tune: Vec<Tune>,
+    /// The steps of the paravirt lock, each on top of those before it, one row a step, each round of each in a guest
+    /// of its own; as in `bench`.
+    #[arg(long, value_enum, value_name = "ORDER", num_args = 0..=1, require_equals = true,
+          default_missing_value = "series", conflicts_with_all = ["suite", "locks", "remedy"])]
+    steps: Option<Series>,
+    /// The remedies of document 001 against an owner that does not run, a row each, each round of each in a guest of
+    /// its own: none; a, waiters yield; b, the host spares an owner that asks for it (with --preempt); c, its run
+    /// status is visible. Of ticket, simple, yield and paravirt, if no `--locks` are named.
+    #[arg(long, value_name = "REMEDY,…", value_delimiter = ',', value_parser = str::parse::<Remedy>,
+          conflicts_with_all = ["suite", "honour_hints"])]
+    remedy: Vec<Remedy>,
+    /// Where virtual CPUs run: each on a CPU (A), anywhere (B), all on half of the CPUs (C).
+    #[arg(long, value_enum, default_value = "B")]
+    pin: Pin,
+    /// Spinning processes of the host beside the guest.
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "0",
+          value_parser = clap::value_parser!(u32).range(0..=1024), conflicts_with = "overcommit")]
+    hogs: u32,
+    /// So many hogs that hogs and virtual CPUs are this many times the CPUs (1x: no hogs).
+    #[arg(long, value_name = "1x..4x", allow_hyphen_values = true, value_parser = parse_overcommit)]
+    overcommit: Option<u32>,
     /// Test instead of measuring: exact counts in tasks, interrupts and NMIs. Exit code 1 where one
     /// is wrong.
     #[arg(long)]
@@ -115,41 +140,6 @@ fn parse_lock(text: &str) -> Result<String, String> {
     })
 }
 
-/// What every guest is told, beside its number of CPUs.
-fn line(args: &Args, locks: &[&str], phase: Duration, choice: &Choice) -> String {
-    let kick = if choice.no_hypercall && args.kick == "auto" { "vector" } else { &args.kick };
-    let mut line = format!(
-        "mode={} locks={} ms={} rounds={} critical={} outside={} places={} apic={} kick={kick}",
-        if args.suite { "suite" } else { "bench" },
-        locks.join(","),
-        phase.as_millis().max(1),
-        args.rounds,
-        args.critical.as_nanos(),
-        args.outside.as_nanos(),
-        args.places,
-        args.apic,
-    );
-    if !args.tune.is_empty() {
-        let tunes = args.tune.iter().map(|tune| format!("{}:{}", tune.name(), tune.value()));
-        line += &format!(" tune={}", tunes.collect::<Vec<_>>().join(","));
-    }
-    if !args.tests.is_empty() {
-        line += &format!(" tests={}", args.tests.join(","));
-    }
-    if args.hang {
-        line += " hang=1";
-    }
-    if let Some(preemption) = preemption(args) {
-        line += &format!(" {}", preemption.word());
-    }
-    line
-}
-
-fn preemption(args: &Args) -> Option<Preemption> {
-    let honours_hints = args.honour_hints;
-    args.preempt.map(|spec| Preemption { spec, seed: args.seed, honours_hints })
-}
-
 /// The board, as rows have it.
 fn board(args: &Args) -> &str {
     args.machine.as_deref().unwrap_or(if args.accel == Accel::Vmm { "vmm" } else { "q35" })
@@ -171,24 +161,14 @@ fn maker(args: &Args) -> Result<Maker, Failure> {
     Maker::new(None, board(args), args.image.as_deref())
 }
 
-/// The longest that a guest takes to boot.
-const BOOT: Duration = Duration::from_secs(60);
-/// How long a guest may take longer than it was told to, at the least: it has a limit of its own, of a
-/// minute, and says which CPU waits for what.
-const GRACE: Duration = Duration::from_secs(90);
-
 /// Boots guests, and reports what they say.
 ///
 /// # Errors
 ///
 /// Wrong input, or a guest that hangs or fails.
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let out = args.out.as_deref().map(Output::prepare).transpose()?;
-    let maker = maker(args)?;
-    let interrupt = Interrupt::on_signals()?;
-    let choice = accelerator::choose(args.accel, &maker, &interrupt)?;
-    let locks: Vec<&str> = match (args.locks.is_empty(), args.suite) {
-        (false, _) => args.locks.iter().map(String::as_str).collect(),
+    let locks: Vec<&'static str> = match (args.locks.is_empty(), args.suite) {
+        (false, _) => args.locks.iter().filter_map(|name| Some(Id::named(name)?.name())).collect(),
         (true, true) => options::locks().map(|lock| lock.name).collect(),
         (true, false) => vec!["native", "paravirt", "ticket", "paravirt-ticket"],
     };
@@ -197,44 +177,63 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         ([], false) => &[2, 4, 8, 16],
         (given, _) => given,
     };
+    // Wrong input is told before a guest is tried.
+    for &vcpus in vcpus {
+        entrants::of(args, &locks, vcpus)?;
+    }
+    let out = args.out.as_deref().map(Output::prepare).transpose()?;
+    let maker = maker(args)?;
+    let interrupt = Interrupt::on_signals()?;
+    let choice = accelerator::choose(args.accel, &maker, &interrupt)?;
     let phase = args.seconds.unwrap_or(Duration::from_millis(if args.suite { 100 } else { 1000 }));
-    let mut machine = host::describe(0);
+    let mut machine = this::describe(0);
     if let Some(why) = &choice.why {
         super::tell(&format!("warning: {why}"));
         machine.warnings.push(format!("{why}."));
     }
-    let line = line(args, &locks, phase, &choice);
-    let mut rows = Vec::new();
-    let mut failed = 0;
-    let mut partial = false;
+    let beside = match args.overcommit {
+        None => HogsBeside::Hogs(args.hogs as usize),
+        Some(times) => HogsBeside::Overcommit(times),
+    };
+    let placement = Placement::new(args.pin, allowed_cpus());
+    let hogs_for = |vcpus: u32| beside.hogs(vcpus as usize, placement.cpus());
+    let most_hogs = vcpus.iter().map(|&vcpus| hogs_for(vcpus)).max().unwrap_or(0);
+    let mut hogs = Hogs::start(most_hogs).context("cannot start the hogs")?;
+    let host = Host {
+        args,
+        maker: &maker,
+        choice: &choice,
+        placement: &placement,
+        interrupt: &interrupt,
+        phase,
+    };
+    let mut found = Found::default();
     for &vcpus in vcpus {
-        let mut guest = maker.start(vcpus, choice.accelerator, &line, args.preempt.is_some())?;
-        let mut heard = Heard::default();
-        let end = listen(args, &mut guest, &mut heard, &locks, phase, &interrupt);
-        if let Some(ready) = &heard.ready
-            && !args.suite
-        {
-            rows.extend(rows_of(args, &choice, ready, &locks, &heard, !matches!(end, Ok(true))));
+        let entrants = entrants::of(args, &locks, vcpus)?;
+        hogs.run(hogs_for(vcpus));
+        let end = host.measure(vcpus, &entrants, &mut found);
+        hogs.run(0);
+        if matches!(end, Ok(true)) {
+            continue;
         }
-        failed += heard.failed;
-        match end {
-            Ok(true) => {}
-            Ok(false) => {
-                partial = true;
-                break;
-            }
-            Err(why) => {
-                conclude(args, machine, &rows, out)?;
-                return Err(why);
-            }
+        found.partial = true;
+        if let Err(why) = end {
+            conclude(args, machine, &found, out)?;
+            return Err(why);
         }
+        break;
     }
-    if partial {
+    for row in &mut found.rows {
+        row.hogs = hogs_for(row.threads) as u32;
+        row.pin = args.pin.to_string();
+    }
+    if found.partial {
         machine.warnings.push("Interrupted: what was finished is reported.".to_owned());
     }
-    conclude(args, machine, &rows, out)?;
+    conclude(args, machine, &found, out)?;
+    let failed = found.failed;
     match () {
-        () if partial => Ok(ExitCode::from(super::INTERRUPTED)),
+        () if found.partial => Ok(ExitCode::from(super::INTERRUPTED)),
         () if failed > 0 => {
             Err(anyhow!("{failed} results of the suite are wrong: see the lines above").into())
         }
@@ -242,154 +241,25 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
 }
 
-/// What a guest has said.
-#[derive(Debug, Default)]
-struct Heard {
-    ready: Option<Ready>,
-    phases: Vec<Phase>,
-    events: Vec<Events>,
-    failed: u64,
-}
-
-/// Listens until the guest ends; `false` if somebody asked to stop.
-fn listen(
-    args: &Args,
-    guest: &mut Machine,
-    heard: &mut Heard,
-    locks: &[&str],
-    phase: Duration,
-    interrupt: &Interrupt,
-) -> Result<bool, Failure> {
-    let total = u64::from(args.rounds) * locks.len() as u64;
-    let bar = if args.suite { ProgressBar::hidden() } else { super::bar(total, "{msg} ") };
-    let mut asked = false;
-    loop {
-        let limit = match (&heard.ready, asked) {
-            (_, true) => Duration::from_secs(10),
-            (None, false) => BOOT,
-            (Some(_), false) => phase * 4 + GRACE,
-        };
-        match guest.reply(limit, interrupt) {
-            Ok(Reply::Ready(ready)) => {
-                let first = Duration::from_micros(ready.first_lock_us);
-                super::say(&format!(
-                    "guest     {} vCPUs, {}, kicks by {}, first lock {:.0} ms after its first \
-                     instruction, {:.0} ms after the start of the process\n",
-                    ready.vcpus,
-                    ready.apic,
-                    ready.kick,
-                    first.as_secs_f64() * 1e3,
-                    guest.age().as_secs_f64() * 1e3,
-                ))?;
-                if let Some(preemption) = preemption(args) {
-                    guest.preempt(&preemption, &ready)?;
-                }
-                heard.ready = Some(ready);
-            }
-            Ok(Reply::Phase(phase)) => {
-                bar.set_message(phase.lock.clone());
-                bar.inc(1);
-                heard.phases.push(phase);
-            }
-            Ok(Reply::Events(events)) => heard.events.push(events),
-            Ok(Reply::Result(outcome)) => {
-                heard.failed += u64::from(!outcome.ok);
-                super::say(&result(&outcome))?;
-            }
-            Ok(Reply::End { ms, .. }) => {
-                bar.finish_and_clear();
-                if let (Some(spec), Some(tally)) = (&args.preempt, guest.finish()) {
-                    super::say(&format!("{}\n", preempt::words(spec, &tally)))?;
-                }
-                if args.suite {
-                    super::say(&format!("end       after {:.1} s\n", ms as f64 / 1e3))?;
-                }
-                return Ok(true);
-            }
-            Ok(Reply::Pace { .. }) => {}
-            Ok(other) => {
-                bar.finish_and_clear();
-                return match trouble(&other) {
-                    Some(why) => Err(why.into()),
-                    None => Err(anyhow!("the guest says something unexpected").into()),
-                };
-            }
-            Err(Silence::Interrupted) => {
-                bar.finish_and_clear();
-                return Ok(false);
-            }
-            Err(Silence::Late) if !asked => {
-                asked = true;
-                guest.ask();
-            }
-            Err(Silence::Late) => {
-                return Err(anyhow!("the guest hangs, and does not answer its NMI button").into());
-            }
-            Err(Silence::Ended(said)) => {
-                let said = if said.is_empty() { "it said nothing".to_owned() } else { said };
-                return Err(anyhow!("the machine ended before its guest did: {said}").into());
-            }
-        }
-    }
-}
-
-/// A result of the suite, for the eye.
-fn result(outcome: &Outcome) -> String {
-    let Outcome { test, detail, lock, ok, counted, expected } = outcome;
-    let verdict = if *ok { "ok   " } else { "WRONG" };
-    format!("{verdict}     {test:<10} {lock:<18} {detail:<22} {counted} of {expected}\n")
-}
-
-fn rows_of(
-    args: &Args,
-    choice: &Choice,
-    ready: &Ready,
-    locks: &[&str],
-    heard: &Heard,
-    partial: bool,
-) -> Vec<Row> {
-    let mut params: BTreeMap<String, Value> = BTreeMap::from([
-        ("accel".to_owned(), choice.accelerator.name().into()),
-        ("machine".to_owned(), board(args).into()),
-        ("kick".to_owned(), ready.kick.clone().into()),
-        ("apic".to_owned(), ready.apic.clone().into()),
-        ("places".to_owned(), args.places.into()),
-    ]);
-    if let Some(preemption) = preemption(args) {
-        let hints = if preemption.honours_hints { "honoured" } else { "ignored" };
-        params.insert("preempt".to_owned(), preemption.spec.to_string().into());
-        params.insert("seed".to_owned(), preemption.seed.into());
-        params.insert("hints".to_owned(), hints.into());
-    }
-    let tune = args.tune.iter().map(|tune| (tune.name().to_owned(), tune.value().into()));
-    let setting = Setting {
-        params,
-        tune: tune.collect(),
-        critical_ns: args.critical.as_nanos() as f64,
-        outside_ns: args.outside.as_nanos() as f64,
-    };
-    let row = |lock: &&str| {
-        let phases: Vec<&Phase> = heard.phases.iter().filter(|phase| phase.lock == *lock).collect();
-        let events = heard.events.iter().find(|events| events.lock == *lock);
-        row(&setting, lock, &phases, events, partial)
-    };
-    locks.iter().filter_map(row).collect()
-}
-
 /// Writes and shows what was found.
 fn conclude(
     args: &Args,
     machine: row::Machine,
-    rows: &[Row],
+    found: &Found,
     out: Option<Output>,
 ) -> Result<(), Failure> {
+    let rows = &found.rows[..];
     // A file that cannot be written takes nothing from what is shown, nor a reader that has gone from the file.
     let written = match out {
         Some(out) if !rows.is_empty() => out.finish(&row::to_json_lines(&machine, rows)?),
         _ => Ok(()),
     };
-    if !args.suite {
-        super::say(&format!("\n{}", table::tables(rows, allowed_cpus().len() as u32)))?;
+    match () {
+        () if args.suite => {}
+        () if found.lines.is_empty() => {
+            super::say(&format!("\n{}", table::tables(rows, allowed_cpus().len() as u32)))?;
+        }
+        () => super::say(&format!("\n{}", entrants::table(args, found)))?,
     }
     Ok(written?)
 }

@@ -96,7 +96,7 @@ impl Emulator {
             let path = memory.path();
             board += ",memory-backend=ram";
             command
-                .args(["-name", "qspin,debug-threads=on", "-object"])
+                .arg("-object")
                 .arg(format!("memory-backend-file,id=ram,size={MEMORY}M,mem-path={path},share=on"))
                 .args(["-chardev", &format!("socket,id=bell,fd={}", its.as_raw_fd())])
                 .args(["-device", &format!("isa-debugcon,iobase={BELL_PORT:#x},chardev=bell")]);
@@ -105,6 +105,8 @@ impl Emulator {
             bell = Some(its);
         }
         command
+            // So that the threads of its CPUs are found.
+            .args(["-name", "qspin,debug-threads=on"])
             .args(["-machine", &board, "-accel", recipe.accelerator.argument()])
             .args(["-cpu", recipe.accelerator.cpu(), "-smp", &recipe.vcpus.to_string()])
             .args(["-m", &MEMORY.to_string(), "-display", "none", "-nodefaults"])

@@ -15,6 +15,7 @@ use super::accelerator::Accelerator;
 use super::emulator::{self, Emulator, Recipe};
 use super::preempt::{Guard, Preemption};
 use super::reply::{self, Ready, Reply};
+use crate::bench::affinity::Placement;
 use crate::bench::interrupt::Interrupt;
 use crate::failure::Failure;
 
@@ -191,6 +192,29 @@ impl Machine {
     /// Wrong input: that cannot be done here.
     pub fn preempt(&mut self, preemption: &Preemption, ready: &Ready) -> Result<(), Failure> {
         self.guard = Some(Guard::post(preemption, &mut self.runs, ready)?);
+        Ok(())
+    }
+
+    /// Moves the threads of its CPUs to where `placement` has them.
+    ///
+    /// # Errors
+    ///
+    /// They are not to be found.
+    pub fn settle(&self, placement: &Placement, vcpus: u32) -> anyhow::Result<()> {
+        if placement.is_free() {
+            return Ok(());
+        }
+        let process = match &self.runs {
+            Runs::Emulator(emulator) => emulator.id(),
+            #[cfg(target_arch = "x86_64")]
+            Runs::Own(_) => std::process::id(),
+        };
+        let threads = qspin_vmm::traced::threads(process, vcpus as usize);
+        for (index, thread) in
+            threads.context("the guest's CPUs cannot be pinned")?.into_iter().enumerate()
+        {
+            placement.settle_other(thread, index);
+        }
         Ok(())
     }
 

@@ -258,7 +258,7 @@ pub(super) fn left_out(args: &Args) -> Result<Vec<String>, Failure> {
     }
     let all = remedies_of(args)?.into_iter();
     Ok(all
-        .filter_map(|(lock, remedy, own)| Some(remedies::left_out(&lock, remedy, &own.err()?)))
+        .filter_map(|(lock, remedy, own)| Some(remedies::left_out(lock.name, remedy, &own.err()?)))
         .collect())
 }
 

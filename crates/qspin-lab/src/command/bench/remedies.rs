@@ -8,7 +8,7 @@ use crate::remedy::{Remedy, SETS};
 use crate::tune::Tune;
 
 /// The locks that are measured where none is named: the document's, and the halting queue.
-pub(super) const LOCKS: [&str; 4] = ["ticket", "simple", "yield", "paravirt"];
+pub(in crate::command) const LOCKS: [&str; 4] = ["ticket", "simple", "yield", "paravirt"];
 
 /// The tunables that the remedies set.
 pub(super) const TUNES: &[&str] = &SETS;
@@ -38,8 +38,8 @@ pub(super) fn of(remedy: Remedy, lock: &Lock) -> Result<Vec<Tune>, String> {
 }
 
 /// That a remedy is not to be had, in a sentence.
-pub(super) fn left_out(lock: &Lock, remedy: Remedy, why: &str) -> String {
-    format!("{} {remedy} is left out: {why}.", lock.name)
+pub(in crate::command) fn left_out(lock: &str, remedy: Remedy, why: &str) -> String {
+    format!("{lock} {remedy} is left out: {why}.")
 }
 
 #[cfg(test)]
@@ -59,7 +59,7 @@ mod tests {
         let native = catalog::locks().into_iter().find(|lock| lock.name == "native").unwrap();
         let said = of(Remedy::B, &native).unwrap_err();
         assert!(said.contains("ticket, simple, yield, paravirt"), "{said}");
-        let said = left_out(&native, Remedy::A, "its waiters do not yield");
+        let said = left_out(native.name, Remedy::A, "its waiters do not yield");
         assert_eq!(said, "native a is left out: its waiters do not yield.");
     }
 }
