@@ -167,7 +167,7 @@ fn the_page_of_tunables_has_each_with_its_default() {
         };
         let begin = format!("`{}`, {default}", tunable.name);
         // No further digit may follow.
-        let is_there = [" |", ";"].iter().any(|end| page.contains(&format!("{begin}{end}")));
+        let is_there = ["|", ";"].iter().any(|end| page.contains(&format!("{begin}{end}")));
         assert!(is_there, "docs/tuning.md lacks {begin}");
     }
 }

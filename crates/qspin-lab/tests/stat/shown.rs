@@ -228,8 +228,8 @@ fn the_book_explains_every_counter() {
     let book = include_str!("../../../../docs/statistics.md");
     for event in Event::ALL {
         let begin = match event.alias() {
-            Some(alias) => format!("\n| `{}` | `{alias}` | ", event.name()),
-            None => format!("\n| `{}` | ", event.name()),
+            Some(alias) => format!("\n|`{}`|`{alias}`|", event.name()),
+            None => format!("\n|`{}`|", event.name()),
         };
         assert!(book.contains(&begin), "{}", event.name());
     }
