@@ -70,7 +70,7 @@ pub unsafe extern "C" fn qspin_rwlock_wrlock_for(
 
 /// The condition variable of the default mutex.
 ///
-/// 16 bytes; a new one is all zeros. It owns nothing, and while nobody waits for it, it may be moved as bytes.
+/// 16 bytes; a new one is all zeros. It owns nothing, and while no thread waits for it, it may be moved as bytes.
 /// After a broadcast one is woken, and the others when they can have the mutex.
 #[repr(C)]
 #[derive(Debug)]
@@ -85,12 +85,12 @@ unsafe impl Lock for qspin_cond_t {
 }
 const _: () = assert!(is_laid_out_alike::<qspin_cond_t>());
 
-/// Makes `*cond` a condition variable that nobody waits for: as `= QSPIN_COND_INIT`. Cannot fail.
+/// Makes `*cond` a condition variable without waiters: as `= QSPIN_COND_INIT`. Cannot fail.
 ///
-/// Thread-safety: nobody else may use `*cond` meanwhile. Async-signal-safe.
+/// Thread-safety: no other thread may use `*cond` meanwhile. Async-signal-safe.
 ///
 /// # Safety
-/// `cond` points to memory for a condition variable, which nobody else uses.
+/// `cond` points to memory for a condition variable, which no other thread uses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn qspin_cond_init(cond: *mut qspin_cond_t) {
     // SAFETY: the caller's: all zeros are a new one.

@@ -64,12 +64,12 @@ pub unsafe extern "C" fn qspin_select_force(choice: *const c_char) -> c_int {
     if select::force(choice).is_ok() { 0 } else { libc::EBUSY }
 }
 
-/// The name of the lock that qspin_select_t is, as of now: final if qspin_select_is_fixed(). If nobody has
-/// chosen yet, it is chosen now, as by qspin_select_decide(0, -1). The text is the library's.
+/// The name of the lock that qspin_select_t is, as of now: final if qspin_select_is_fixed(). If none was
+/// chosen yet, one is chosen now, as by qspin_select_decide(0, -1). The text is the library's.
 ///
 /// Returns NULL if the machine could not be looked at.
 ///
-/// Thread-safe. Async-signal-safe once somebody has chosen; before, it reads files and allocates.
+/// Thread-safe. Async-signal-safe once a lock was chosen; before, it reads files and allocates.
 #[unsafe(no_mangle)]
 pub extern "C" fn qspin_select_chosen() -> *const c_char {
     guarded(core::ptr::null(), || name(select::chosen()))

@@ -18,7 +18,7 @@ texts!(ALIASES: [LONGEST; COUNTERS], at => match Event::ALL[at].alias() {
 
 /// Lets the locks count their events from now on, all of the process together; until then they do not.
 /// The first event opens a file in memory, by which `qspin stat` of another process sees the counters;
-/// without a file descriptor to be had for it, nobody else sees them. Cannot fail.
+/// without a file descriptor to be had for it, no other process sees them. Cannot fail.
 ///
 /// Thread-safe. Async-signal-safe.
 #[unsafe(no_mangle)]
