@@ -34,7 +34,7 @@
  * The default mutex: released by a plain store; waiters poll, yield, then sleep, and none of them
  * starves. For loads that are not known beforehand.
  *
- * 4 bytes; a new lock is all zeros. It owns nothing, and while nobody holds it or waits for it, it may
+ * 4 bytes; a new lock is all zeros. It owns nothing, and while it has neither an owner nor a waiter, it may
  * be moved as bytes.
  */
 typedef struct qspin_mutex_t {
@@ -48,7 +48,7 @@ typedef struct qspin_mutex_t {
  * The queued spinlock: first come, first served; each waiter spins on a cache line of its own. For
  * programs whose threads never outnumber their CPUs.
  *
- * 4 bytes; a new lock is all zeros. It owns nothing, and while nobody holds it or waits for it, it may
+ * 4 bytes; a new lock is all zeros. It owns nothing, and while it has neither an owner nor a waiter, it may
  * be moved as bytes.
  */
 typedef struct qspin_native_t {
@@ -61,7 +61,7 @@ typedef struct qspin_native_t {
 /**
  * Test-and-set with bounded exponential backoff: the cheapest, and unfair.
  *
- * 4 bytes; a new lock is all zeros. It owns nothing, and while nobody holds it or waits for it, it may
+ * 4 bytes; a new lock is all zeros. It owns nothing, and while it has neither an owner nor a waiter, it may
  * be moved as bytes.
  */
 typedef struct qspin_backoff_t {
@@ -74,7 +74,7 @@ typedef struct qspin_backoff_t {
 /**
  * Plain test-and-set: unfair.
  *
- * 4 bytes; a new lock is all zeros. It owns nothing, and while nobody holds it or waits for it, it may
+ * 4 bytes; a new lock is all zeros. It owns nothing, and while it has neither an owner nor a waiter, it may
  * be moved as bytes.
  */
 typedef struct qspin_tas_t {
@@ -87,7 +87,7 @@ typedef struct qspin_tas_t {
 /**
  * Test-and-set that yields the CPU after a bounded spin: unfair.
  *
- * 4 bytes; a new lock is all zeros. It owns nothing, and while nobody holds it or waits for it, it may
+ * 4 bytes; a new lock is all zeros. It owns nothing, and while it has neither an owner nor a waiter, it may
  * be moved as bytes.
  */
 typedef struct qspin_yielding_t {
@@ -100,7 +100,7 @@ typedef struct qspin_yielding_t {
 /**
  * The ticket lock: strictly first come, first served; waiters spin on the lock.
  *
- * 4 bytes; a new lock is all zeros. It owns nothing, and while nobody holds it or waits for it, it may
+ * 4 bytes; a new lock is all zeros. It owns nothing, and while it has neither an owner nor a waiter, it may
  * be moved as bytes.
  */
 typedef struct qspin_ticket_t {
@@ -113,7 +113,7 @@ typedef struct qspin_ticket_t {
 /**
  * The MCS lock: strictly first come, first served; each waiter spins on a cache line of its own.
  *
- * 8 bytes; a new lock is all zeros. It owns nothing, and while nobody holds it or waits for it, it may
+ * 8 bytes; a new lock is all zeros. It owns nothing, and while it has neither an owner nor a waiter, it may
  * be moved as bytes.
  */
 typedef struct qspin_mcs_t {
@@ -127,7 +127,7 @@ typedef struct qspin_mcs_t {
  * Test-and-set with its owner in the word, to whom waiters yield: unfair. The thread that locked
  * must be the one that unlocks.
  *
- * 4 bytes; a new lock is all zeros. It owns nothing, and while nobody holds it or waits for it, it may
+ * 4 bytes; a new lock is all zeros. It owns nothing, and while it has neither an owner nor a waiter, it may
  * be moved as bytes.
  */
 typedef struct qspin_simple_t {
@@ -141,7 +141,7 @@ typedef struct qspin_simple_t {
  * The paravirt queued spinlock with culling: one or two waiters stay awake, the others halt. For
  * programs whose threads may outnumber their CPUs.
  *
- * 4 bytes; a new lock is all zeros. It owns nothing, and while nobody holds it or waits for it, it may
+ * 4 bytes; a new lock is all zeros. It owns nothing, and while it has neither an owner nor a waiter, it may
  * be moved as bytes.
  */
 typedef struct qspin_paravirt_t {
@@ -154,7 +154,7 @@ typedef struct qspin_paravirt_t {
 /**
  * The paravirt queued spinlock that newcomers may steal past a sleeping head.
  *
- * 4 bytes; a new lock is all zeros. It owns nothing, and while nobody holds it or waits for it, it may
+ * 4 bytes; a new lock is all zeros. It owns nothing, and while it has neither an owner nor a waiter, it may
  * be moved as bytes.
  */
 typedef struct qspin_paravirt_stealing_t {
@@ -167,7 +167,7 @@ typedef struct qspin_paravirt_stealing_t {
 /**
  * The paravirt queued spinlock, strictly first come, first served.
  *
- * 4 bytes; a new lock is all zeros. It owns nothing, and while nobody holds it or waits for it, it may
+ * 4 bytes; a new lock is all zeros. It owns nothing, and while it has neither an owner nor a waiter, it may
  * be moved as bytes.
  */
 typedef struct qspin_paravirt_queued_t {
@@ -180,7 +180,7 @@ typedef struct qspin_paravirt_queued_t {
 /**
  * The paravirt ticket lock: strictly first come, first served; waiters spin, then halt.
  *
- * 4 bytes; a new lock is all zeros. It owns nothing, and while nobody holds it or waits for it, it may
+ * 4 bytes; a new lock is all zeros. It owns nothing, and while it has neither an owner nor a waiter, it may
  * be moved as bytes.
  */
 typedef struct qspin_paravirt_ticket_t {
@@ -194,7 +194,7 @@ typedef struct qspin_paravirt_ticket_t {
  * The NUMA-aware queued spinlock: waiters near the owner first, within bounds. For machines whose
  * cores are far apart, while every thread runs.
  *
- * 4 bytes; a new lock is all zeros. It owns nothing, and while nobody holds it or waits for it, it may
+ * 4 bytes; a new lock is all zeros. It owns nothing, and while it has neither an owner nor a waiter, it may
  * be moved as bytes.
  */
 typedef struct qspin_cna_t {
@@ -207,7 +207,7 @@ typedef struct qspin_cna_t {
 /**
  * The NUMA-aware queued spinlock whose waiters halt, one or two of them awake.
  *
- * 4 bytes; a new lock is all zeros. It owns nothing, and while nobody holds it or waits for it, it may
+ * 4 bytes; a new lock is all zeros. It owns nothing, and while it has neither an owner nor a waiter, it may
  * be moved as bytes.
  */
 typedef struct qspin_cna_paravirt_t {
@@ -221,7 +221,7 @@ typedef struct qspin_cna_paravirt_t {
  * The default reader-writer lock: a writer closes it to further readers, so neither starves;
  * waiters poll, yield, then sleep.
  *
- * 8 bytes; a new lock is all zeros. It owns nothing, and while nobody holds it or waits for it, it may
+ * 8 bytes; a new lock is all zeros. It owns nothing, and while it has neither an owner nor a waiter, it may
  * be moved as bytes.
  */
 typedef struct qspin_rwlock_t {
@@ -234,7 +234,7 @@ typedef struct qspin_rwlock_t {
 /**
  * The queued reader-writer lock: readers and writers alike wait their turn.
  *
- * 8 bytes; a new lock is all zeros. It owns nothing, and while nobody holds it or waits for it, it may
+ * 8 bytes; a new lock is all zeros. It owns nothing, and while it has neither an owner nor a waiter, it may
  * be moved as bytes.
  */
 typedef struct qspin_queued_rw_t {
@@ -248,7 +248,7 @@ typedef struct qspin_queued_rw_t {
  * The queued reader-writer lock whose waiters halt: newcomers may take it past one that sleeps,
  * within bounds. For programs whose threads may outnumber their CPUs.
  *
- * 8 bytes; a new lock is all zeros. It owns nothing, and while nobody holds it or waits for it, it may
+ * 8 bytes; a new lock is all zeros. It owns nothing, and while it has neither an owner nor a waiter, it may
  * be moved as bytes.
  */
 typedef struct qspin_paravirt_rw_t {
@@ -261,7 +261,7 @@ typedef struct qspin_paravirt_rw_t {
 /**
  * The lock that is chosen once for the process, when it starts: see qspin_select_decide().
  *
- * 4 bytes; a new lock is all zeros. It owns nothing, and while nobody holds it or waits for it, it may
+ * 4 bytes; a new lock is all zeros. It owns nothing, and while it has neither an owner nor a waiter, it may
  * be moved as bytes.
  */
 typedef struct qspin_select_t {
@@ -274,7 +274,7 @@ typedef struct qspin_select_t {
 /**
  * The condition variable of the default mutex.
  *
- * 16 bytes; a new one is all zeros. It owns nothing, and while nobody waits for it, it may be moved as bytes.
+ * 16 bytes; a new one is all zeros. It owns nothing, and while no thread waits for it, it may be moved as bytes.
  * After a broadcast one is woken, and the others when they can have the mutex.
  */
 typedef struct qspin_cond_t {
@@ -291,16 +291,16 @@ extern "C" {
 /**
  * Makes `*lock` a free lock: as `= QSPIN_MUTEX_INIT`. Cannot fail.
  *
- * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
+ * Thread-safety: no other thread may use `*lock` meanwhile. Async-signal-safe.
  *
- * Precondition: `lock` points to memory for a lock, which nobody else uses.
+ * Precondition: `lock` points to memory for a lock, which no other thread uses.
  */
 void qspin_mutex_init(struct qspin_mutex_t *lock) QSPIN_NOEXCEPT;
 
 /**
  * Says that `*lock` is no longer used. Optional: a lock owns nothing.
  *
- * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
+ * Returns 0, or EBUSY if it has an owner: it is left as it was then.
  *
  * Thread-safe. Async-signal-safe.
  *
@@ -309,7 +309,7 @@ void qspin_mutex_init(struct qspin_mutex_t *lock) QSPIN_NOEXCEPT;
 int qspin_mutex_destroy(struct qspin_mutex_t *lock) QSPIN_NOEXCEPT;
 
 /**
- * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
+ * Whether the lock has an owner at this moment. Orders no memory access; cannot fail.
  *
  * Thread-safe. Async-signal-safe.
  *
@@ -341,7 +341,7 @@ QSPIN_NOEXCEPT;
 int qspin_mutex_trylock(struct qspin_mutex_t *lock) QSPIN_NOEXCEPT;
 
 /**
- * Releases the lock, which the caller holds; if nobody holds it, what happens to this lock is undefined.
+ * Releases the lock, which the caller holds; if it has no owner, what happens to this lock is undefined.
  * Cannot fail. The lock may be freed by its next holder while this still returns.
  *
  * Thread-safe. Async-signal-safe.
@@ -354,16 +354,16 @@ QSPIN_NOEXCEPT;
 /**
  * Makes `*lock` a free lock: as `= QSPIN_NATIVE_INIT`. Cannot fail.
  *
- * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
+ * Thread-safety: no other thread may use `*lock` meanwhile. Async-signal-safe.
  *
- * Precondition: `lock` points to memory for a lock, which nobody else uses.
+ * Precondition: `lock` points to memory for a lock, which no other thread uses.
  */
 void qspin_native_init(struct qspin_native_t *lock) QSPIN_NOEXCEPT;
 
 /**
  * Says that `*lock` is no longer used. Optional: a lock owns nothing.
  *
- * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
+ * Returns 0, or EBUSY if it has an owner: it is left as it was then.
  *
  * Thread-safe. Async-signal-safe.
  *
@@ -372,7 +372,7 @@ void qspin_native_init(struct qspin_native_t *lock) QSPIN_NOEXCEPT;
 int qspin_native_destroy(struct qspin_native_t *lock) QSPIN_NOEXCEPT;
 
 /**
- * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
+ * Whether the lock has an owner at this moment. Orders no memory access; cannot fail.
  *
  * Thread-safe. Async-signal-safe.
  *
@@ -404,7 +404,7 @@ QSPIN_NOEXCEPT;
 int qspin_native_trylock(struct qspin_native_t *lock) QSPIN_NOEXCEPT;
 
 /**
- * Releases the lock, which the caller holds; if nobody holds it, what happens to this lock is undefined.
+ * Releases the lock, which the caller holds; if it has no owner, what happens to this lock is undefined.
  * Cannot fail. The lock may be freed by its next holder while this still returns.
  *
  * Thread-safe. Async-signal-safe.
@@ -417,16 +417,16 @@ QSPIN_NOEXCEPT;
 /**
  * Makes `*lock` a free lock: as `= QSPIN_BACKOFF_INIT`. Cannot fail.
  *
- * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
+ * Thread-safety: no other thread may use `*lock` meanwhile. Async-signal-safe.
  *
- * Precondition: `lock` points to memory for a lock, which nobody else uses.
+ * Precondition: `lock` points to memory for a lock, which no other thread uses.
  */
 void qspin_backoff_init(struct qspin_backoff_t *lock) QSPIN_NOEXCEPT;
 
 /**
  * Says that `*lock` is no longer used. Optional: a lock owns nothing.
  *
- * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
+ * Returns 0, or EBUSY if it has an owner: it is left as it was then.
  *
  * Thread-safe. Async-signal-safe.
  *
@@ -435,7 +435,7 @@ void qspin_backoff_init(struct qspin_backoff_t *lock) QSPIN_NOEXCEPT;
 int qspin_backoff_destroy(struct qspin_backoff_t *lock) QSPIN_NOEXCEPT;
 
 /**
- * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
+ * Whether the lock has an owner at this moment. Orders no memory access; cannot fail.
  *
  * Thread-safe. Async-signal-safe.
  *
@@ -467,7 +467,7 @@ QSPIN_NOEXCEPT;
 int qspin_backoff_trylock(struct qspin_backoff_t *lock) QSPIN_NOEXCEPT;
 
 /**
- * Releases the lock, which the caller holds; if nobody holds it, what happens to this lock is undefined.
+ * Releases the lock, which the caller holds; if it has no owner, what happens to this lock is undefined.
  * Cannot fail. The lock may be freed by its next holder while this still returns.
  *
  * Thread-safe. Async-signal-safe.
@@ -480,16 +480,16 @@ QSPIN_NOEXCEPT;
 /**
  * Makes `*lock` a free lock: as `= QSPIN_TAS_INIT`. Cannot fail.
  *
- * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
+ * Thread-safety: no other thread may use `*lock` meanwhile. Async-signal-safe.
  *
- * Precondition: `lock` points to memory for a lock, which nobody else uses.
+ * Precondition: `lock` points to memory for a lock, which no other thread uses.
  */
 void qspin_tas_init(struct qspin_tas_t *lock) QSPIN_NOEXCEPT;
 
 /**
  * Says that `*lock` is no longer used. Optional: a lock owns nothing.
  *
- * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
+ * Returns 0, or EBUSY if it has an owner: it is left as it was then.
  *
  * Thread-safe. Async-signal-safe.
  *
@@ -498,7 +498,7 @@ void qspin_tas_init(struct qspin_tas_t *lock) QSPIN_NOEXCEPT;
 int qspin_tas_destroy(struct qspin_tas_t *lock) QSPIN_NOEXCEPT;
 
 /**
- * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
+ * Whether the lock has an owner at this moment. Orders no memory access; cannot fail.
  *
  * Thread-safe. Async-signal-safe.
  *
@@ -530,7 +530,7 @@ QSPIN_NOEXCEPT;
 int qspin_tas_trylock(struct qspin_tas_t *lock) QSPIN_NOEXCEPT;
 
 /**
- * Releases the lock, which the caller holds; if nobody holds it, what happens to this lock is undefined.
+ * Releases the lock, which the caller holds; if it has no owner, what happens to this lock is undefined.
  * Cannot fail. The lock may be freed by its next holder while this still returns.
  *
  * Thread-safe. Async-signal-safe.
@@ -543,16 +543,16 @@ QSPIN_NOEXCEPT;
 /**
  * Makes `*lock` a free lock: as `= QSPIN_YIELDING_INIT`. Cannot fail.
  *
- * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
+ * Thread-safety: no other thread may use `*lock` meanwhile. Async-signal-safe.
  *
- * Precondition: `lock` points to memory for a lock, which nobody else uses.
+ * Precondition: `lock` points to memory for a lock, which no other thread uses.
  */
 void qspin_yielding_init(struct qspin_yielding_t *lock) QSPIN_NOEXCEPT;
 
 /**
  * Says that `*lock` is no longer used. Optional: a lock owns nothing.
  *
- * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
+ * Returns 0, or EBUSY if it has an owner: it is left as it was then.
  *
  * Thread-safe. Async-signal-safe.
  *
@@ -561,7 +561,7 @@ void qspin_yielding_init(struct qspin_yielding_t *lock) QSPIN_NOEXCEPT;
 int qspin_yielding_destroy(struct qspin_yielding_t *lock) QSPIN_NOEXCEPT;
 
 /**
- * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
+ * Whether the lock has an owner at this moment. Orders no memory access; cannot fail.
  *
  * Thread-safe. Async-signal-safe.
  *
@@ -593,7 +593,7 @@ QSPIN_NOEXCEPT;
 int qspin_yielding_trylock(struct qspin_yielding_t *lock) QSPIN_NOEXCEPT;
 
 /**
- * Releases the lock, which the caller holds; if nobody holds it, what happens to this lock is undefined.
+ * Releases the lock, which the caller holds; if it has no owner, what happens to this lock is undefined.
  * Cannot fail. The lock may be freed by its next holder while this still returns.
  *
  * Thread-safe. Async-signal-safe.
@@ -606,16 +606,16 @@ QSPIN_NOEXCEPT;
 /**
  * Makes `*lock` a free lock: as `= QSPIN_TICKET_INIT`. Cannot fail.
  *
- * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
+ * Thread-safety: no other thread may use `*lock` meanwhile. Async-signal-safe.
  *
- * Precondition: `lock` points to memory for a lock, which nobody else uses.
+ * Precondition: `lock` points to memory for a lock, which no other thread uses.
  */
 void qspin_ticket_init(struct qspin_ticket_t *lock) QSPIN_NOEXCEPT;
 
 /**
  * Says that `*lock` is no longer used. Optional: a lock owns nothing.
  *
- * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
+ * Returns 0, or EBUSY if it has an owner: it is left as it was then.
  *
  * Thread-safe. Async-signal-safe.
  *
@@ -624,7 +624,7 @@ void qspin_ticket_init(struct qspin_ticket_t *lock) QSPIN_NOEXCEPT;
 int qspin_ticket_destroy(struct qspin_ticket_t *lock) QSPIN_NOEXCEPT;
 
 /**
- * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
+ * Whether the lock has an owner at this moment. Orders no memory access; cannot fail.
  *
  * Thread-safe. Async-signal-safe.
  *
@@ -656,7 +656,7 @@ QSPIN_NOEXCEPT;
 int qspin_ticket_trylock(struct qspin_ticket_t *lock) QSPIN_NOEXCEPT;
 
 /**
- * Releases the lock, which the caller holds; if nobody holds it, what happens to this lock is undefined.
+ * Releases the lock, which the caller holds; if it has no owner, what happens to this lock is undefined.
  * Cannot fail. The lock may be freed by its next holder while this still returns.
  *
  * Thread-safe. Async-signal-safe.
@@ -669,16 +669,16 @@ QSPIN_NOEXCEPT;
 /**
  * Makes `*lock` a free lock: as `= QSPIN_MCS_INIT`. Cannot fail.
  *
- * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
+ * Thread-safety: no other thread may use `*lock` meanwhile. Async-signal-safe.
  *
- * Precondition: `lock` points to memory for a lock, which nobody else uses.
+ * Precondition: `lock` points to memory for a lock, which no other thread uses.
  */
 void qspin_mcs_init(struct qspin_mcs_t *lock) QSPIN_NOEXCEPT;
 
 /**
  * Says that `*lock` is no longer used. Optional: a lock owns nothing.
  *
- * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
+ * Returns 0, or EBUSY if it has an owner: it is left as it was then.
  *
  * Thread-safe. Async-signal-safe.
  *
@@ -687,7 +687,7 @@ void qspin_mcs_init(struct qspin_mcs_t *lock) QSPIN_NOEXCEPT;
 int qspin_mcs_destroy(struct qspin_mcs_t *lock) QSPIN_NOEXCEPT;
 
 /**
- * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
+ * Whether the lock has an owner at this moment. Orders no memory access; cannot fail.
  *
  * Thread-safe. Async-signal-safe.
  *
@@ -719,7 +719,7 @@ QSPIN_NOEXCEPT;
 int qspin_mcs_trylock(struct qspin_mcs_t *lock) QSPIN_NOEXCEPT;
 
 /**
- * Releases the lock, which the caller holds; if nobody holds it, what happens to this lock is undefined.
+ * Releases the lock, which the caller holds; if it has no owner, what happens to this lock is undefined.
  * Cannot fail. The lock may be freed by its next holder while this still returns.
  *
  * Thread-safe. Async-signal-safe.
@@ -732,16 +732,16 @@ QSPIN_NOEXCEPT;
 /**
  * Makes `*lock` a free lock: as `= QSPIN_SIMPLE_INIT`. Cannot fail.
  *
- * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
+ * Thread-safety: no other thread may use `*lock` meanwhile. Async-signal-safe.
  *
- * Precondition: `lock` points to memory for a lock, which nobody else uses.
+ * Precondition: `lock` points to memory for a lock, which no other thread uses.
  */
 void qspin_simple_init(struct qspin_simple_t *lock) QSPIN_NOEXCEPT;
 
 /**
  * Says that `*lock` is no longer used. Optional: a lock owns nothing.
  *
- * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
+ * Returns 0, or EBUSY if it has an owner: it is left as it was then.
  *
  * Thread-safe. Async-signal-safe.
  *
@@ -750,7 +750,7 @@ void qspin_simple_init(struct qspin_simple_t *lock) QSPIN_NOEXCEPT;
 int qspin_simple_destroy(struct qspin_simple_t *lock) QSPIN_NOEXCEPT;
 
 /**
- * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
+ * Whether the lock has an owner at this moment. Orders no memory access; cannot fail.
  *
  * Thread-safe. Async-signal-safe.
  *
@@ -782,7 +782,7 @@ QSPIN_NOEXCEPT;
 int qspin_simple_trylock(struct qspin_simple_t *lock) QSPIN_NOEXCEPT;
 
 /**
- * Releases the lock, which the caller holds; if nobody holds it, what happens to this lock is undefined.
+ * Releases the lock, which the caller holds; if it has no owner, what happens to this lock is undefined.
  * Cannot fail. The lock may be freed by its next holder while this still returns.
  *
  * Thread-safe. Async-signal-safe.
@@ -795,16 +795,16 @@ QSPIN_NOEXCEPT;
 /**
  * Makes `*lock` a free lock: as `= QSPIN_PARAVIRT_INIT`. Cannot fail.
  *
- * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
+ * Thread-safety: no other thread may use `*lock` meanwhile. Async-signal-safe.
  *
- * Precondition: `lock` points to memory for a lock, which nobody else uses.
+ * Precondition: `lock` points to memory for a lock, which no other thread uses.
  */
 void qspin_paravirt_init(struct qspin_paravirt_t *lock) QSPIN_NOEXCEPT;
 
 /**
  * Says that `*lock` is no longer used. Optional: a lock owns nothing.
  *
- * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
+ * Returns 0, or EBUSY if it has an owner: it is left as it was then.
  *
  * Thread-safe. Async-signal-safe.
  *
@@ -813,7 +813,7 @@ void qspin_paravirt_init(struct qspin_paravirt_t *lock) QSPIN_NOEXCEPT;
 int qspin_paravirt_destroy(struct qspin_paravirt_t *lock) QSPIN_NOEXCEPT;
 
 /**
- * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
+ * Whether the lock has an owner at this moment. Orders no memory access; cannot fail.
  *
  * Thread-safe. Async-signal-safe.
  *
@@ -845,7 +845,7 @@ QSPIN_NOEXCEPT;
 int qspin_paravirt_trylock(struct qspin_paravirt_t *lock) QSPIN_NOEXCEPT;
 
 /**
- * Releases the lock, which the caller holds; if nobody holds it, what happens to this lock is undefined.
+ * Releases the lock, which the caller holds; if it has no owner, what happens to this lock is undefined.
  * Cannot fail. The lock may be freed by its next holder while this still returns.
  *
  * Thread-safe. Async-signal-safe.
@@ -858,16 +858,16 @@ QSPIN_NOEXCEPT;
 /**
  * Makes `*lock` a free lock: as `= QSPIN_PARAVIRT_STEALING_INIT`. Cannot fail.
  *
- * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
+ * Thread-safety: no other thread may use `*lock` meanwhile. Async-signal-safe.
  *
- * Precondition: `lock` points to memory for a lock, which nobody else uses.
+ * Precondition: `lock` points to memory for a lock, which no other thread uses.
  */
 void qspin_paravirt_stealing_init(struct qspin_paravirt_stealing_t *lock) QSPIN_NOEXCEPT;
 
 /**
  * Says that `*lock` is no longer used. Optional: a lock owns nothing.
  *
- * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
+ * Returns 0, or EBUSY if it has an owner: it is left as it was then.
  *
  * Thread-safe. Async-signal-safe.
  *
@@ -876,7 +876,7 @@ void qspin_paravirt_stealing_init(struct qspin_paravirt_stealing_t *lock) QSPIN_
 int qspin_paravirt_stealing_destroy(struct qspin_paravirt_stealing_t *lock) QSPIN_NOEXCEPT;
 
 /**
- * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
+ * Whether the lock has an owner at this moment. Orders no memory access; cannot fail.
  *
  * Thread-safe. Async-signal-safe.
  *
@@ -908,7 +908,7 @@ QSPIN_NOEXCEPT;
 int qspin_paravirt_stealing_trylock(struct qspin_paravirt_stealing_t *lock) QSPIN_NOEXCEPT;
 
 /**
- * Releases the lock, which the caller holds; if nobody holds it, what happens to this lock is undefined.
+ * Releases the lock, which the caller holds; if it has no owner, what happens to this lock is undefined.
  * Cannot fail. The lock may be freed by its next holder while this still returns.
  *
  * Thread-safe. Async-signal-safe.
@@ -921,16 +921,16 @@ QSPIN_NOEXCEPT;
 /**
  * Makes `*lock` a free lock: as `= QSPIN_PARAVIRT_QUEUED_INIT`. Cannot fail.
  *
- * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
+ * Thread-safety: no other thread may use `*lock` meanwhile. Async-signal-safe.
  *
- * Precondition: `lock` points to memory for a lock, which nobody else uses.
+ * Precondition: `lock` points to memory for a lock, which no other thread uses.
  */
 void qspin_paravirt_queued_init(struct qspin_paravirt_queued_t *lock) QSPIN_NOEXCEPT;
 
 /**
  * Says that `*lock` is no longer used. Optional: a lock owns nothing.
  *
- * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
+ * Returns 0, or EBUSY if it has an owner: it is left as it was then.
  *
  * Thread-safe. Async-signal-safe.
  *
@@ -939,7 +939,7 @@ void qspin_paravirt_queued_init(struct qspin_paravirt_queued_t *lock) QSPIN_NOEX
 int qspin_paravirt_queued_destroy(struct qspin_paravirt_queued_t *lock) QSPIN_NOEXCEPT;
 
 /**
- * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
+ * Whether the lock has an owner at this moment. Orders no memory access; cannot fail.
  *
  * Thread-safe. Async-signal-safe.
  *
@@ -971,7 +971,7 @@ QSPIN_NOEXCEPT;
 int qspin_paravirt_queued_trylock(struct qspin_paravirt_queued_t *lock) QSPIN_NOEXCEPT;
 
 /**
- * Releases the lock, which the caller holds; if nobody holds it, what happens to this lock is undefined.
+ * Releases the lock, which the caller holds; if it has no owner, what happens to this lock is undefined.
  * Cannot fail. The lock may be freed by its next holder while this still returns.
  *
  * Thread-safe. Async-signal-safe.
@@ -984,16 +984,16 @@ QSPIN_NOEXCEPT;
 /**
  * Makes `*lock` a free lock: as `= QSPIN_PARAVIRT_TICKET_INIT`. Cannot fail.
  *
- * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
+ * Thread-safety: no other thread may use `*lock` meanwhile. Async-signal-safe.
  *
- * Precondition: `lock` points to memory for a lock, which nobody else uses.
+ * Precondition: `lock` points to memory for a lock, which no other thread uses.
  */
 void qspin_paravirt_ticket_init(struct qspin_paravirt_ticket_t *lock) QSPIN_NOEXCEPT;
 
 /**
  * Says that `*lock` is no longer used. Optional: a lock owns nothing.
  *
- * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
+ * Returns 0, or EBUSY if it has an owner: it is left as it was then.
  *
  * Thread-safe. Async-signal-safe.
  *
@@ -1002,7 +1002,7 @@ void qspin_paravirt_ticket_init(struct qspin_paravirt_ticket_t *lock) QSPIN_NOEX
 int qspin_paravirt_ticket_destroy(struct qspin_paravirt_ticket_t *lock) QSPIN_NOEXCEPT;
 
 /**
- * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
+ * Whether the lock has an owner at this moment. Orders no memory access; cannot fail.
  *
  * Thread-safe. Async-signal-safe.
  *
@@ -1034,7 +1034,7 @@ QSPIN_NOEXCEPT;
 int qspin_paravirt_ticket_trylock(struct qspin_paravirt_ticket_t *lock) QSPIN_NOEXCEPT;
 
 /**
- * Releases the lock, which the caller holds; if nobody holds it, what happens to this lock is undefined.
+ * Releases the lock, which the caller holds; if it has no owner, what happens to this lock is undefined.
  * Cannot fail. The lock may be freed by its next holder while this still returns.
  *
  * Thread-safe. Async-signal-safe.
@@ -1047,16 +1047,16 @@ QSPIN_NOEXCEPT;
 /**
  * Makes `*lock` a free lock: as `= QSPIN_CNA_INIT`. Cannot fail.
  *
- * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
+ * Thread-safety: no other thread may use `*lock` meanwhile. Async-signal-safe.
  *
- * Precondition: `lock` points to memory for a lock, which nobody else uses.
+ * Precondition: `lock` points to memory for a lock, which no other thread uses.
  */
 void qspin_cna_init(struct qspin_cna_t *lock) QSPIN_NOEXCEPT;
 
 /**
  * Says that `*lock` is no longer used. Optional: a lock owns nothing.
  *
- * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
+ * Returns 0, or EBUSY if it has an owner: it is left as it was then.
  *
  * Thread-safe. Async-signal-safe.
  *
@@ -1065,7 +1065,7 @@ void qspin_cna_init(struct qspin_cna_t *lock) QSPIN_NOEXCEPT;
 int qspin_cna_destroy(struct qspin_cna_t *lock) QSPIN_NOEXCEPT;
 
 /**
- * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
+ * Whether the lock has an owner at this moment. Orders no memory access; cannot fail.
  *
  * Thread-safe. Async-signal-safe.
  *
@@ -1097,7 +1097,7 @@ QSPIN_NOEXCEPT;
 int qspin_cna_trylock(struct qspin_cna_t *lock) QSPIN_NOEXCEPT;
 
 /**
- * Releases the lock, which the caller holds; if nobody holds it, what happens to this lock is undefined.
+ * Releases the lock, which the caller holds; if it has no owner, what happens to this lock is undefined.
  * Cannot fail. The lock may be freed by its next holder while this still returns.
  *
  * Thread-safe. Async-signal-safe.
@@ -1110,16 +1110,16 @@ QSPIN_NOEXCEPT;
 /**
  * Makes `*lock` a free lock: as `= QSPIN_CNA_PARAVIRT_INIT`. Cannot fail.
  *
- * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
+ * Thread-safety: no other thread may use `*lock` meanwhile. Async-signal-safe.
  *
- * Precondition: `lock` points to memory for a lock, which nobody else uses.
+ * Precondition: `lock` points to memory for a lock, which no other thread uses.
  */
 void qspin_cna_paravirt_init(struct qspin_cna_paravirt_t *lock) QSPIN_NOEXCEPT;
 
 /**
  * Says that `*lock` is no longer used. Optional: a lock owns nothing.
  *
- * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
+ * Returns 0, or EBUSY if it has an owner: it is left as it was then.
  *
  * Thread-safe. Async-signal-safe.
  *
@@ -1128,7 +1128,7 @@ void qspin_cna_paravirt_init(struct qspin_cna_paravirt_t *lock) QSPIN_NOEXCEPT;
 int qspin_cna_paravirt_destroy(struct qspin_cna_paravirt_t *lock) QSPIN_NOEXCEPT;
 
 /**
- * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
+ * Whether the lock has an owner at this moment. Orders no memory access; cannot fail.
  *
  * Thread-safe. Async-signal-safe.
  *
@@ -1160,7 +1160,7 @@ QSPIN_NOEXCEPT;
 int qspin_cna_paravirt_trylock(struct qspin_cna_paravirt_t *lock) QSPIN_NOEXCEPT;
 
 /**
- * Releases the lock, which the caller holds; if nobody holds it, what happens to this lock is undefined.
+ * Releases the lock, which the caller holds; if it has no owner, what happens to this lock is undefined.
  * Cannot fail. The lock may be freed by its next holder while this still returns.
  *
  * Thread-safe. Async-signal-safe.
@@ -1173,16 +1173,16 @@ QSPIN_NOEXCEPT;
 /**
  * Makes `*lock` a free lock: as `= QSPIN_RWLOCK_INIT`. Cannot fail.
  *
- * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
+ * Thread-safety: no other thread may use `*lock` meanwhile. Async-signal-safe.
  *
- * Precondition: `lock` points to memory for a lock, which nobody else uses.
+ * Precondition: `lock` points to memory for a lock, which no other thread uses.
  */
 void qspin_rwlock_init(struct qspin_rwlock_t *lock) QSPIN_NOEXCEPT;
 
 /**
  * Says that `*lock` is no longer used. Optional: a lock owns nothing.
  *
- * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
+ * Returns 0, or EBUSY if it has an owner: it is left as it was then.
  *
  * Thread-safe. Async-signal-safe.
  *
@@ -1191,7 +1191,7 @@ void qspin_rwlock_init(struct qspin_rwlock_t *lock) QSPIN_NOEXCEPT;
 int qspin_rwlock_destroy(struct qspin_rwlock_t *lock) QSPIN_NOEXCEPT;
 
 /**
- * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
+ * Whether the lock has an owner at this moment. Orders no memory access; cannot fail.
  *
  * Thread-safe. Async-signal-safe.
  *
@@ -1278,16 +1278,16 @@ void qspin_rwlock_unlock(struct qspin_rwlock_t *lock) QSPIN_NOEXCEPT;
 /**
  * Makes `*lock` a free lock: as `= QSPIN_QUEUED_RW_INIT`. Cannot fail.
  *
- * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
+ * Thread-safety: no other thread may use `*lock` meanwhile. Async-signal-safe.
  *
- * Precondition: `lock` points to memory for a lock, which nobody else uses.
+ * Precondition: `lock` points to memory for a lock, which no other thread uses.
  */
 void qspin_queued_rw_init(struct qspin_queued_rw_t *lock) QSPIN_NOEXCEPT;
 
 /**
  * Says that `*lock` is no longer used. Optional: a lock owns nothing.
  *
- * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
+ * Returns 0, or EBUSY if it has an owner: it is left as it was then.
  *
  * Thread-safe. Async-signal-safe.
  *
@@ -1296,7 +1296,7 @@ void qspin_queued_rw_init(struct qspin_queued_rw_t *lock) QSPIN_NOEXCEPT;
 int qspin_queued_rw_destroy(struct qspin_queued_rw_t *lock) QSPIN_NOEXCEPT;
 
 /**
- * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
+ * Whether the lock has an owner at this moment. Orders no memory access; cannot fail.
  *
  * Thread-safe. Async-signal-safe.
  *
@@ -1383,16 +1383,16 @@ void qspin_queued_rw_unlock(struct qspin_queued_rw_t *lock) QSPIN_NOEXCEPT;
 /**
  * Makes `*lock` a free lock: as `= QSPIN_PARAVIRT_RW_INIT`. Cannot fail.
  *
- * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
+ * Thread-safety: no other thread may use `*lock` meanwhile. Async-signal-safe.
  *
- * Precondition: `lock` points to memory for a lock, which nobody else uses.
+ * Precondition: `lock` points to memory for a lock, which no other thread uses.
  */
 void qspin_paravirt_rw_init(struct qspin_paravirt_rw_t *lock) QSPIN_NOEXCEPT;
 
 /**
  * Says that `*lock` is no longer used. Optional: a lock owns nothing.
  *
- * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
+ * Returns 0, or EBUSY if it has an owner: it is left as it was then.
  *
  * Thread-safe. Async-signal-safe.
  *
@@ -1401,7 +1401,7 @@ void qspin_paravirt_rw_init(struct qspin_paravirt_rw_t *lock) QSPIN_NOEXCEPT;
 int qspin_paravirt_rw_destroy(struct qspin_paravirt_rw_t *lock) QSPIN_NOEXCEPT;
 
 /**
- * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
+ * Whether the lock has an owner at this moment. Orders no memory access; cannot fail.
  *
  * Thread-safe. Async-signal-safe.
  *
@@ -1488,16 +1488,16 @@ void qspin_paravirt_rw_unlock(struct qspin_paravirt_rw_t *lock) QSPIN_NOEXCEPT;
 /**
  * Makes `*lock` a free lock: as `= QSPIN_SELECT_INIT`. Cannot fail.
  *
- * Thread-safety: nobody else may use `*lock` meanwhile. Async-signal-safe.
+ * Thread-safety: no other thread may use `*lock` meanwhile. Async-signal-safe.
  *
- * Precondition: `lock` points to memory for a lock, which nobody else uses.
+ * Precondition: `lock` points to memory for a lock, which no other thread uses.
  */
 void qspin_select_init(struct qspin_select_t *lock) QSPIN_NOEXCEPT;
 
 /**
  * Says that `*lock` is no longer used. Optional: a lock owns nothing.
  *
- * Returns 0, or EBUSY if somebody holds it: it is left as it was then.
+ * Returns 0, or EBUSY if it has an owner: it is left as it was then.
  *
  * Thread-safe. Async-signal-safe.
  *
@@ -1506,7 +1506,7 @@ void qspin_select_init(struct qspin_select_t *lock) QSPIN_NOEXCEPT;
 int qspin_select_destroy(struct qspin_select_t *lock) QSPIN_NOEXCEPT;
 
 /**
- * Whether somebody holds the lock at this moment. Orders no memory access; cannot fail.
+ * Whether the lock has an owner at this moment. Orders no memory access; cannot fail.
  *
  * Thread-safe. Async-signal-safe.
  *
@@ -1538,7 +1538,7 @@ QSPIN_NOEXCEPT;
 int qspin_select_trylock(struct qspin_select_t *lock) QSPIN_NOEXCEPT;
 
 /**
- * Releases the lock, which the caller holds; if nobody holds it, what happens to this lock is undefined.
+ * Releases the lock, which the caller holds; if it has no owner, what happens to this lock is undefined.
  * Cannot fail. The lock may be freed by its next holder while this still returns.
  *
  * Thread-safe. Async-signal-safe.
@@ -1591,11 +1591,11 @@ int qspin_rwlock_wrlock_for(struct qspin_rwlock_t *lock,
 QSPIN_NOEXCEPT;
 
 /**
- * Makes `*cond` a condition variable that nobody waits for: as `= QSPIN_COND_INIT`. Cannot fail.
+ * Makes `*cond` a condition variable without waiters: as `= QSPIN_COND_INIT`. Cannot fail.
  *
- * Thread-safety: nobody else may use `*cond` meanwhile. Async-signal-safe.
+ * Thread-safety: no other thread may use `*cond` meanwhile. Async-signal-safe.
  *
- * Precondition: `cond` points to memory for a condition variable, which nobody else uses.
+ * Precondition: `cond` points to memory for a condition variable, which no other thread uses.
  */
 void qspin_cond_init(struct qspin_cond_t *cond) QSPIN_NOEXCEPT;
 
@@ -1681,12 +1681,12 @@ int qspin_select_force(const char *choice)
 QSPIN_NOEXCEPT;
 
 /**
- * The name of the lock that qspin_select_t is, as of now: final if qspin_select_is_fixed(). If nobody has
- * chosen yet, it is chosen now, as by qspin_select_decide(0, -1). The text is the library's.
+ * The name of the lock that qspin_select_t is, as of now: final if qspin_select_is_fixed(). If none was
+ * chosen yet, one is chosen now, as by qspin_select_decide(0, -1). The text is the library's.
  *
  * Returns NULL if the machine could not be looked at.
  *
- * Thread-safe. Async-signal-safe once somebody has chosen; before, it reads files and allocates.
+ * Thread-safe. Async-signal-safe once a lock was chosen; before, it reads files and allocates.
  */
 const char *qspin_select_chosen(void)
 QSPIN_NOEXCEPT;
@@ -1701,7 +1701,7 @@ bool qspin_select_is_fixed(void) QSPIN_NOEXCEPT;
 /**
  * Lets the locks count their events from now on, all of the process together; until then they do not.
  * The first event opens a file in memory, by which `qspin stat` of another process sees the counters;
- * without a file descriptor to be had for it, nobody else sees them. Cannot fail.
+ * without a file descriptor to be had for it, no other process sees them. Cannot fail.
  *
  * Thread-safe. Async-signal-safe.
  */

@@ -69,7 +69,10 @@ fn both_checkers_verdicts_stand_beside_each_ordering() {
         };
         assert_eq!(row[2], under_loom, "{one}");
         let dies = !row[3].starts_with("lives");
-        assert!(!dies || under_loom != "lives", "{one} dies under GenMC, and is excused under loom");
+        assert!(
+            !dies || under_loom != "lives",
+            "{one} dies under GenMC, and is excused under loom"
+        );
         assert_eq!(dies, !row[4].is_empty(), "{one}");
     }
     let killed = rows.iter().filter(|row| !row[3].starts_with("lives")).count();
