@@ -5,7 +5,8 @@
 #
 # Packages of Debian 13, all of that suite, are unpacked into a root of their own, a folder: target/machines, or what
 # QSPIN_MACHINES names. Nothing is installed on this machine, and it learns of no foreign architecture. They are
-# fetched once (400 MB; 3 GB unpacked). What is compiled there runs in that root, in namespaces of its own, in which
+# fetched once (400 MB; 3 GB unpacked). Where Debian 13 is not to be had, those of Debian 12 and its security suite are
+# taken: they have Rust's library for ARM only. What is compiled there runs in that root, in namespaces of its own, in which
 # the kernel starts programs of the other processors by qemu.
 #
 # Where any of that cannot be had, one line says so, and that is all. Exit status: 1 if a test failed, 2 for a machine
@@ -22,11 +23,32 @@ done
 machines=("$@")
 [ $# -gt 0 ] || machines=("${all[@]}")
 
-suite=trixie
-packages=(rustc-web cargo-web qemu-user bash coreutils
-    gcc-{aarch64,powerpc64le,riscv64}-linux-gnu libc6-dev-{arm64,ppc64el,riscv64}-cross)
-# For each of the other processors, its part of Rust's library: the compiler is this machine's.
-foreign=(libstd-rust-web-dev:{arm64,ppc64el,riscv64})
+# Of the machines that were asked for, those for which `suite` has packages; what is fetched for them: `packages`, and for
+# each its part of Rust's library, as the compiler is this machine's.
+choose() {
+    suite=$1
+    local known=("${all[@]}") each
+    [ "$suite" = bookworm ] && known=(aarch64)
+    packages=(rustc-web cargo-web qemu-user bash coreutils) foreign=() architectures=(amd64)
+    for each in "${known[@]}"; do
+        packages+=("gcc-$each-linux-gnu" "libc6-dev-$(debian "$each")-cross")
+        foreign+=("libstd-rust-web-dev:$(debian "$each")")
+        architectures+=("$(debian "$each")")
+    done
+    chosen=() left=()
+    for each in "${machines[@]}"; do
+        if [[ " ${known[*]} " == *" $each "* ]]; then chosen+=("$each"); else left+=("$each"); fi
+    done
+}
+
+# What Debian calls a machine.
+debian() {
+    case $1 in
+        aarch64) echo arm64 ;;
+        powerpc64le) echo ppc64el ;;
+        *) echo "$1" ;;
+    esac
+}
 
 place=$(realpath -m "${QSPIN_MACHINES:-target/machines}")
 root=$place/root
@@ -47,20 +69,29 @@ triple() {
 
 # apt with lists, caches and architectures of its own.
 apt_config() {
-    local mirror
+    local mirror security
     mirror=$(apt-get indextargets --format '$(REPO_URI) $(COMPONENT)' 'Created-By: Packages' |
         grep -m 1 '/debian/ main$') || return
+    security=$(apt-get indextargets --format '$(REPO_URI) $(COMPONENT)' 'Created-By: Packages' |
+        grep -m 1 '/debian-security/ main$')
+    rm -rf "$place/apt"
     mkdir -p "$place"/apt/{state/lists/partial,cache/archives/partial,etc/apt.conf.d,etc/preferences.d} || return
     : >"$place/apt/status"
     echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] ${mirror% main} $suite main" \
         >"$place/apt/etc/sources.list"
+    if [ "$suite" = bookworm ]; then
+        # Its compiler is a security update.
+        [ -n "$security" ] || return
+        echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] ${security% main} $suite-security main" \
+            >>"$place/apt/etc/sources.list"
+    fi
     cat >"$place/apt/apt.conf" <<CONFIG
 Dir::State "$place/apt/state";
 Dir::State::status "$place/apt/status";
 Dir::Cache "$place/apt/cache";
 Dir::Etc "$place/apt/etc";
 APT::Architecture "amd64";
-APT::Architectures { "amd64"; "arm64"; "ppc64el"; "riscv64"; };
+APT::Architectures { $(printf '"%s"; ' "${architectures[@]}")};
 APT::Sandbox::User "root";
 Acquire::Languages "none";
 CONFIG
@@ -120,10 +151,24 @@ on() {
 for tool in apt-get dpkg-deb unshare chroot; do
     command -v $tool >/dev/null || skip "there is no $tool here"
 done
-if ! [ -e "$place/$suite" ]; then
-    { apt_config && unpack; } >"$log" 2>&1 || skip "packages of Debian's $suite are not to be had here: see $log"
+suites=(trixie bookworm)
+for suite in "${suites[@]}" none; do
+    choose "$suite"
+    [ -e "$place/$suite" ] && break
+done
+if [ "$suite" = none ]; then
+    for suite in "${suites[@]}"; do
+        choose "$suite"
+        # `unpack` tells apt where its files are, and no other call of it.
+        (apt_config && unpack) >"$log" 2>&1 && break
+        suite=none
+    done
+    [ "$suite" = none ] && skip "packages of Debian's ${suites[*]} are not to be had here: see $log"
     touch "$place/$suite"
 fi
+machines=("${chosen[@]}")
+[ ${#left[@]} -eq 0 ] || echo "skipped: ${left[*]} (Debian's $suite has no Rust library for them)"
+[ ${#machines[@]} -gt 0 ] || exit 0
 mkdir -p "$place/target"
 cargo fetch --locked --quiet || skip "the crates are not to be had here"
 

@@ -36,4 +36,5 @@ pub mod scenario;
 pub mod subject;
 pub mod weakening;
 pub mod word;
+mod workers;
 mod world;

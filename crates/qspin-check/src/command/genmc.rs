@@ -1,8 +1,6 @@
 //! `qspin-check genmc`
 
 use std::path::PathBuf;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use super::arguments::Arguments;
@@ -13,6 +11,7 @@ use crate::genmc::{
 };
 use crate::mutation::{Expectation, expectation};
 use crate::weakening::Weakening;
+use crate::workers;
 
 /// For one exploration.
 const SECONDS: u64 = 60;
@@ -100,33 +99,6 @@ fn orderings_of(which: &str) -> Result<Vec<Weakening>, String> {
     Ok(some)
 }
 
-/// Does `job` for every number below `count`, as many at a time as there are CPUs; returns what came of each.
-fn in_parallel<T: Send>(
-    count: usize,
-    job: impl Fn(usize) -> Result<T, String> + Sync,
-) -> Result<Vec<T>, String> {
-    let next = AtomicUsize::new(0);
-    let done = Mutex::new(Vec::new());
-    let workers = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                loop {
-                    let number = next.fetch_add(1, Relaxed);
-                    if number >= count {
-                        return;
-                    }
-                    let result = job(number);
-                    done.lock().expect("no worker panics while it has this").push((number, result));
-                }
-            });
-        }
-    });
-    let mut done = done.into_inner().expect("no worker panics while it has this");
-    done.sort_by_key(|(number, _)| *number);
-    done.into_iter().map(|(_, result)| result).collect()
-}
-
 /// Explores these locks; returns whether no execution is wrong.
 fn explore(
     tools: &Tools,
@@ -136,7 +108,7 @@ fn explore(
     scratch: &Scratch,
     page: Option<PathBuf>,
 ) -> Result<bool, String> {
-    let rows = in_parallel(locks.len(), |number| {
+    let rows = workers::each(locks.len(), |number| {
         let lock = locks[number];
         let mut row = Vec::new();
         for &(threads, sections) in sizes {
@@ -156,7 +128,8 @@ fn explore(
             }
         }
         Ok(row)
-    })?;
+    });
+    let rows = rows.into_iter().collect::<Result<Vec<_>, String>>()?;
     if let Some(page) = page {
         put_section(&page, "Executions", &table_of_locks(locks, sizes, &rows, limits))?;
     }
@@ -202,7 +175,7 @@ fn weaken(
     scratch: &Scratch,
     page: Option<PathBuf>,
 ) -> Result<bool, String> {
-    let all = in_parallel(weakenings.len(), |number| {
+    let all = workers::each(weakenings.len(), |number| {
         let result = explore_weakened(tools, weakenings[number], limits, scratch.path())?;
         let weakening = result.weakening.to_string();
         println!(
@@ -211,7 +184,8 @@ fn weaken(
             verdict(&result)
         );
         Ok(result)
-    })?;
+    });
+    let all = all.into_iter().collect::<Result<Vec<_>, String>>()?;
     if let Some(page) = page {
         put_section(&page, "Orderings", &table_of_orderings(&all, limits))?;
     }

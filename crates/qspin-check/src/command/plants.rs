@@ -2,13 +2,12 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
 use super::arguments::Arguments;
 use super::report::put_section;
 use crate::plants::{Catcher, Plant, all, tree};
+use crate::workers;
 
 /// The most that one check may take.
 const SECONDS: u64 = 120;
@@ -42,33 +41,22 @@ pub(super) fn run(mut arguments: Arguments) -> Result<bool, String> {
         .filter(|(_, plant)| only.as_ref().is_none_or(|only| plant.name == *only))
         .flat_map(|(number, plant)| plant.catchers.iter().map(move |by| (number, plant, by)))
         .collect();
-    let (next, failed) = (AtomicUsize::new(0), Mutex::new(0));
-    let workers = std::thread::available_parallelism().map_or(2, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                while let Some(&(number, plant, by)) = jobs.get(next.fetch_add(1, Relaxed)) {
-                    let result = caught(&checker, number, by, seconds);
-                    let Catcher { tool, lock, scenario, kind } = by;
-                    let (mark, result) = match result {
-                        Ok(executions) => {
-                            (String::new(), format!("caught: {kind}, {executions} executions"))
-                        }
-                        Err(message) => {
-                            *failed.lock().expect("no worker panics here") += 1;
-                            ("FAILED: ".to_owned(), message)
-                        }
-                    };
-                    let name = &plant.name;
-                    println!("plants   {name:34} {tool:8} {lock:26} {scenario:16} {mark}{result}");
-                }
-            });
-        }
+    let good = workers::each(jobs.len(), |job| {
+        let (number, plant, by) = jobs[job];
+        let outcome = caught(&checker, number, by, seconds);
+        let Catcher { tool, lock, scenario, kind } = by;
+        let (mark, result) = match &outcome {
+            Ok(executions) => ("", format!("caught: {kind}, {executions} executions")),
+            Err(message) => ("FAILED: ", message.clone()),
+        };
+        let name = &plant.name;
+        println!("plants   {name:34} {tool:8} {lock:26} {scenario:16} {mark}{result}");
+        outcome.is_ok()
     });
     if let Some(page) = page {
         put_section(&page, "Bugs planted in the source", &markdown(&plants))?;
     }
-    let failed = failed.into_inner().expect("no worker panics here");
+    let failed = good.iter().filter(|good| !**good).count();
     let result = if failed == 0 { "all caught".to_owned() } else { format!("{failed} FAILED") };
     let (bugs, checks) = (plants.len(), jobs.len());
     let seconds = begun.elapsed().as_secs_f64();

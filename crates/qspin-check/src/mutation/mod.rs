@@ -7,8 +7,6 @@
 pub mod expected;
 pub mod known;
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use qspin_core::site::Site;
@@ -22,6 +20,7 @@ use crate::ledger::Coverage;
 use crate::model::{Buckets, Traits};
 use crate::subject::{Subject, lookup, variants};
 use crate::weakening::Weakening;
+use crate::workers;
 
 /// What came of one weakening.
 #[derive(Debug, Clone)]
@@ -274,19 +273,10 @@ pub fn run_all(
 ) -> Vec<Mutant> {
     let mut weakenings = survey.weakenings();
     weakenings.retain(|(weakening, _)| only.is_none_or(|site| site == weakening.site));
-    let next = AtomicUsize::new(0);
-    let done = Mutex::new(Vec::new());
-    let workers = std::thread::available_parallelism().map_or(2, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                while let Some((weakening, subjects)) = weakenings.get(next.fetch_add(1, Relaxed)) {
-                    let mutant = run(*weakening, subjects, depth, time);
-                    report(&mutant);
-                    done.lock().expect("no worker panics while it reports").push(mutant);
-                }
-            });
-        }
-    });
-    done.into_inner().expect("no worker panics while it reports")
+    workers::each(weakenings.len(), |number| {
+        let (weakening, subjects) = &weakenings[number];
+        let mutant = run(*weakening, subjects, depth, time);
+        report(&mutant);
+        mutant
+    })
 }
