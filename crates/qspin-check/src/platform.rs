@@ -253,14 +253,14 @@ impl<M: Machine> Platform for Context<M> {
                 return value;
             }
             match budget {
-                Budget::Looks(most) if looks >= most => {
+                Budget::Polls(most) if looks >= most => {
                     if !self.domain.halts || !ledger::looked_in_vain(word.id(), self.domain.looks) {
                         return value;
                     }
                     judge::<M, _>(ledger::waits_for(word.id()));
                     self.wait_for_a_change();
                 }
-                Budget::Looks(_) => ledger::keep(M::yield_now),
+                Budget::Polls(_) => ledger::keep(M::yield_now),
                 Budget::Unbounded => {
                     judge::<M, _>(ledger::waits_for(word.id()));
                     self.wait_for_a_change();

@@ -119,7 +119,7 @@ impl<W: AtomicWord, A: AtomicAddress> Condition<W, A> {
             Some(None) | None => {
                 // SAFETY: the caller's promise.
                 unsafe { lock.release(p) };
-                p.doze();
+                p.timed_backoff();
                 lock.acquire(p);
                 deadline == NEVER || p.now_ns() < deadline
             }

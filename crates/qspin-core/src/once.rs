@@ -118,10 +118,10 @@ impl<W: AtomicWord> OnceWord<W> {
             if !budget.is_spent() {
                 budget.spend(p, |pauses| {
                     let until = Until::clear(RUNNING);
-                    !until.met_by(p.wait_until(&self.word, until, Budget::Looks(pauses), Relaxed))
+                    !until.met_by(p.wait_until(&self.word, until, Budget::Polls(pauses), Relaxed))
                 });
             } else if sleepers::with_sleeper(p, |me| self.sleep(p, me)) != Some(true) {
-                p.doze();
+                p.timed_backoff();
             }
         }
     }

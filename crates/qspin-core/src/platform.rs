@@ -77,7 +77,7 @@ pub enum Budget {
     /// Until the condition holds.
     Unbounded,
     /// At most this many polls of the word.
-    Looks(u32),
+    Polls(u32),
 }
 
 /// What a lock needs from the world.
@@ -124,7 +124,7 @@ pub trait Platform {
             }
             match budget {
                 Budget::Unbounded => spinning.await_change(word, seen),
-                Budget::Looks(limit) => {
+                Budget::Polls(limit) => {
                     polls += 1;
                     if polls >= limit {
                         return seen;
@@ -231,7 +231,7 @@ pub trait Platform {
 
     /// Whether a CPU quota limits the CPU time of all CPUs together: what a waiter burns is taken from the owner.
     #[inline]
-    fn is_rationed(&self) -> bool {
+    fn has_cpu_quota(&self) -> bool {
         false
     }
 

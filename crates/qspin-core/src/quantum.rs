@@ -45,7 +45,7 @@ impl<'a, P: Platform> Quantum<'a, P> {
 
     /// How long the quantum may last.
     fn length_us(&self) -> u32 {
-        if self.p.is_rationed() { QUOTA_ROTATE_US } else { self.p.tuning().rotate_us }
+        if self.p.has_cpu_quota() { QUOTA_ROTATE_US } else { self.p.tuning().rotate_us }
     }
 
     #[inline]

@@ -55,7 +55,7 @@ pub fn ring() {
 }
 
 /// How long a CPU halts that yields: as long as it takes a host to run another.
-const DOZE_NS: u32 = 20_000;
+const TIMED_BACKOFF_NS: u32 = 20_000;
 
 /// What was found out about the machine, and asked for.
 #[derive(Debug, Clone, Copy)]
@@ -374,7 +374,7 @@ impl<E: GuestEvents> Platform for Guest<E> {
         }
         count(Count::Yields);
         me.dozes.store(1, Relaxed);
-        apic::timer_once(TIMER, DOZE_NS);
+        apic::timer_once(TIMER, TIMED_BACKOFF_NS);
         // SAFETY: in ring 0; the word is static. The timer changes it, or any interrupt ends this.
         unsafe { halt_while(me.dozes.as_ptr(), 1) };
     }

@@ -11,7 +11,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use libc::c_int;
 use qspin::inside::{self, Environment, Errno};
-use qspin::platform::{ration, topology};
+use qspin::platform::{cpu_quota, topology};
 use qspin::tuning::Tuning;
 
 use crate::{condvar, generation, libc_locks, quit, served, statistics};
@@ -90,7 +90,7 @@ fn begin(environment: &Environment) {
         // The first call reads the topology.
         let _ = topology::in_force();
     }
-    ration::look();
+    cpu_quota::look();
     tune(TUNES.map(|name| environment.value_of(name).map_or(&b""[..], CStr::to_bytes)));
     inside::share_tunables();
     statistics::prepare();

@@ -30,7 +30,7 @@ use crate::image;
 use crate::memory::Memory;
 use crate::ports::{Effect, Ports};
 use crate::start::{self, CODE, DATA, Flat, INFO, TASK};
-use crate::warden::Hands;
+use crate::warden::CpuControl;
 
 /// Why there is no machine.
 #[derive(Debug, thiserror::Error)]
@@ -427,7 +427,7 @@ impl Drop for Machine {
 #[derive(Debug, Clone)]
 pub struct Own(Arc<Shared>);
 
-impl Hands for Own {
+impl CpuControl for Own {
     fn stop(&mut self, apic_id: u32) -> bool {
         self.0.controls.get(apic_id as usize).is_some_and(Control::stop)
     }

@@ -13,7 +13,7 @@ use std::fs;
 use std::io;
 use std::ptr::null_mut;
 
-use crate::warden::Hands;
+use crate::warden::CpuControl;
 
 /// The threads, by the number that their monitor gives the CPU.
 #[derive(Debug, Clone)]
@@ -77,7 +77,7 @@ impl Traced {
     }
 }
 
-impl Hands for Traced {
+impl CpuControl for Traced {
     fn stop(&mut self, apic_id: u32) -> bool {
         self.threads.get(apic_id as usize).is_some_and(|thread| stop(*thread).is_ok())
     }

@@ -20,14 +20,14 @@ use qspin_guest::board::{Board, NOTHING, OWED, PAYS};
 use qspin_guest::preempt::Victim;
 
 /// What a warden can do with virtual CPUs, which it knows by the names of their APICs.
-pub trait Hands {
+pub trait CpuControl {
     /// Stops a CPU; returns when it runs no more, and whether that could be done.
     fn stop(&mut self, apic_id: u32) -> bool;
     /// Lets it go on.
     fn go_on(&mut self, apic_id: u32);
 }
 
-impl<H: Hands + ?Sized> Hands for Box<H> {
+impl<H: CpuControl + ?Sized> CpuControl for Box<H> {
     fn stop(&mut self, apic_id: u32) -> bool {
         (**self).stop(apic_id)
     }
@@ -105,7 +105,7 @@ pub struct Warden<H> {
     tally: Tally,
 }
 
-impl<H: Hands> Warden<H> {
+impl<H: CpuControl> Warden<H> {
     /// A warden with these hands.
     pub fn new(order: Order, hands: H) -> Self {
         Self { order, hands, stopped: Vec::new(), owing: Vec::new(), tally: Tally::default() }

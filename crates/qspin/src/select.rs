@@ -48,7 +48,7 @@ mod inputs;
 mod rules;
 
 use crate::platform::system::environment;
-use crate::platform::{ration, sleep, topology};
+use crate::platform::{cpu_quota, sleep, topology};
 
 pub use crate::platform::process::allowed_cpus;
 #[doc(hidden)]
@@ -79,7 +79,7 @@ fn hints_of_environment(problems: &mut Vec<String>) -> Hints {
 /// Decides anew, from what is known now and the program's hints, and returns the verdict.
 ///
 /// The verdict is in force unless a lock operation has already fixed the choice: see [`chosen`]. From then on
-/// the default locks also know of a CPU quota ([`ration`]), and the locks that prefer near waiters know where
+/// the default locks also know of a CPU quota ([`cpu_quota`]), and the locks that prefer near waiters know where
 /// the CPUs are ([`topology`]). The process is registered for barriers, as otherwise by the first release of a
 /// default lock. Reads files and allocates; call it at the start of `main`.
 pub fn decide(hints: Hints) -> Verdict {
@@ -90,7 +90,7 @@ pub fn decide(hints: Hints) -> Verdict {
     if !problems.is_empty() {
         decided::complain(&format!("qspin: {}; it is ignored", problems.join("; ")));
     }
-    ration::set_rationed(inputs.is_limited());
+    cpu_quota::set_cpu_quota(inputs.is_limited());
     // At the start of `main`, with one thread, this takes some microseconds; later it may take milliseconds.
     sleep::prepare();
     let verdict = inputs.verdict();

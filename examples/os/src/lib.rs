@@ -83,7 +83,7 @@ impl<M: Machine> Platform for Kernel<M> {
         loop {
             let seen = word.load(order);
             looks += 1;
-            if until.met_by(seen) || matches!(budget, Budget::Looks(most) if looks >= most) {
+            if until.met_by(seen) || matches!(budget, Budget::Polls(most) if looks >= most) {
                 return seen;
             }
             core::hint::spin_loop();

@@ -237,5 +237,5 @@ impl SleepPlatform for Threads {
     }
 
     #[inline(always)]
-    fn doze(&self) {}
+    fn timed_backoff(&self) {}
 }

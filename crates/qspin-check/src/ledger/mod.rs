@@ -36,8 +36,8 @@ pub use paths::woke_in_vain;
 pub use secondary::{NodeWords, know_node, refused};
 pub use sections::{clock, entered, left, starts, writes, wrote_again};
 pub use waits::{
-    Wait, dozes_in_vain, finished, halts_in_vain, looked_in_vain, may_look, saw_latest, set_trying,
-    waits_for, waits_for_any, waits_for_arrivals, waits_for_kick,
+    Wait, backs_off_in_vain, finished, halts_in_vain, looked_in_vain, may_look, saw_latest,
+    set_trying, waits_for, waits_for_any, waits_for_arrivals, waits_for_kick,
 };
 
 use crate::failure::{Failure, Kind};

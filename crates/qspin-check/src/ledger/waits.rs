@@ -158,7 +158,7 @@ pub fn halts_in_vain() -> bool {
 const VAIN_DOZES: u32 = 3;
 
 /// The running context sleeps for a short time. Returns whether it would find what it has found before.
-pub fn dozes_in_vain() -> bool {
+pub fn backs_off_in_vain() -> bool {
     let slot = current();
     with(|ledger| {
         let clock = ledger.clock;

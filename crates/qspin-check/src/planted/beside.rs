@@ -47,7 +47,7 @@ fn sleep<P: SleepPlatform, const FLAW: u8>(p: &P, word: &P::Word, held: u32) {
         true
     });
     if slept != Some(true) {
-        p.doze();
+        p.timed_backoff();
     }
 }
 
@@ -110,7 +110,7 @@ impl<W: AtomicWord, const FLAW: u8> SmallMonitor<W, FLAW> {
             release();
         }
         if slept != Some(true) {
-            p.doze();
+            p.timed_backoff();
         }
         self.mutex.acquire(p);
     }

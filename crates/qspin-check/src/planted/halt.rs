@@ -111,7 +111,7 @@ impl<const FLAW: u8> Waiting for SmallHalt<FLAW> {
     ) -> u32 {
         let free = Until::clear(A::OCCUPIED);
         loop {
-            let mut seen = p.wait_until(word, free, Budget::Looks(1), Relaxed);
+            let mut seen = p.wait_until(word, free, Budget::Polls(1), Relaxed);
             if free.met_by(seen) {
                 return seen;
             }

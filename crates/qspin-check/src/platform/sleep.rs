@@ -135,8 +135,8 @@ impl<M: Machine> SleepPlatform for Context<M> {
         true
     }
 
-    fn doze(&self) {
-        if !ledger::dozes_in_vain() {
+    fn timed_backoff(&self) {
+        if !ledger::backs_off_in_vain() {
             return ledger::keep(M::yield_now);
         }
         judge::<M, _>(ledger::waits_for_any());

@@ -155,7 +155,7 @@ fn compete<P: Platform>(p: &P, word: &P::Word) -> bool {
     let mut raised = 0;
     loop {
         let chunk = if spin_budget == 0 { polls } else { spin_budget.min(polls) };
-        let seen = p.wait_until(word, free, Budget::Looks(chunk), Relaxed);
+        let seen = p.wait_until(word, free, Budget::Polls(chunk), Relaxed);
         if free.met_by(seen) {
             // ORDERING: Acquire pairs with the owner's Release (`QueueRelease`).
             let order = p.ordering(Site::CulledTake, Acquire);

@@ -342,7 +342,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
             } else if is_over(p, deadline) {
                 return false;
             } else if budget.is_spent() {
-                p.doze();
+                p.timed_backoff();
             } else {
                 budget.watch(p, &self.word, Until::clear(WRITER));
             }

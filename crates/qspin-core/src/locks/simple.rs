@@ -68,7 +68,7 @@ impl Manner for Simple {
                 return seen;
             }
         }
-        p.wait_until(word, Until::is(FREE), Budget::Looks(tuning.simple_looks), Relaxed)
+        p.wait_until(word, Until::is(FREE), Budget::Polls(tuning.simple_looks), Relaxed)
     }
 
     #[inline]
@@ -129,7 +129,7 @@ mod tests {
             unreachable!("a simple lock has no queue")
         }
         fn wait_until(&self, word: &AtomicU32, _: Until, budget: Budget, _: Ordering) -> u32 {
-            let Budget::Looks(polls) = budget else { unreachable!("polls are bounded") };
+            let Budget::Polls(polls) = budget else { unreachable!("polls are bounded") };
             let seen = word.load(Relaxed);
             if seen != FREE {
                 self.polls.set(self.polls.get() + polls);

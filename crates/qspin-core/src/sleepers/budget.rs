@@ -121,7 +121,7 @@ impl SpinBudget {
         // time.
         let yields = Self::yields(p, SLICE_NS);
         let spin_ns = p.tuning().mutex_spin_ns.min(cost::ns(p));
-        if p.is_rationed() {
+        if p.has_cpu_quota() {
             let budget = Self::of(p, on, slice_ns, spin_ns.min(QUOTA_POLL_NS), yields);
             return Self { yields: 0, ..budget };
         }
@@ -145,7 +145,7 @@ impl SpinBudget {
     #[must_use]
     pub fn first_slice<P: SleepPlatform>(p: &P, on: usize) -> Option<u32> {
         let pauses = SLICE_NS.checked_div(p.pause_ns())?;
-        let polls = !bucket::of(p, on).vain_polls.holds() && !p.is_rationed();
+        let polls = !bucket::of(p, on).vain_polls.holds() && !p.has_cpu_quota();
         polls.then_some(pauses.max(1))
     }
 
@@ -259,7 +259,7 @@ impl SpinBudget {
     #[inline]
     pub fn watch<P: SleepPlatform>(&mut self, p: &P, word: &P::Word, until: Until) {
         self.spend(p, |pauses| {
-            !until.met_by(p.wait_until(word, until, Budget::Looks(pauses), Relaxed))
+            !until.met_by(p.wait_until(word, until, Budget::Polls(pauses), Relaxed))
         });
     }
 

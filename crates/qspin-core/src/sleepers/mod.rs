@@ -117,7 +117,7 @@ pub trait SleepPlatform: Platform {
     fn wait_briefly(&self, word: &Self::Word, until: Until, rounds: u32) -> bool;
 
     /// Sleeps for a short time (a timed backoff), where the context cannot join a queue.
-    fn doze(&self);
+    fn timed_backoff(&self);
 
     /// The priority of this context among the sleepers (SLEEP-7); 0 for contexts without one. Read once for each
     /// sleep.
@@ -267,7 +267,7 @@ pub fn note_turns<P: SleepPlatform>(p: &P, on: usize, short: bool) {
     }
 }
 
-/// Runs `sleep` with a node of this context, or returns `None` where it has none: then [`SleepPlatform::doze`],
+/// Runs `sleep` with a node of this context, or returns `None` where it has none: then [`SleepPlatform::timed_backoff`],
 /// and poll again.
 #[inline]
 pub fn with_sleeper<P: SleepPlatform, R>(p: &P, sleep: impl FnOnce(NodeId) -> R) -> Option<R> {
@@ -285,7 +285,7 @@ pub enum End {
 
 /// SLEEP-1 (1) to (3): joins the sleepers on the address `on`. The caller then polls a last time whether it must
 /// sleep, and calls [`await_wake`], or [`cancel`]. Returns false where it cannot join now: then
-/// [`SleepPlatform::doze`], and poll again.
+/// [`SleepPlatform::timed_backoff`], and poll again.
 #[must_use]
 pub fn enqueue<P: SleepPlatform>(p: &P, me: NodeId, on: usize, tag: u32, end: End) -> bool {
     let record = p.sleeper(me);
@@ -373,7 +373,7 @@ pub fn cancel<P: SleepPlatform>(p: &P, me: NodeId) -> bool {
             }
             // The sleeper was moved to another bucket.
             Some(_) => {}
-            None => p.doze(),
+            None => p.timed_backoff(),
         }
     }
     // SLEEP-4: the kick is on its way.

@@ -225,7 +225,7 @@ impl Pace {
         P: SleepPlatform,
     {
         if self.watches() {
-            return p.wait_until(word, until, Budget::Looks(pauses), Relaxed);
+            return p.wait_until(word, until, Budget::Polls(pauses), Relaxed);
         }
         if self.interval_ns < LONG_NS {
             return self.back_off(p, word, until, pauses);

@@ -58,7 +58,7 @@ impl Waiting for Halt {
     #[inline]
     fn pending_budget<P: Platform>(p: &P) -> Option<Budget> {
         let tuning = p.tuning();
-        tuning.pending.then_some(Budget::Looks(tuning.pending_wait_looks))
+        tuning.pending.then_some(Budget::Polls(tuning.pending_wait_looks))
     }
 
     fn await_turn<P: Platform>(p: &P, me: NodeId, prev: NodeId) {
@@ -117,7 +117,7 @@ impl Waiting for Halt {
                         chunk = 1;
                     }
                 }
-                let seen = p.wait_until(word, free, Budget::Looks(chunk), Relaxed);
+                let seen = p.wait_until(word, free, Budget::Polls(chunk), Relaxed);
                 if free.met_by(seen) {
                     return seen;
                 }
@@ -371,7 +371,7 @@ fn watch<P: Platform>(p: &P, me: NodeId, prev: NodeId) -> bool {
             polls = 1;
         }
         let chunk = if looks_back { polls.min(tuning.check_looks.max(1)) } else { polls };
-        if turn.met_by(p.wait_until(&node.locked, turn, Budget::Looks(chunk), order)) {
+        if turn.met_by(p.wait_until(&node.locked, turn, Budget::Polls(chunk), order)) {
             return true;
         }
         polls -= chunk;

@@ -47,7 +47,7 @@ impl Waiting for Spin {
                 headship.arranges = false;
                 break;
             }
-            let seen = p.wait_until(word, free, Budget::Looks(1), Relaxed);
+            let seen = p.wait_until(word, free, Budget::Polls(1), Relaxed);
             if free.met_by(seen) {
                 return seen;
             }

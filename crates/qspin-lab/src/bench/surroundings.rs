@@ -1,7 +1,7 @@
 //! What stands around the measured threads: hogs inside the process and outside it, and a quota.
 
 use anyhow::{Context, anyhow};
-use qspin::platform::ration;
+use qspin::platform::cpu_quota;
 
 use super::hog_threads::HogThreads;
 use super::hogs::Hogs;
@@ -63,7 +63,7 @@ impl Surroundings {
         }
         if !self.quotas.is_empty() {
             // As programs find it that are started there.
-            ration::look();
+            cpu_quota::look();
         }
         Ok(())
     }
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn locks_know_of_a_quota_while_there_is_one_and_not_longer() {
         let _alone = IN_TESTS.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = ration::look();
+        let before = cpu_quota::look();
         let group = match QuotaGroup::make(0.5) {
             Ok(group) => group,
             Err(why) => return println!("skipped: a quota of CPU time ({why})"),
@@ -95,8 +95,8 @@ mod tests {
         let mut surroundings = Surroundings::default();
         surroundings.quotas.push((0.5, group));
         surroundings.set(0, Beside { quota_cpus: Some(0.5), ..Beside::default() }).unwrap();
-        assert!(ration::is_rationed());
+        assert!(cpu_quota::has_cpu_quota());
         drop(surroundings);
-        assert_eq!(ration::is_rationed(), before);
+        assert_eq!(cpu_quota::has_cpu_quota(), before);
     }
 }

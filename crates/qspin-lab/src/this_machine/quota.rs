@@ -114,7 +114,7 @@ pub(crate) static IN_TESTS: std::sync::Mutex<()> = std::sync::Mutex::new(());
 mod tests {
     use std::sync::PoisonError;
 
-    use qspin::platform::ration;
+    use qspin::platform::cpu_quota;
 
     use super::*;
 
@@ -153,11 +153,11 @@ mod tests {
         let before = quota();
         group.enter().unwrap();
         assert!(quota().is_some_and(|cpus| cpus <= 0.75), "{:?}", quota());
-        assert!(ration::look() && ration::is_rationed(), "locks know of it");
+        assert!(cpu_quota::look() && cpu_quota::has_cpu_quota(), "locks know of it");
         group.leave().unwrap();
         assert_eq!(quota(), before);
         let cpus = select::allowed_cpus().len() as f64;
-        assert_eq!(ration::look(), before.is_some_and(|quota| quota < cpus));
+        assert_eq!(cpu_quota::look(), before.is_some_and(|quota| quota < cpus));
         let folder = group.group.clone();
         group.enter().unwrap();
         drop(group);

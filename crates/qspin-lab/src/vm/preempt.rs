@@ -11,7 +11,7 @@ use anyhow::anyhow;
 use qspin_guest::preempt::{CERTAIN, Victim};
 use qspin_vmm::memory::Memory;
 use qspin_vmm::traced::Traced;
-use qspin_vmm::warden::{Hands, Order, Tally, Warden, sleep_exactly};
+use qspin_vmm::warden::{CpuControl, Order, Tally, Warden, sleep_exactly};
 
 use super::machine::Runs;
 use super::reply::Ready;
@@ -134,7 +134,7 @@ impl Guard {
         let tally = Arc::new(Mutex::new(Tally::default()));
         let shown = tally.clone();
         let board = ready.board;
-        let serve = move |hands: Box<dyn Hands + Send>, memory: Arc<Memory>| {
+        let serve = move |hands: Box<dyn CpuControl + Send>, memory: Arc<Memory>| {
             sleep_exactly();
             // Whether it is there was asked before.
             if let Some(board) = memory.board(board) {

@@ -41,8 +41,8 @@ impl World {
         let clock = state.strands[me].clock;
         let deadline = match budget {
             Budget::Unbounded => None,
-            Budget::Looks(0 | 1) => return seen,
-            Budget::Looks(looks) => Some(clock + period * Time::from(looks - 1)),
+            Budget::Polls(0 | 1) => return seen,
+            Budget::Polls(looks) => Some(clock + period * Time::from(looks - 1)),
         };
         let pending = Pending::Nothing;
         let base = clock;

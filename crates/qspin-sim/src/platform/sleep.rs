@@ -21,7 +21,7 @@ use crate::machine::{Memory, Padded};
 /// Buckets and hints. Scenarios have few locks.
 const PLACES: usize = 64;
 /// How long a CPU that cannot join the queue sleeps.
-const DOZE_NS: f64 = 50_000.0;
+const TIMED_BACKOFF_NS: f64 = 50_000.0;
 
 /// Records that share a line.
 type Records = [Sleeper<SimWord, SimAddress>; 2];
@@ -92,8 +92,8 @@ impl SleepPlatform for SimPlatform {
         sleepers::back_off(self, attempts)
     }
 
-    fn doze(&self) {
-        self.sleep(DOZE_NS);
+    fn timed_backoff(&self) {
+        self.sleep(TIMED_BACKOFF_NS);
     }
 
     fn wake_ns(&self) -> Option<&SimWord> {

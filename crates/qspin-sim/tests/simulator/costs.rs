@@ -88,7 +88,7 @@ impl Script {
         time(p, "the change was seen at", || p.work(0.0));
         let seen = p.time_ns();
         TIMES.with_borrow_mut(|times| times.insert("the change was seen at", seen));
-        let budget = Budget::Looks(11);
+        let budget = Budget::Polls(11);
         time(p, "eleven looks", || p.wait_until(&self.word, Until::is(0), budget, Relaxed));
     }
 }

@@ -122,8 +122,8 @@ impl SleepPlatform for Uncounted<'_> {
     fn wait_briefly(&self, word: &SimWord, until: Until, rounds: u32) -> bool {
         self.0.wait_briefly(word, until, rounds)
     }
-    fn doze(&self) {
-        self.0.doze();
+    fn timed_backoff(&self) {
+        self.0.timed_backoff();
     }
     fn wake_ns(&self) -> Option<&SimWord> {
         self.0.wake_ns()

@@ -107,7 +107,7 @@ unsafe impl<const CHECKS: bool> RawLock<SimPlatform> for Halting<CHECKS> {
         p.relax(p.random(|random| random.below(40)));
         while self.word.compare_exchange(0, 1, Acquire).is_err() {
             let free = Until::is(0);
-            if p.wait_until(&self.word, free, Budget::Looks(3), Relaxed) == 0 {
+            if p.wait_until(&self.word, free, Budget::Polls(3), Relaxed) == 0 {
                 continue;
             }
             // What it has seen is old by the time it lies down.

@@ -9,7 +9,7 @@ use super::*;
 #[derive(Clone, Default)]
 struct Scribe(Rc<RefCell<Vec<(char, u32)>>>);
 
-impl Hands for Scribe {
+impl CpuControl for Scribe {
     fn stop(&mut self, apic_id: u32) -> bool {
         self.0.borrow_mut().push(('-', apic_id));
         apic_id != 13

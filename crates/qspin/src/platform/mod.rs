@@ -4,17 +4,17 @@
 //! waiter that migrates keeps its node. A signal handler is an interrupt ([`interrupt`]). Locks are slow when a
 //! thread that matters is not running: a holder may ask not to be preempted ([`holder`]), and a waiter may
 //! learn which thread is not running ([`run_status`]). [`topology`] tells where a thread runs, [`urgency`]
-//! whether it may be passed over, and [`ration`] whether a quota leaves less CPU time than CPUs.
+//! whether it may be passed over, and [`cpu_quota`] whether a quota leaves less CPU time than CPUs.
 
 pub mod clock;
 pub mod cpu;
+pub mod cpu_quota;
 pub mod holder;
 pub mod interrupt;
 mod nodes;
 mod pause;
 pub(crate) mod process;
 pub(crate) mod quota;
-pub mod ration;
 pub(crate) mod sleep;
 pub mod topology;
 
@@ -100,8 +100,8 @@ impl<E: StaticEvents, H: Hint, C: Clock> Platform for Threads<E, H, C> {
     }
 
     #[inline]
-    fn is_rationed(&self) -> bool {
-        ration::is_rationed()
+    fn has_cpu_quota(&self) -> bool {
+        cpu_quota::has_cpu_quota()
     }
 
     #[inline]

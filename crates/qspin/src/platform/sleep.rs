@@ -18,7 +18,7 @@ use super::clock::Clock;
 use super::holder::Hint;
 use super::nodes::{self, FIRST_NODES};
 use super::system::clock::{self, Instant};
-use super::system::{barrier, doze_ns, generation, halt_until, load, stranger, urgency};
+use super::system::{barrier, generation, halt_until, load, sleep_ns, stranger, urgency};
 use super::{StaticEvents, Threads, cpu};
 
 /// Addresses that share a bucket may delay each other for some instructions, and keep each other's releases
@@ -39,9 +39,9 @@ static WAKE_NS: AtomicU32 = AtomicU32::new(0);
 
 /// The sleep of a timed backoff, if a single context without a node backs off. With several, each sleeps that
 /// many times longer, so that all of them together poll as often.
-const DOZE_NS: u32 = 50_000;
+const TIMED_BACKOFF_NS: u32 = 50_000;
 /// More contexts do not make it longer: a fifth of a second.
-const MOST_DOZING: u32 = 4000;
+const MOST_BACKING_OFF: u32 = 4000;
 /// How many contexts are in a timed backoff.
 pub(super) static DOZING: AtomicU32 = AtomicU32::new(0);
 
@@ -120,9 +120,9 @@ impl<E: StaticEvents, H: Hint, C: Clock> SleepPlatform for Threads<E, H, C> {
     }
 
     #[cold]
-    fn doze(&self) {
+    fn timed_backoff(&self) {
         let others = DOZING.fetch_add(1, Relaxed);
-        doze_ns(DOZE_NS * (others.min(MOST_DOZING) + 1));
+        sleep_ns(TIMED_BACKOFF_NS * (others.min(MOST_BACKING_OFF) + 1));
         // In a child forked by a handler that interrupted this, it is not counted.
         let _ = DOZING.fetch_update(Relaxed, Relaxed, |count| count.checked_sub(1));
     }

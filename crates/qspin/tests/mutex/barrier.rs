@@ -103,8 +103,8 @@ impl<const PASSES: bool> SleepPlatform for Barrier<PASSES> {
     fn wait_briefly(&self, word: &AtomicU32, until: Until, rounds: u32) -> bool {
         PLATFORM.wait_briefly(word, until, rounds)
     }
-    fn doze(&self) {
-        PLATFORM.doze();
+    fn timed_backoff(&self) {
+        PLATFORM.timed_backoff();
     }
 }
 

@@ -156,7 +156,7 @@ impl Platform for Seen {
         self.step('y');
         self.now.set(self.now.get() + self.yield_ns.get());
     }
-    fn is_rationed(&self) -> bool {
+    fn has_cpu_quota(&self) -> bool {
         self.rationed.get()
     }
     fn now_ns(&self) -> u64 {
@@ -205,7 +205,7 @@ impl SleepPlatform for Seen {
     fn wait_briefly(&self, word: &AtomicU32, until: Until, rounds: u32) -> bool {
         THREADS.wait_briefly(word, until, rounds)
     }
-    fn doze(&self) {}
+    fn timed_backoff(&self) {}
     fn wake_ns(&self) -> Option<&AtomicU32> {
         (self.wake_after.get() != 0).then_some(&self.wake_ns)
     }

@@ -44,7 +44,7 @@ impl<W: AtomicWord> DefaultLock<W> {
                 break;
             }
             if seen & LOCKED != 0 {
-                let looks = Budget::Looks(pauses);
+                let looks = Budget::Polls(pauses);
                 seen = p.wait_until(&self.word, Until::clear(LOCKED), looks, Relaxed);
                 if seen & LOCKED != 0 {
                     return Watched::InVain;
@@ -162,7 +162,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
                 if core::mem::take(&mut self.counted) {
                     self.lock.clear(p);
                 } else {
-                    p.doze();
+                    p.timed_backoff();
                 }
             }
             seen = word.load(Relaxed);

@@ -89,7 +89,7 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
             // No release wakes a waiter that waits for room (RWLOCK-7).
             let for_room = self.want != Want::Write && seen & (WRITER | UPGRADING) == 0;
             if for_room || sleepers::with_sleeper(p, |me| self.sleep(me, bits)) != Some(true) {
-                p.doze();
+                p.timed_backoff();
             }
             budget = SpinBudget::of_rwlock(p, p.address(word));
         }

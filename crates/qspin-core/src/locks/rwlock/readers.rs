@@ -42,7 +42,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
             }
             let until = deadline.min(starves);
             if sleepers::with_sleeper(p, |me| self.sleep_to_read(p, me, until)) != Some(true) {
-                p.doze();
+                p.timed_backoff();
             }
         }
     }

@@ -41,7 +41,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
             }
             match sleepers::with_sleeper(p, |me| self.sleep_asking(p, me, told, deadline)) {
                 Some(Some(woken)) => told |= woken,
-                Some(None) | None => p.doze(),
+                Some(None) | None => p.timed_backoff(),
             }
         };
         if told {
@@ -204,7 +204,7 @@ unsafe impl<P: SleepPlatform, G: RawTimedLock<P>> RawUpgradableLock<P>
             } else if sleepers::with_sleeper(p, |me| self.sleep_upgrading(p, me, deadline))
                 != Some(true)
             {
-                p.doze();
+                p.timed_backoff();
             }
         }
         true

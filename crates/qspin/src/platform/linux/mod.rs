@@ -61,7 +61,7 @@ pub(crate) fn kick(id: NodeId) {
 }
 
 /// Sleeps for so long, below a second.
-pub(crate) fn doze_ns(nanoseconds: u32) {
+pub(crate) fn sleep_ns(nanoseconds: u32) {
     let time = libc::timespec { tv_sec: 0, tv_nsec: nanoseconds.into() };
     // SAFETY: a valid place, and none for the rest of the time.
     unsafe { syscall(libc::SYS_nanosleep, [&raw const time as u64, 0]) };

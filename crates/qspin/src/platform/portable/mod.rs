@@ -85,7 +85,7 @@ pub(crate) fn kick(id: NodeId) {
 }
 
 /// Sleeps for so long, or shorter. (`thread::sleep` panics where there are no threads.)
-pub(crate) fn doze_ns(nanoseconds: u32) {
+pub(crate) fn sleep_ns(nanoseconds: u32) {
     thread::park_timeout(Duration::from_nanos(nanoseconds.into()));
     clock::has_passed(nanoseconds.into());
 }

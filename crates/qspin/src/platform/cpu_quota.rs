@@ -7,7 +7,7 @@
 //! # How
 //! The quota is read when the program asks for it, by [`look`] or by [`decide`](crate::select::decide). That
 //! needs files and memory, so neither the path of a lock nor the time before `main` is the place for it. Or the
-//! program knows of a quota otherwise, and says so ([`set_rationed`]). Until then no quota is known, and locks
+//! program knows of a quota otherwise, and says so ([`set_cpu_quota`]). Until then no quota is known, and locks
 //! wait as if there were none: they exclude and wake as ever, but waiters stay awake for longer than is worth
 //! it under a quota (docs/mutex.md).
 //!
@@ -27,14 +27,14 @@ static RATIONED: AtomicBool = AtomicBool::new(false);
 /// Whether this process is taken to have less CPU time than CPUs.
 #[inline]
 #[must_use]
-pub fn is_rationed() -> bool {
+pub fn has_cpu_quota() -> bool {
     RATIONED.load(Relaxed)
 }
 
 /// Says whether this process has less CPU time than CPUs. May be called at any moment; later waits go by it.
-pub fn set_rationed(rationed: bool) {
+pub fn set_cpu_quota(rationed: bool) {
     // Written only if it changes: every wait reads this cache line.
-    if is_rationed() != rationed {
+    if has_cpu_quota() != rationed {
         RATIONED.store(rationed, Relaxed);
     }
 }
@@ -44,6 +44,6 @@ pub fn set_rationed(rationed: bool) {
 pub fn look() -> bool {
     let quota = quota(Path::new("/"), &mut |_| ());
     let rationed = quota.is_some_and(|quota| quota.cpus < allowed_cpus().len() as f64);
-    set_rationed(rationed);
+    set_cpu_quota(rationed);
     rationed
 }
