@@ -62,6 +62,15 @@ fn every_client_has_the_atomics_of_its_lock() {
     let audit = emitted(&Client { weak, ..client("native", 2) }, "native-weak");
     assert!(!audit.atomics.contains(&"cmpxchg acq_rel".to_owned()));
     has(&audit, "native", &["cmpxchg release"]);
+    // A site that the lock does not consult changes none of its accesses.
+    let accesses = |weak, name: &str| {
+        let mut audit = emitted(&Client { weak, ..client("native", 2) }, name);
+        audit.atomics.sort_unstable();
+        audit.atomics
+    };
+    let elsewhere = Some(Weakening { site: Site::BackoffTake, to: Ordering::Relaxed });
+    assert_eq!(accesses(elsewhere, "native-elsewhere"), accesses(None, "native-sound"));
+    assert_ne!(accesses(weak, "native-weak"), accesses(None, "native-sound"));
 }
 
 #[test]
