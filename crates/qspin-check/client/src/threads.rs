@@ -145,11 +145,13 @@ impl Platform for Threads {
     fn halt(&self, me: NodeId) {
         self.vain.set((ptr::null(), 0, 0));
         let kick = &self.node(me).kick;
+        // ORDERING: Acquire pairs with the Release of `kick` (PLATFORM-4).
         spin(|| kick.compare_exchange(KICKED, NOT_KICKED, Ordering::Acquire).ok());
     }
 
     #[inline(always)]
     fn kick(&self, node: NodeId) {
+        // ORDERING: Release pairs with the Acquire of `halt` (PLATFORM-4).
         self.node(node).kick.swap(KICKED, Ordering::Release);
     }
 
