@@ -45,12 +45,14 @@ pub fn under_loom(
 fn at_every_operation(run: impl Fn(u32) -> Outcome) -> Outcome {
     let mut executions = 0;
     let mut coverage = Coverage::default();
+    let mut took = Duration::ZERO;
     for at in 0..MOST_OPERATIONS {
         let outcome = run(at);
         executions += outcome.executions;
+        took += outcome.took;
         coverage.merge(&outcome.coverage);
         if outcome.failure.is_some() || outcome.coverage.interrupts == 0 {
-            return Outcome { executions, coverage, ..outcome };
+            return Outcome { executions, coverage, took, ..outcome };
         }
     }
     unreachable!("an execution has a context that takes {MOST_OPERATIONS} steps and more")

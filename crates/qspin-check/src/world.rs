@@ -251,6 +251,7 @@ impl<M: Machine, L: Contend<Context<M>>> World<M, L> {
             }
         }
         ledger::must_be_gone()?;
+        ledger::must_rest()?;
         for (cpu, &levels) in self.scenario.nesting.iter().enumerate() {
             let left = self.nesting(cpu).map(|word| word.load(Relaxed));
             if left != Some(levels) {

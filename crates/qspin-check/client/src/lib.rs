@@ -20,6 +20,9 @@ mod beside;
 #[path = "../../src/contend.rs"]
 mod contend;
 #[allow(dead_code, unreachable_pub)]
+#[path = "../../src/subject/convert.rs"]
+mod convert;
+#[allow(dead_code, unreachable_pub)]
 #[path = "../../src/subject/no_pending.rs"]
 mod no_pending;
 

@@ -22,13 +22,13 @@ const RANDOM: Strategy = Strategy::Random;
 pub(super) fn run(mut arguments: Arguments) -> Result<bool, String> {
     let time = Duration::from_secs(arguments.number("seconds", SECONDS)?);
     arguments.nothing_else()?;
-    let mut report = Report::new("planted");
+    let report = Report::new("planted");
     for planted in all() {
         if planted.catchers.is_empty() {
-            must_pass(&planted, time, &mut report);
+            must_pass(&planted, time, &report);
         }
         for &(catcher, kind) in planted.catchers {
-            must_catch(&planted, catcher, kind, time, &mut report);
+            must_catch(&planted, catcher, kind, time, &report);
         }
     }
     Ok(report.end())
@@ -39,7 +39,7 @@ fn must_catch(
     catcher: Catcher,
     expected: Kind,
     time: Duration,
-    report: &mut Report,
+    report: &Report,
 ) {
     let subject = &planted.subject;
     let (outcome, scenario, how) = match catcher {
@@ -75,7 +75,7 @@ fn must_catch(
 }
 
 /// A replay line is worth nothing if it gives another execution.
-fn must_replay(planted: &Planted, scenario: &str, seed: u64, first: &Outcome, report: &mut Report) {
+fn must_replay(planted: &Planted, scenario: &str, seed: u64, first: &Outcome, report: &Report) {
     let Some(found) = shuttle_scenario(&planted.subject, scenario) else { return };
     let plan = ShuttlePlan { strategy: RANDOM, seed, executions: 1 };
     let again = planted.subject.shuttle(&found, plan);
@@ -87,7 +87,7 @@ fn must_replay(planted: &Planted, scenario: &str, seed: u64, first: &Outcome, re
     }
 }
 
-fn must_pass(planted: &Planted, time: Duration, report: &mut Report) {
+fn must_pass(planted: &Planted, time: Duration, report: &Report) {
     let subject = &planted.subject;
     for check in for_loom(subject.traits()) {
         let outcome = under_loom(subject, &check, None, SOUND_PREEMPTIONS, time);

@@ -22,7 +22,7 @@ pub(super) fn run(mut arguments: Arguments) -> Result<bool, String> {
     arguments.nothing_else()?;
 
     let outcome = subject.shuttle(&scenario, ShuttlePlan { strategy, seed, executions: 1 });
-    let mut report = Report::new("replay");
+    let report = Report::new("replay");
     report.must_pass(subject.name, &scenario.name, &strategy.name(), &outcome);
     Ok(report.end())
 }

@@ -2,35 +2,40 @@
 
 use std::fmt::Display;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 use crate::explore::Outcome;
 
-/// What a subcommand has printed so far.
+/// What a subcommand has printed so far. Several threads may report at a time.
 pub(super) struct Report {
     tool: &'static str,
     begun: Instant,
-    checks: u64,
-    executions: u64,
-    failures: u64,
+    checks: AtomicU64,
+    executions: AtomicU64,
+    failures: AtomicU64,
 }
 
 impl Report {
     pub(super) fn new(tool: &'static str) -> Self {
-        Self { tool, begun: Instant::now(), checks: 0, executions: 0, failures: 0 }
+        let [checks, executions, failures] = [const { AtomicU64::new(0) }; 3];
+        Self { tool, begun: Instant::now(), checks, executions, failures }
     }
 
     /// Prints the line of a check that must pass.
-    pub(super) fn must_pass(&mut self, lock: &str, check: &str, bound: &str, outcome: &Outcome) {
+    pub(super) fn must_pass(&self, lock: &str, check: &str, bound: &str, outcome: &Outcome) {
         match &outcome.failure {
-            None => self.line(lock, check, bound, outcome.executions, true, "passed"),
+            None => {
+                let result = format!("passed ({:.1} s)", outcome.took.as_secs_f64());
+                self.line(lock, check, bound, outcome.executions, true, result);
+            }
             Some(failure) => self.line(lock, check, bound, outcome.executions, false, failure),
         }
     }
 
     /// Prints a line.
     pub(super) fn line(
-        &mut self,
+        &self,
         lock: &str,
         check: &str,
         bound: &str,
@@ -38,9 +43,9 @@ impl Report {
         good: bool,
         result: impl Display,
     ) {
-        self.checks += 1;
-        self.executions += executions;
-        self.failures += u64::from(!good);
+        self.checks.fetch_add(1, Relaxed);
+        self.executions.fetch_add(executions, Relaxed);
+        self.failures.fetch_add((!good).into(), Relaxed);
         let mark = if good { "" } else { "FAILED: " };
         let tool = self.tool;
         println!(
@@ -49,14 +54,16 @@ impl Report {
     }
 
     /// Prints a complaint that belongs to no single execution.
-    pub(super) fn complain(&mut self, message: impl Display) {
-        self.failures += 1;
+    pub(super) fn complain(&self, message: impl Display) {
+        self.failures.fetch_add(1, Relaxed);
         println!("{:8} FAILED: {message}", self.tool);
     }
 
     /// Prints the summary; returns whether nothing failed.
     pub(super) fn end(self) -> bool {
         let Self { tool, begun, checks, executions, failures } = self;
+        let [checks, executions, failures] =
+            [checks, executions, failures].map(AtomicU64::into_inner);
         let seconds = begun.elapsed().as_secs_f64();
         let result = if failures == 0 { "all passed".into() } else { format!("{failures} FAILED") };
         println!(

@@ -6,6 +6,7 @@ use crate::battery::for_shuttle;
 use crate::explore::{ShuttlePlan, Strategy};
 use crate::ledger::Coverage;
 use crate::subject::Checker;
+use crate::workers;
 
 /// Executions of each scenario with each strategy.
 const EXECUTIONS: u64 = 500;
@@ -20,8 +21,9 @@ pub(super) fn run(mut arguments: Arguments) -> Result<bool, String> {
     let executions = arguments.number("executions", EXECUTIONS)?;
     let only = arguments.take("scenario");
     arguments.nothing_else()?;
-    let mut report = Report::new("shuttle");
-    for subject in subjects {
+    let report = Report::new("shuttle");
+    workers::each(subjects.len(), |number| {
+        let subject = &subjects[number];
         let mut coverage = Coverage::default();
         let mut scenarios = for_shuttle(subject.traits());
         scenarios.retain(|scenario| only.as_ref().is_none_or(|only| scenario.name == *only));
@@ -37,13 +39,12 @@ pub(super) fn run(mut arguments: Arguments) -> Result<bool, String> {
                 }
             }
         }
-        if only.is_some() {
-            continue;
+        if only.is_none() {
+            for missed in subject.missed(Checker::Shuttle, &coverage) {
+                report.complain(format!("{}: {missed} in any execution", subject.name));
+            }
         }
-        for missed in subject.missed(Checker::Shuttle, &coverage) {
-            report.complain(format!("{}: {missed} in any execution", subject.name));
-        }
-    }
+    });
     Ok(report.end())
 }
 

@@ -64,6 +64,7 @@ pub fn explore(
         failure,
         seed: None,
         coverage: ledger::coverage(),
+        took: begun.elapsed(),
     }
 }
 

@@ -5,6 +5,8 @@ mod quiet;
 mod scheduler;
 mod shuttle;
 
+use std::time::Duration;
+
 pub use self::loom::{LoomLimits, explore as loom};
 pub use self::quiet::quietly;
 pub use self::scheduler::Strategy;
@@ -24,4 +26,6 @@ pub struct Outcome {
     pub seed: Option<u64>,
     /// What the executions have been through.
     pub coverage: Coverage,
+    /// How long that took.
+    pub took: Duration,
 }

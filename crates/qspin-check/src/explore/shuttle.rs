@@ -1,6 +1,7 @@
 //! Shuttle: many schedules of more contexts.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::scheduler::Seeded;
 use super::{Outcome, Strategy, quietly};
@@ -29,7 +30,7 @@ pub fn explore(plan: ShuttlePlan, execute: impl Fn() + Send + Sync + 'static) ->
     config.silence_warnings = true;
 
     let execute = Arc::new(execute);
-    let mut executions = 0;
+    let (mut executions, begun) = (0, Instant::now());
     let mut failed = None;
     ledger::begin_check();
     let mut failure = None;
@@ -52,7 +53,8 @@ pub fn explore(plan: ShuttlePlan, execute: impl Fn() + Send + Sync + 'static) ->
             break;
         }
     }
-    Outcome { executions, failure, seed: failed, coverage: ledger::coverage() }
+    let (seed, coverage, took) = (failed, ledger::coverage(), begun.elapsed());
+    Outcome { executions, failure, seed, coverage, took }
 }
 
 fn classify(message: String) -> Failure {

@@ -18,6 +18,7 @@ mod deadlines;
 mod entries;
 mod outcomes;
 mod paths;
+mod rest;
 mod secondary;
 mod sections;
 mod waits;
@@ -33,6 +34,7 @@ pub use deadlines::{forget_deadline, fork, generation, is_late, oversleeps, set_
 pub use entries::must_be_gone;
 pub use outcomes::{came_to_an_end, prunes, set_pruning, take_outcomes};
 pub use paths::woke_in_vain;
+pub use rest::must_rest;
 pub use secondary::{NodeWords, know_node, refused};
 pub use sections::{clock, entered, left, starts, writes, wrote_again};
 pub use waits::{
@@ -66,6 +68,8 @@ pub struct Rules {
     pub replaces: fn(from: u32, to: u32) -> bool,
     /// Whether waiters that are near come first, within the bounds that the order promises.
     pub near_first: bool,
+    /// Whether a word may be this when no context holds the lock, or waits for it.
+    pub rests: fn(index: usize, word: u32) -> bool,
 }
 
 /// What a word is part of.

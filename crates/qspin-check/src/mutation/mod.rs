@@ -191,9 +191,9 @@ const PASSES: &[(Option<usize>, Turn)] = &[
     (Some(3), Turn::Long),
     (None, Turn::All),
 ];
-/// The same for one that is listed to live: there is nothing to find at the end of a long search.
-const PASSES_OF_SURVIVORS: &[(Option<usize>, Turn)] =
-    &[(Some(1), Turn::All), (Some(2), Turn::All), (Some(0), Turn::All)];
+/// The same for one that is listed to live: there is nothing to find at the end of a long search, which is that of
+/// [`Depth::Full`].
+const PASSES_OF_SURVIVORS: &[(Option<usize>, Turn)] = &[(Some(1), Turn::All), (Some(0), Turn::All)];
 
 /// Runs one mutant.
 fn run(weakening: Weakening, subjects: &[Subject], depth: Depth, time: Duration) -> Mutant {
@@ -235,10 +235,6 @@ fn search(
         for subject in subjects {
             let own = if subject.traits().crowded { Turn::Long } else { Turn::Short };
             if turn != Turn::All && turn != own {
-                continue;
-            }
-            if survives && preemptions > Some(1) && subject.traits().step {
-                // It differs from its lock in nothing that an ordering would notice only here.
                 continue;
             }
             let has_its_turn = match preemptions {

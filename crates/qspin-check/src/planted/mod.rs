@@ -122,7 +122,7 @@ fn flaws() -> Vec<Planted> {
     let rw_halting = of(Id::ParavirtRw).step("");
     let gated_deaf = of(Id::Rwlock).step("").tuned(tunings::MUTEX_SLEEPY);
     let gated = gated_deaf.with(Traits { interrupted: false, ..gated_deaf.traits() });
-    let beside = gated.with(Traits { shared: false, ..gated.traits() });
+    let beside = gated.ruled(rules::ANYTHING).with(Traits { shared: false, ..gated.traits() });
     Vec::from(flawed! {
         queued "planted-relaxed-unlock": Exclusive<QueuedLock<Word<M>, axes::RelaxedRelease>>
             => Loom "two" DataRace;

@@ -1,9 +1,8 @@
 //! What sleeps beside the default mutex, as locks: then the same scenarios say whether a wake-up is lost.
 //!
-//! * The default reader-writer lock is one. Its writers may come by an upgrade, and its gate may be a lock that
-//!   orders no more than it promises.
+//! * The default reader-writer lock is one. Its gate may be a lock that orders no more than it promises.
 //! * A condition makes a *monitor*: an acquisition waits under a mutex until there is no owner, a release says so
-//!   and notifies.
+//!   and notifies. It may have two mutexes, of which each waiter uses one.
 //! * A once that always fails is done by one after the other.
 //! * The mutex itself, each of whose releases is a fair one.
 
@@ -11,14 +10,13 @@ use std::mem;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use qspin_core::condvar::Condition;
-use qspin_core::lock::{RawFairLock, RawLock, RawTimedLock, RawUpgradableLock};
+use qspin_core::lock::{RawFairLock, RawLock, RawTimedLock};
 use qspin_core::locks::mutex::DefaultLock;
-use qspin_core::locks::rwlock::DefaultRwLock;
 use qspin_core::once::OnceWord;
 use qspin_core::platform::{AtomicWord, Budget, Platform, Until};
 use qspin_core::sleepers::{NEVER, SleepPlatform};
 
-use crate::contend::{Contend, Shared};
+use crate::contend::Contend;
 use crate::scenario::Mode;
 
 /// Whom a monitor tells.
@@ -96,6 +94,54 @@ impl<P: SleepPlatform, const WHOM: bool> RawTimedLock<P> for Monitor<P::Word, P:
     }
 }
 
+/// The same with one condition and two mutexes. What a release changes it changes under both.
+pub struct TwoMutexes<W, A> {
+    mutexes: [DefaultLock<W>; 2],
+    condition: Condition<W, A>,
+    held: W,
+}
+
+// SAFETY: as the monitor's.
+unsafe impl<P: SleepPlatform> RawLock<P> for TwoMutexes<P::Word, P::Address> {
+    fn new() -> Self {
+        let mutexes = [RawLock::<P>::new(), RawLock::<P>::new()];
+        Self { mutexes, condition: Condition::new(), held: P::Word::new(0) }
+    }
+
+    fn acquire(&self, p: &P) {
+        let mutex = &self.mutexes[p.token() as usize % 2];
+        mutex.acquire(p);
+        while !self.try_acquire(p) {
+            // SAFETY: acquired above, or by the last wait.
+            unsafe { self.condition.wait_until(p, mutex, NEVER) };
+        }
+        // SAFETY: acquired above, or by the last wait.
+        unsafe { mutex.release(p) };
+    }
+
+    fn try_acquire(&self, _: &P) -> bool {
+        // ORDERING: Acquire pairs with the Release of `release`.
+        self.held.compare_exchange(0, 1, Acquire).is_ok()
+    }
+
+    unsafe fn release(&self, p: &P) {
+        let [first, second] = &self.mutexes;
+        first.acquire(p);
+        second.acquire(p);
+        // ORDERING: Release pairs with the Acquire of `try_acquire`.
+        self.held.store(0, Release);
+        // SAFETY: acquired above.
+        unsafe { second.release(p) };
+        // SAFETY: the same.
+        unsafe { first.release(p) };
+        self.condition.notify_all(p);
+    }
+
+    fn is_locked(&self, _: &P) -> bool {
+        self.held.load(Relaxed) != 0
+    }
+}
+
 /// A once that is never done.
 pub struct Undone<W>(OnceWord<W>);
 
@@ -143,38 +189,6 @@ impl<P: Platform, L: RawFairLock<P> + Send + Sync + 'static> Contend<P> for Fair
     unsafe fn leave(&self, p: &P, _: Mode) {
         // SAFETY: the caller has acquired it.
         unsafe { self.0.release_fair(p) };
-    }
-    fn is_locked(&self, p: &P) -> bool {
-        self.0.is_locked(p)
-    }
-}
-
-/// The default reader-writer lock, whose writers read upgradably before.
-pub struct Upgraded<W>(Shared<DefaultRwLock<W>>);
-
-impl<P: SleepPlatform> Contend<P> for Upgraded<P::Word>
-where
-    P::Word: Send + Sync + 'static,
-{
-    fn new() -> Self {
-        Self(Contend::<P>::new())
-    }
-    fn enter(&self, p: &P, mode: Mode) {
-        let Self(Shared(lock)) = self;
-        if mode == Mode::Read {
-            return self.0.enter(p, mode);
-        }
-        lock.acquire_upgradable_until(p, NEVER);
-        // SAFETY: it reads upgradably.
-        unsafe { lock.upgrade_until(p, NEVER) };
-    }
-    fn try_enter(&self, p: &P, mode: Mode) -> bool {
-        // Without an upgrade: what ends an upgradable read may wake others, and wait a moment for their bucket.
-        self.0.try_enter(p, mode)
-    }
-    unsafe fn leave(&self, p: &P, mode: Mode) {
-        // SAFETY: the caller's promise; one that has upgraded holds it exclusively.
-        unsafe { self.0.leave(p, mode) };
     }
     fn is_locked(&self, p: &P) -> bool {
         self.0.is_locked(p)

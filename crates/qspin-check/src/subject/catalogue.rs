@@ -13,7 +13,8 @@ use qspin_core::order::{Fifo, Numa};
 use qspin_core::waiting::{Halt, Spin};
 
 use super::Goal::{Counts, Never, Passes, Reaches};
-use super::beside::{ALL, Fair, Monitor, ONE, PlainGate, Undone, Upgraded};
+use super::beside::{ALL, Fair, Monitor, ONE, PlainGate, TwoMutexes, Undone};
+use super::convert::{BOTH_WAYS, Converted, DOWNGRADES, FAIRLY, FAIRLY_UPGRADABLE, UPGRADES};
 use super::timed::{Done, Latch, Timed, TimedRw};
 use super::{NoPending, Runs, Source, Subject, rules, runs, tunings};
 use crate::contend::{Exclusive, Shared};
@@ -66,7 +67,7 @@ pub fn locks() -> Vec<Subject> {
 /// The locks, and variants of them that only the checkers have.
 #[must_use]
 pub fn variants() -> Vec<Subject> {
-    [locks(), of_native(), of_numa(), of_halting(), of_mutex(), beside()].concat()
+    [locks(), of_native(), of_numa(), of_halting(), of_mutex(), of_rwlock(), beside()].concat()
 }
 
 fn of_native() -> Vec<Subject> {
@@ -228,47 +229,67 @@ fn of_mutex() -> Vec<Subject> {
     ]
 }
 
-/// What sleeps beside the default mutex, and shares its pieces.
-fn beside() -> Vec<Subject> {
-    let rw = |name| of(Id::Rwlock).step(name).tuned(tunings::MUTEX_SLEEPY);
-    let alone = Traits { interrupted: false, ..rw("").traits() };
-    let excludes = Traits { shared: false, ..alone };
+/// The default reader-writer lock, in all its turns.
+fn of_rwlock() -> Vec<Subject> {
+    let step = |name| of(Id::Rwlock).step(name).tuned(tunings::MUTEX_SLEEPY);
+    let alone = Traits { interrupted: false, ..step("").traits() };
     let long = Traits { long: true, ..alone };
-    let opened = Traits { latch: true, ..excludes };
-    let all = runs!(Exclusive<Monitor<Word<M>, Address<M>, ALL>>);
-    let latch = runs!(Shared<Latch<Word<M>, Address<M>>>);
+    let rw = |name| step(name).with(alone).ruled(rules::RWLOCK_ALONE);
     vec![
-        rw("rwlock-sleepy"),
+        step("rwlock-sleepy"),
         // Writers read upgradably before.
-        rw("rwlock-upgraded").made(runs!(Upgraded<Word<M>>)).with(long),
-        rw("rwlock-plain-gate")
-            .made(runs!(Shared<DefaultRwLock<Word<M>, PlainGate<Word<M>>>>))
-            .with(alone),
-        rw("condvar-one").made(runs!(Exclusive<Monitor<Word<M>, Address<M>, ONE>>)).with(excludes),
-        rw("condvar-all").made(runs!(Exclusive<Monitor<Word<M>, Address<M>, ALL>>)).with(excludes),
-        rw("once")
-            .made(runs!(Exclusive<Undone<Word<M>>>))
-            .with(Traits { wakes_all: true, ..excludes }),
-        // Done once and for all.
-        rw("once-done").made(runs!(Shared<Done<Word<M>>>)).with(opened),
+        rw("rwlock-upgraded").made(runs!(Converted<Word<M>, UPGRADES>)).with(long),
+        // They read on after they have written.
+        rw("rwlock-downgraded").made(runs!(Converted<Word<M>, DOWNGRADES>)),
+        // Both, and upgradably in between.
+        rw("rwlock-both-ways").made(runs!(Converted<Word<M>, BOTH_WAYS>)).with(long),
+        rw("rwlock-fair").made(runs!(Converted<Word<M>, FAIRLY>)),
+        rw("rwlock-fair-upgradable").made(runs!(Converted<Word<M>, FAIRLY_UPGRADABLE>)),
+        rw("rwlock-plain-gate").made(runs!(Shared<DefaultRwLock<Word<M>, PlainGate<Word<M>>>>)),
         // With deadlines.
         rw("rwlock-timed").made(runs!(TimedRw<Word<M>, false>)).with(timed(alone)),
         rw("rwlock-upgraded-timed").made(runs!(TimedRw<Word<M>, true>)).with(timed(long)),
-        rw("condvar-timed")
+    ]
+}
+
+/// What sleeps beside the default mutex, and shares its pieces.
+fn beside() -> Vec<Subject> {
+    let step = |name| of(Id::Rwlock).step(name).tuned(tunings::MUTEX_SLEEPY);
+    let excludes = Traits { shared: false, interrupted: false, ..step("").traits() };
+    let opened = Traits { latch: true, ..excludes };
+    let of_mutex = |name| step(name).with(excludes).ruled(rules::WITH_MUTEX);
+    let of_word = |name| step(name).with(excludes).ruled(rules::ANYTHING);
+    let all = runs!(Exclusive<Monitor<Word<M>, Address<M>, ALL>>);
+    let latch = runs!(Shared<Latch<Word<M>, Address<M>>>);
+    vec![
+        of_mutex("condvar-one").made(runs!(Exclusive<Monitor<Word<M>, Address<M>, ONE>>)),
+        of_mutex("condvar-all").made(all),
+        of_mutex("condvar-two-mutexes")
+            .made(runs!(Exclusive<TwoMutexes<Word<M>, Address<M>>>))
+            .with(Traits { long: true, ..excludes }),
+        of_word("once")
+            .made(runs!(Exclusive<Undone<Word<M>>>))
+            .with(Traits { wakes_all: true, ..excludes }),
+        // Done once and for all.
+        of_word("once-done").made(runs!(Shared<Done<Word<M>>>)).with(opened),
+        // With deadlines.
+        of_mutex("condvar-timed")
             .made(runs!(Timed<Monitor<Word<M>, Address<M>, ONE>>))
             .with(timed(Traits { long: true, ..excludes })),
         // A condition and its mutex in two buckets, in both orders.
-        rw("condvar-two-buckets").made(all).with(Traits { buckets: Buckets::Two, ..excludes }),
-        rw("condvar-swapped-buckets")
+        of_mutex("condvar-two-buckets")
+            .made(all)
+            .with(Traits { buckets: Buckets::Two, ..excludes }),
+        of_mutex("condvar-swapped-buckets")
             .made(all)
             .with(Traits { buckets: Buckets::Swapped, ..excludes }),
         // Opened once, for all: there is no later notification.
-        rw("latch").made(latch).with(opened).must(&[Counts(SleepRequeue)]),
-        rw("latch-two-buckets")
+        of_mutex("latch").made(latch).with(opened).must(&[Counts(SleepRequeue)]),
+        of_mutex("latch-two-buckets")
             .made(latch)
             .with(Traits { buckets: Buckets::Two, ..opened })
             .must(&[Counts(SleepRequeue)]),
-        rw("latch-swapped-buckets")
+        of_mutex("latch-swapped-buckets")
             .made(latch)
             .with(Traits { buckets: Buckets::Swapped, ..opened })
             .must(&[Counts(SleepRequeue)]),

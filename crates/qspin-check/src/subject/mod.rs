@@ -2,6 +2,7 @@
 
 pub mod beside;
 pub mod catalogue;
+pub mod convert;
 pub mod goal;
 mod no_pending;
 pub mod rules;

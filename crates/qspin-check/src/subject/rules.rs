@@ -1,5 +1,7 @@
 //! The state diagrams of the locks, as their files document them, and what counts as arriving.
 
+mod rwlock;
+
 use qspin_core::locks::{Family, Lock, Waits};
 use qspin_core::node::NodeId;
 use qspin_core::tuning::Part;
@@ -19,6 +21,7 @@ pub fn of(lock: &Lock) -> Rules {
         (Family::Ticket, false) => TICKET,
         (Family::Mcs, false) if !halts => MCS,
         (Family::Sleeping, false) => MUTEX,
+        (Family::Sleeping, true) => RWLOCK,
         (Family::Queued, true) if halts => RW_HALTING,
         (Family::Queued, true) => RW,
         (Family::Queued, false) => match (halts, lock.near_first) {
@@ -53,6 +56,7 @@ const NOTHING: Rules = Rules {
     one_entry: false,
     replaces: |_, _| false,
     near_first: false,
+    rests: |_, word| word == 0,
 };
 
 /// A newcomer makes its node the tail. The head that leaves the tail of a secondary queue takes the
@@ -146,6 +150,7 @@ pub const TICKET: Rules = Rules {
     legal: |_, from, to| from & ASLEEP == 0 && is_ticket_step(from, to),
     arrives: |_, from, to| from >> 17 != to >> 17,
     fifo: true,
+    rests: |_, word| is_free(word),
     ..NOTHING
 };
 
@@ -220,7 +225,7 @@ pub const RW_HALTING: Rules = Rules {
 };
 
 /// No diagram at all: for planted bugs whose own fault is to be found by something else.
-pub const ANYTHING: Rules = no_order(|_, _, _| true);
+pub const ANYTHING: Rules = Rules { rests: |_, _| true, ..no_order(|_, _, _| true) };
 
 /// A small queue: word 0 is the tail; a context that makes itself the tail has arrived.
 pub const SMALL_QUEUE: Rules =
@@ -253,6 +258,30 @@ pub const MUTEX: Rules = no_order(|_, from, to| {
     let marks = stays && to & TAKEN != 0 && (counts || hands_over || expects);
     known && owned && expected && (takes || releases || marks || stays && one_less)
 });
+
+/// What is made of a mutex, its first word, and of others that have no diagram here.
+pub const WITH_MUTEX: Rules = Rules {
+    legal: |index, from, to| index != 0 || (MUTEX.legal)(index, from, to),
+    rests: |index, word| index != 0 || word == 0,
+    ..NOTHING
+};
+
+/// The default reader-writer lock: word 0 its own, word 1 the gate.
+pub const RWLOCK: Rules = Rules {
+    legal: |index, from, to| match index {
+        0 => rwlock::is_step(from, to),
+        _ => (MUTEX.legal)(index, from, to),
+    },
+    ..NOTHING
+};
+
+/// The same where no reader is an interrupt: none passes a closed gate.
+pub const RWLOCK_ALONE: Rules = Rules {
+    legal: |index, from, to| {
+        (RWLOCK.legal)(index, from, to) && !(index == 0 && rwlock::passes(from, to))
+    },
+    ..RWLOCK
+};
 
 #[cfg(test)]
 mod tests {

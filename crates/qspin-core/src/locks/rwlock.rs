@@ -141,7 +141,7 @@ impl Want {
 
     /// Whether a newcomer is admitted.
     #[inline]
-    const fn fits_newcomer(self, word: u32) -> bool {
+    fn fits_newcomer(self, word: u32) -> bool {
         // RWLOCK-5.
         let may_barge = matches!(self, Self::Write) && word & SLEEPING != 0;
         self.fits(word) && word & HEIR == 0 && (word & CLOSED == 0 || may_barge)

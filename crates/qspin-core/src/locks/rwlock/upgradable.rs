@@ -156,7 +156,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
 }
 
 /// The word after the upgradable read has ended; its thread still counts as a reader.
-pub(super) const fn without_upgradable(word: u32) -> u32 {
+pub(super) fn without_upgradable(word: u32) -> u32 {
     word & !(UPGRADABLE | UPGRADING | ASKED)
 }
 

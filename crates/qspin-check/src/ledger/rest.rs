@@ -1,0 +1,23 @@
+//! What an execution leaves behind in the words of a lock.
+
+use super::{Role, with};
+use crate::failure::{Failure, Kind};
+
+/// All contexts have ended.
+///
+/// # Errors
+/// A word of a lock says that there is an owner, or a waiter.
+pub fn must_rest() -> Result<(), Failure> {
+    with(|ledger| {
+        let Some(rules) = ledger.rules else { return Ok(()) };
+        for word in &ledger.words {
+            let Role::Lock { lock, index } = word.role else { continue };
+            if !(rules.rests)(index, word.value) {
+                let message =
+                    format!("word {index} of lock {lock} is left as {:#010x}", word.value);
+                return Err(Failure::new(Kind::State, message));
+            }
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,71 @@
+//! The default reader-writer lock, whose writers become readers, and whose readers become writers.
+
+use qspin_core::lock::{RawFairSharedLock, RawSharedLock, RawUpgradableLock};
+use qspin_core::locks::rwlock::DefaultRwLock;
+use qspin_core::sleepers::{NEVER, SleepPlatform};
+
+use crate::contend::{Contend, Shared};
+use crate::scenario::Mode;
+
+/// Writers read upgradably before they write.
+pub const UPGRADES: u8 = 0;
+/// They read on after it.
+pub const DOWNGRADES: u8 = 1;
+/// Both, upgradably first, and each downgrade by itself.
+pub const BOTH_WAYS: u8 = 2;
+/// No conversion: all releases are fair.
+pub const FAIRLY: u8 = 3;
+/// The same, and writers leave as upgradable readers.
+pub const FAIRLY_UPGRADABLE: u8 = 4;
+
+/// The default reader-writer lock, acquired and released in one of these ways.
+pub struct Converted<W, const HOW: u8>(Shared<DefaultRwLock<W>>);
+
+impl<P: SleepPlatform, const HOW: u8> Contend<P> for Converted<P::Word, HOW>
+where
+    P::Word: Send + Sync + 'static,
+{
+    fn new() -> Self {
+        Self(Contend::<P>::new())
+    }
+    fn enter(&self, p: &P, mode: Mode) {
+        let Self(Shared(lock)) = self;
+        if mode == Mode::Read || !matches!(HOW, UPGRADES | BOTH_WAYS) {
+            return self.0.enter(p, mode);
+        }
+        lock.acquire_upgradable_until(p, NEVER);
+        // SAFETY: it reads upgradably.
+        unsafe { lock.upgrade_until(p, NEVER) };
+    }
+    fn try_enter(&self, p: &P, mode: Mode) -> bool {
+        // Without an upgrade: what ends an upgradable read may wake others, and wait a moment for their bucket.
+        self.0.try_enter(p, mode)
+    }
+    unsafe fn leave(&self, p: &P, mode: Mode) {
+        let Self(Shared(lock)) = self;
+        // SAFETY: the caller holds it in this mode; from there each step says how it is held next.
+        unsafe {
+            match (mode, HOW) {
+                (Mode::Read, FAIRLY | FAIRLY_UPGRADABLE) => lock.release_shared_fair(p),
+                (Mode::Write, FAIRLY) => lock.release_exclusive_fair(p),
+                (Mode::Write, FAIRLY_UPGRADABLE) => {
+                    lock.downgrade_to_upgradable(p);
+                    lock.release_upgradable_fair(p);
+                }
+                (Mode::Write, DOWNGRADES) => {
+                    lock.downgrade(p);
+                    lock.release_shared(p);
+                }
+                (Mode::Write, BOTH_WAYS) => {
+                    lock.downgrade_to_upgradable(p);
+                    lock.downgrade_upgradable(p);
+                    lock.release_shared(p);
+                }
+                _ => self.0.leave(p, mode),
+            }
+        }
+    }
+    fn is_locked(&self, p: &P) -> bool {
+        self.0.is_locked(p)
+    }
+}
