@@ -19,7 +19,9 @@ use qspin_core::waiting::{Halt, Spin};
 
 use crate::beside::{ALL, Fair, Monitor, ONE, PlainGate, TwoMutexes, Undone};
 use crate::contend::{Exclusive, Shared};
-use crate::convert::{BOTH_WAYS, Converted, DOWNGRADES, FAIRLY, FAIRLY_UPGRADABLE, UPGRADES};
+use crate::convert::{
+    Converted, DOWNGRADES, DOWNGRADES_TWICE, FAIRLY, FAIRLY_UPGRADABLE, UPGRADES,
+};
 use crate::no_pending::NoPending;
 
 /// What the types of the catalogue are generic over.

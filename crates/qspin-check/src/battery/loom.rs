@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::{Check, Program};
-use crate::model::Traits;
+use crate::model::{Buckets, Traits};
 use crate::scenario::Mode::{self, Read, Write};
 use crate::scenario::Step::{
     self, Enter, Fork, Interrupted, Leave, LeaveAfter, Section, Timed, Together, Try, Vanished,
@@ -24,6 +24,8 @@ const TWICE: Option<usize> = Some(5);
 
 /// Preemptions where waiters halt.
 const HALTED: Option<usize> = Some(3);
+/// The same for a step of such a lock, which meets what it changes sooner, and where all waiters watch one word.
+const HALTED_STEP: usize = 2;
 /// Preemptions of a NUMA-aware lock where it goes through everything. With fewer than three waiters
 /// no waiter is put aside, and it does what its counterpart does, which is explored farther.
 const NEAR: usize = 3;
@@ -34,21 +36,19 @@ const NEAR_HALTED: usize = 2;
 const SLEEPING: usize = 2;
 /// Two of them that do little else: what comes between a store and the load after it takes the third.
 const SLEEPING_BRIEF: Option<usize> = Some(3);
-/// The same where they do that twice, to read and to upgrade.
+/// The same of three contexts where they do that twice, to read and to upgrade.
 const SLEEPING_LONG: usize = 1;
 /// The same where deadlines are over at every step in turn, and it takes no preemption until the waiters wait.
 const TIMED: Option<usize> = Some(1);
 /// The same where the holder is not the last to run: it takes one to let the waiters come.
 const TIMED_BETWEEN: Option<usize> = Some(2);
-/// Four such.
+/// Four such, or of a step where waiters halt.
 const SLEEPING_FOUR: Option<usize> = Some(1);
 
-/// Four CPUs, whose queue is complete before the lock is released for the first time.
-const ASIDE: Option<usize> = Some(2);
-/// The same where waiters halt, and one of them comes again: one preemption is 100 000 executions.
+/// The same where waiters halt, and one of them comes again, or there is one more: one preemption is 100 000 executions.
 const NEVER: Option<usize> = Some(0);
-/// The same where waiters halt, or one of them comes again.
-const ASIDE_MORE: Option<usize> = Some(1);
+/// Four CPUs, whose queue is complete before the lock is released for the first time.
+const ASIDE: Option<usize> = Some(1);
 /// The same with four CPUs, or where a halt of three that watch one word ends in vain.
 const HALTED_FOUR: Option<usize> = Some(2);
 
@@ -145,9 +145,9 @@ fn for_near() -> Vec<Check> {
         one(HALTED, Scenario::new("two-twice", vec![twice(), twice()])),
         one(HALTED, held("queue", Write, write(), write())),
         one(ASIDE, aside("aside", vec![], write(), write())),
-        one(ASIDE_MORE, aside("aside-again", write(), write(), write())),
-        one(ASIDE_MORE, aside("aside-twice", vec![], twice(), write())),
-        one(ASIDE_MORE, aside("aside-urgent", vec![], write(), urgent).locks(2)),
+        one(ASIDE, aside("aside-again", write(), write(), write())),
+        one(ASIDE, aside("aside-twice", vec![], twice(), write())),
+        one(ASIDE, aside("aside-urgent", vec![], write(), urgent).locks(2)),
     ]
 }
 
@@ -157,8 +157,8 @@ fn for_near_halting() -> Vec<Check> {
     vec![
         one(HALTED_FOUR, Scenario::new("two-twice", vec![twice(), twice()])),
         one(HALTED_FOUR, held("queue-vain", Write, write(), write()).vain_halts(1)),
-        one(ASIDE_MORE, plain("aside")),
-        one(ASIDE_MORE, plain("aside-vain").vain_halts(1)),
+        one(ASIDE, plain("aside")),
+        one(ASIDE, plain("aside-vain").vain_halts(1)),
         one(NEVER, aside("aside-again", write(), write(), write())),
     ]
 }
@@ -179,7 +179,7 @@ fn for_halting(traits: Traits) -> Vec<Check> {
         return for_near_halting();
     }
     if traits.latch {
-        return for_latch();
+        return for_latch(traits);
     }
     if traits.inherited {
         return vec![every(SLEEPING_FOUR, inherited), every(SLEEPING_FOUR, left_behind)];
@@ -188,15 +188,20 @@ fn for_halting(traits: Traits) -> Vec<Check> {
         Traits { long: true, .. } => SLEEPING_LONG,
         Traits { sleeps: true, .. } => SLEEPING,
         Traits { near_first: true, .. } => NEAR_HALTED,
+        Traits { step: true, brief: false, .. } | Traits { crowded: true, .. } => HALTED_STEP,
         _ => usize::MAX,
     };
     let mut checks = up_to(most, for_halting_in_turn(traits));
-    if traits.long {
-        // Where a preemption is spent on it, too few are left for what it leads to.
+    if traits.sleeps && traits.step {
+        // A halt that ends in vain is one of the mutex's, and of the lock of which this is a step.
         checks.retain(|check| !check.name().ends_with("vain"));
     }
-    for check in checks.iter_mut().filter(|check| traits.brief && check.threads() == 2) {
-        check.preemptions = SLEEPING_BRIEF;
+    for check in checks.iter_mut().filter(|check| check.threads() == 2) {
+        if traits.brief {
+            check.preemptions = SLEEPING_BRIEF;
+        } else if traits.long && !traits.timed {
+            check.preemptions = Some(SLEEPING);
+        }
     }
     checks
 }
@@ -209,10 +214,10 @@ fn for_halting_in_turn(traits: Traits) -> Vec<Check> {
         one(HALTED, Scenario::new("two-twice", vec![twice(), twice()])),
         one(HALTED, Scenario::new("vain", vec![twice(), twice()]).vain_halts(1)),
         one(HALTED, queue("queue")),
-        one(if traits.crowded { HALTED_FOUR } else { HALTED }, queue("queue-vain").vain_halts(1)),
+        one(HALTED_FOUR, queue("queue-vain").vain_halts(1)),
     ];
     if !traits.crowded {
-        let bound = if traits.sleeps { SLEEPING_FOUR } else { HALTED_FOUR };
+        let bound = if traits.sleeps || traits.step { SLEEPING_FOUR } else { HALTED_FOUR };
         checks.push(one(bound, Scenario::new("four", vec![write(); 4])));
     }
     if traits.timed {
@@ -244,12 +249,13 @@ fn for_halting_in_turn(traits: Traits) -> Vec<Check> {
     }
     if traits.nodes {
         let heads = vec![vec![Leave(0, Write), Leave(1, Write)], write(), vec![Section(1, Write)]];
+        let two_locks = if traits.sleeps { SLEEPING_FOUR } else { HALTED };
         checks.extend([
             one(HALTED, held("again", Write, twice(), write())),
             one(HALTED, queue("numberless").numberless(2)),
             one(HALTED, queue("levels-used").nested(1, 3).nested(2, 4)),
             one(
-                HALTED,
+                two_locks,
                 Scenario::new("heads", heads)
                     .before(vec![Enter(0, Write), Enter(1, Write)])
                     .locks(2),
@@ -276,11 +282,12 @@ fn for_halting_readers() -> Vec<Check> {
 
 /// Waiters whose deadline is over at each look at the clock, beside one that waits for long.
 fn for_timed(traits: Traits) -> Vec<Check> {
-    let mut checks = vec![every(TIMED, timed), every(TIMED, timed_first)];
+    let bound = if traits.long { NEVER } else { TIMED };
+    let mut checks = vec![every(bound, timed), every(TIMED, timed_first)];
     if traits.brief {
         checks.push(every(TIMED_BETWEEN, timed_between));
     }
-    checks.push(every(if traits.long { NEVER } else { TIMED }, timed_twice));
+    checks.push(every(if traits.brief { TIMED } else { NEVER }, timed_twice));
     if traits.shared {
         checks.extend([every(TIMED, timed_reader), every(TIMED, timed_writer)]);
     }
@@ -326,13 +333,15 @@ fn timed_writer(at: u32) -> Scenario {
 }
 
 /// A latch that is opened when some wait for it, or come.
-fn for_latch() -> Vec<Check> {
+fn for_latch(traits: Traits) -> Vec<Check> {
     let opened = |name, waiters| {
         // The one that opens it last: it takes no preemption then that the others wait.
         let threads = [vec![read(); waiters], vec![vec![Leave(0, Write)]]].concat();
         Scenario::new(name, threads).before(vec![Enter(0, Write)])
     };
-    vec![one(ASIDE_MORE, opened("two-wait", 2)), one(ASIDE_MORE, opened("three-wait", 3))]
+    // In one bucket they meet at each step.
+    let three = if traits.buckets == Buckets::One { NEVER } else { ASIDE };
+    vec![one(ASIDE, opened("two-wait", 2)), one(three, opened("three-wait", 3))]
 }
 
 /// A lock in which the parent of this process has left state bits: the owner waits for it, up to a deadline, and forks

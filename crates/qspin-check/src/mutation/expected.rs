@@ -29,7 +29,7 @@ pub fn all() -> impl Iterator<Item = Weakening> {
 }
 
 use Expectation::{Dies, Survives};
-use Kind::{DataRace, Deadlock, Hash, LostWakeup, NodeLife};
+use Kind::{DataRace, Deadlock, Hash, LostWakeup, NodeLife, State};
 
 /// A full fence is an acquire fence, too.
 const FENCE_FOLLOWS: &str = "equivalent as long as the full fence of halt.sleep-fence follows, \
@@ -71,9 +71,10 @@ const TABLE: &[(Expectation, Ordering, &[Site])] = expected! {
     // Its holder has written before it leaves.
     Dies(DataRace) at Release: McsTail;
     Dies(NodeLife) at Relaxed:
-        QueueLink QueueNext QueueHandOver HaltAheadNext NumaNext McsLink McsNext McsSuccessor
-        // Only where the head passes on more than its place: the secondary queue of the NUMA-aware order.
-        QueueTurn;
+        QueueLink QueueNext HaltAheadNext NumaNext McsLink McsNext McsSuccessor;
+    // Only where the head passes on more than its place, the secondary queue of the NUMA-aware order: with an old link
+    // of it a waiter that has gone is left as the tail.
+    Dies(State) at Relaxed: QueueHandOver QueueTurn;
     Dies(Hash) at Relaxed: HaltHashed;
     Dies(Deadlock) at Relaxed:
         // The link of the next waiter may come before the zero that it should overwrite.

@@ -75,7 +75,10 @@ impl Mutant {
             (Some(Kind::Undecided), _) => Verdict::Wrong("undecided: out of time".into()),
             (Some(kind), Some(Expectation::Dies(expected))) if kind == expected => Verdict::Killed,
             (Some(kind), Some(Expectation::Dies(expected))) => {
-                Verdict::Wrong(format!("killed by {kind}, where {expected} was expected"))
+                let message = self.killed.as_ref().map_or("", |(failure, ..)| &failure.message);
+                Verdict::Wrong(format!(
+                    "killed by {kind}, where {expected} was expected: {message}"
+                ))
             }
             (Some(kind), Some(Expectation::Survives(_))) => {
                 Verdict::Wrong(format!("killed by {kind}, but listed as an exception"))
@@ -104,20 +107,23 @@ impl Survey {
     /// # Errors
     /// A lock fails as it is.
     pub fn take(only: Option<&str>, time: Duration) -> Result<Self, String> {
-        let mut sites = Vec::new();
-        let wanted = |subject: &Subject| only.is_none_or(|only| subject.name == only);
-        for subject in variants().into_iter().filter(wanted) {
+        let mut subjects = variants();
+        subjects.retain(|subject| only.is_none_or(|only| subject.name == only));
+        let sites = workers::each(subjects.len(), |number| {
+            let subject = subjects[number];
             let mut coverage = Coverage::default();
             for check in for_loom(subject.traits()) {
-                let preemptions = if is_dear(subject) { 0 } else { SURVEY };
+                let far = is_dear(subject) || is_special(subject);
+                let preemptions = if far { 0 } else { SURVEY };
                 let outcome = under_loom(&subject, &check, None, Some(preemptions), time);
                 if let Some(failure) = outcome.failure {
                     return Err(format!("{} fails as it is: {failure}", subject.name));
                 }
                 coverage.merge(&outcome.coverage);
             }
-            sites.push((subject, coverage));
-        }
+            Ok((subject, coverage))
+        });
+        let sites = sites.into_iter().collect::<Result<_, _>>()?;
         Ok(Self { sites })
     }
 
@@ -240,7 +246,7 @@ fn search(
             let has_its_turn = match preemptions {
                 // What halting does wrong the others show in fewer contexts.
                 Some(0) => is_dear(*subject) && (survives || !subject.traits().halts),
-                Some(1) if survives => !is_dear(*subject),
+                Some(1) if survives => !is_dear(*subject) && !is_special(*subject),
                 Some(_) => !is_dear(*subject) && !is_special(*subject),
                 None => true,
             };

@@ -109,6 +109,7 @@ pub fn lookup(name: &str) -> Option<Subject> {
 fn flaws() -> Vec<Planted> {
     let queued = of(Id::Native);
     let halting = of(Id::ParavirtQueued).step("");
+    let halting = halting.with(Traits { brief: true, ..halting.traits() });
     let strict = halting.tuned(tunings::NO_PENDING);
     // A secondary queue that is flushed at once.
     let near = of(Id::Cna).step("").tuned(tunings::FLUSH);

@@ -14,7 +14,9 @@ use qspin_core::waiting::{Halt, Spin};
 
 use super::Goal::{Counts, Never, Passes, Reaches};
 use super::beside::{ALL, Fair, Monitor, ONE, PlainGate, TwoMutexes, Undone};
-use super::convert::{BOTH_WAYS, Converted, DOWNGRADES, FAIRLY, FAIRLY_UPGRADABLE, UPGRADES};
+use super::convert::{
+    Converted, DOWNGRADES, DOWNGRADES_TWICE, FAIRLY, FAIRLY_UPGRADABLE, UPGRADES,
+};
 use super::timed::{Done, Latch, Timed, TimedRw};
 use super::{NoPending, Runs, Source, Subject, rules, runs, tunings};
 use crate::contend::{Exclusive, Shared};
@@ -150,6 +152,7 @@ fn of_numa() -> Vec<Subject> {
 /// deferred, a kick at the hand-over means that the table of halted waiters was full.
 fn of_halting() -> Vec<Subject> {
     let strict = |name, tuning| of(Id::ParavirtQueued).step(name).tuned(tuning);
+    let brief = Traits { brief: true, ..of(Id::ParavirtQueued).step("").traits() };
     // It takes a waiter with a past, behind one that halts in the queue.
     let early = &[Counts(WaitEarlyCount)];
     vec![
@@ -165,6 +168,7 @@ fn of_halting() -> Vec<Subject> {
         strict("paravirt-queued-conditional-kick-deferred", tunings::CONDITIONAL_KICK_DEFERRED)
             .must(&[Counts(PendingFailCount), Never(LockKickCount)]),
         strict("paravirt-queued-no-pending", tunings::NO_PENDING)
+            .with(brief)
             .must(&[Never(PendingLockCount), Never(LockKickCount)]),
         strict("paravirt-queued-kick-ahead", tunings::KICK_AHEAD)
             .must(&[Counts(KickAheadCount), Never(LockKickCount)]),
@@ -225,7 +229,9 @@ fn of_mutex() -> Vec<Subject> {
             .made(runs!(Timed<DefaultLock<Word<M>>>))
             .with(Traits { inherited: true, ..fenced }),
         // With fair releases only.
-        step("mutex-fair").made(runs!(Fair<DefaultLock<Word<M>>>)),
+        step("mutex-fair")
+            .made(runs!(Fair<DefaultLock<Word<M>>>))
+            .with(Traits { long: true, ..step("").traits() }),
     ]
 }
 
@@ -241,8 +247,7 @@ fn of_rwlock() -> Vec<Subject> {
         rw("rwlock-upgraded").made(runs!(Converted<Word<M>, UPGRADES>)).with(long),
         // They read on after they have written.
         rw("rwlock-downgraded").made(runs!(Converted<Word<M>, DOWNGRADES>)),
-        // Both, and upgradably in between.
-        rw("rwlock-both-ways").made(runs!(Converted<Word<M>, BOTH_WAYS>)).with(long),
+        rw("rwlock-downgraded-twice").made(runs!(Converted<Word<M>, DOWNGRADES_TWICE>)),
         rw("rwlock-fair").made(runs!(Converted<Word<M>, FAIRLY>)),
         rw("rwlock-fair-upgradable").made(runs!(Converted<Word<M>, FAIRLY_UPGRADABLE>)),
         rw("rwlock-plain-gate").made(runs!(Shared<DefaultRwLock<Word<M>, PlainGate<Word<M>>>>)),
@@ -256,17 +261,17 @@ fn of_rwlock() -> Vec<Subject> {
 fn beside() -> Vec<Subject> {
     let step = |name| of(Id::Rwlock).step(name).tuned(tunings::MUTEX_SLEEPY);
     let excludes = Traits { shared: false, interrupted: false, ..step("").traits() };
+    // A monitor acquires its mutex twice.
+    let monitor = Traits { long: true, ..excludes };
     let opened = Traits { latch: true, ..excludes };
-    let of_mutex = |name| step(name).with(excludes).ruled(rules::WITH_MUTEX);
+    let of_mutex = |name| step(name).with(monitor).ruled(rules::WITH_MUTEX);
     let of_word = |name| step(name).with(excludes).ruled(rules::ANYTHING);
     let all = runs!(Exclusive<Monitor<Word<M>, Address<M>, ALL>>);
     let latch = runs!(Shared<Latch<Word<M>, Address<M>>>);
     vec![
         of_mutex("condvar-one").made(runs!(Exclusive<Monitor<Word<M>, Address<M>, ONE>>)),
         of_mutex("condvar-all").made(all),
-        of_mutex("condvar-two-mutexes")
-            .made(runs!(Exclusive<TwoMutexes<Word<M>, Address<M>>>))
-            .with(Traits { long: true, ..excludes }),
+        of_mutex("condvar-two-mutexes").made(runs!(Exclusive<TwoMutexes<Word<M>, Address<M>>>)),
         of_word("once")
             .made(runs!(Exclusive<Undone<Word<M>>>))
             .with(Traits { wakes_all: true, ..excludes }),
@@ -275,14 +280,12 @@ fn beside() -> Vec<Subject> {
         // With deadlines.
         of_mutex("condvar-timed")
             .made(runs!(Timed<Monitor<Word<M>, Address<M>, ONE>>))
-            .with(timed(Traits { long: true, ..excludes })),
+            .with(timed(monitor)),
         // A condition and its mutex in two buckets, in both orders.
-        of_mutex("condvar-two-buckets")
-            .made(all)
-            .with(Traits { buckets: Buckets::Two, ..excludes }),
+        of_mutex("condvar-two-buckets").made(all).with(Traits { buckets: Buckets::Two, ..monitor }),
         of_mutex("condvar-swapped-buckets")
             .made(all)
-            .with(Traits { buckets: Buckets::Swapped, ..excludes }),
+            .with(Traits { buckets: Buckets::Swapped, ..monitor }),
         // Opened once, for all: there is no later notification.
         of_mutex("latch").made(latch).with(opened).must(&[Counts(SleepRequeue)]),
         of_mutex("latch-two-buckets")

@@ -11,8 +11,8 @@ use crate::scenario::Mode;
 pub const UPGRADES: u8 = 0;
 /// They read on after it.
 pub const DOWNGRADES: u8 = 1;
-/// Both, upgradably first, and each downgrade by itself.
-pub const BOTH_WAYS: u8 = 2;
+/// The same, upgradably first.
+pub const DOWNGRADES_TWICE: u8 = 2;
 /// No conversion: all releases are fair.
 pub const FAIRLY: u8 = 3;
 /// The same, and writers leave as upgradable readers.
@@ -30,7 +30,7 @@ where
     }
     fn enter(&self, p: &P, mode: Mode) {
         let Self(Shared(lock)) = self;
-        if mode == Mode::Read || !matches!(HOW, UPGRADES | BOTH_WAYS) {
+        if mode == Mode::Read || HOW != UPGRADES {
             return self.0.enter(p, mode);
         }
         lock.acquire_upgradable_until(p, NEVER);
@@ -56,7 +56,7 @@ where
                     lock.downgrade(p);
                     lock.release_shared(p);
                 }
-                (Mode::Write, BOTH_WAYS) => {
+                (Mode::Write, DOWNGRADES_TWICE) => {
                     lock.downgrade_to_upgradable(p);
                     lock.downgrade_upgradable(p);
                     lock.release_shared(p);
