@@ -89,7 +89,7 @@ mod tests {
             (0, WRITER),
             (WRITER, READER),
             (WRITER | WAITING, READER),
-            (READER, 2 * READER | UPGRADABLE),
+            (READER, (2 * READER) | UPGRADABLE),
             (READER | UPGRADABLE | ASKED, WRITER),
             (READER | UPGRADABLE | UPGRADING, WRITER),
             (READER | CLOSED, CLOSED),
@@ -109,7 +109,7 @@ mod tests {
         for (from, to) in [
             (READER, WRITER),
             (WRITER, WRITER | READER),
-            (2 * READER | UPGRADABLE, WRITER),
+            ((2 * READER) | UPGRADABLE, WRITER),
             (READER | UPGRADABLE | ASKED, READER | ASKED),
             (CLOSED, WRITER | CLOSED),
             (CLOSED | SLEEPING | HEIR, WRITER | CLOSED | SLEEPING | HEIR),
@@ -120,8 +120,8 @@ mod tests {
         }
         for (from, to) in [
             (CLOSED, CLOSED + READER),
-            (READER | CLOSED | SLEEPING, 2 * READER | CLOSED | SLEEPING),
-            (READER | UPGRADABLE | UPGRADING, 2 * READER | UPGRADABLE | UPGRADING),
+            (READER | CLOSED | SLEEPING, (2 * READER) | CLOSED | SLEEPING),
+            (READER | UPGRADABLE | UPGRADING, (2 * READER) | UPGRADABLE | UPGRADING),
         ] {
             assert!(passes(from, to), "{from:#x} {to:#x}");
         }
