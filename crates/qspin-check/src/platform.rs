@@ -134,8 +134,9 @@ fn make_node<M: Machine>(cpu: u32, level: u32) -> Node<Word<M>> {
     node
 }
 
-/// What the clock shows more with every section. Two, since the NUMA-aware order knows odd times only.
-pub const TICK: u64 = 2;
+/// What the clock shows more with every section, in nanoseconds. Even, since the NUMA-aware order knows odd times only;
+/// two of them are more than a microsecond, after which a waiter may starve.
+pub const TICK: u64 = 700;
 
 /// The time at which deadlines are over: no context's clock shows it before.
 pub const DEADLINE: u64 = 1 << 40;

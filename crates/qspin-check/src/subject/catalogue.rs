@@ -248,6 +248,8 @@ fn of_rwlock() -> Vec<Subject> {
         // They read on after they have written.
         rw("rwlock-downgraded").made(runs!(Converted<Word<M>, DOWNGRADES>)),
         rw("rwlock-downgraded-twice").made(runs!(Converted<Word<M>, DOWNGRADES_TWICE>)),
+        // A reader that starves goes through the gate, while others sleep beside the word.
+        rw("rwlock-starving").tuned(tunings::MUTEX_STARVING),
         rw("rwlock-fair").made(runs!(Converted<Word<M>, FAIRLY>)),
         rw("rwlock-fair-upgradable").made(runs!(Converted<Word<M>, FAIRLY_UPGRADABLE>)),
         rw("rwlock-plain-gate").made(runs!(Shared<DefaultRwLock<Word<M>, PlainGate<Word<M>>>>)),

@@ -92,6 +92,9 @@ pub(crate) const MUTEX_SHORT: Tuning = Tuning { mutex_short_ns: 1 << 30, ..MUTEX
 pub(crate) const MUTEX_SLEEPY: Tuning =
     Tuning { mutex_spin_ns: 0, mutex_heir_us: u32::MAX, rotate_turns: 1, ..MUTEX };
 
+/// The same where a waiter starves that has seen two sections of others.
+pub(crate) const MUTEX_STARVING: Tuning = Tuning { mutex_heir_us: 1, ..MUTEX_SLEEPY };
+
 /// Without any step of the series: no pending waiter, a conditional kick by the context that hands over or
 /// releases.
 pub(crate) const BEFORE_THE_SERIES: Tuning = Tuning { pending: false, ..CONDITIONAL_KICK };
