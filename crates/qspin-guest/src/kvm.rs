@@ -44,6 +44,8 @@ impl StealTime<AtomicU32> {
     /// Nanoseconds that others ran while this CPU would have; `None` while the hypervisor writes them.
     #[must_use]
     pub fn stolen(&self) -> Option<u64> {
+        // ORDERING: each Acquire keeps the loads in this order; they pair with the hypervisor's writes, which has the version
+        // odd before the first, and even again after the last.
         let before = self.version.load(Acquire);
         let [low, high] = [0, 1].map(|half| u64::from(self.steal[half].load(Acquire)));
         let after = self.version.load(Acquire);

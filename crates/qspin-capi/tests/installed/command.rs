@@ -1,24 +1,13 @@
 //! Other programs.
 
 use std::ffi::OsStr;
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread;
-use std::time::Duration;
 
 /// What `command` says on stdout; it must succeed.
 pub(crate) fn output(command: &mut Command) -> String {
-    let ran = loop {
-        match command.output() {
-            // A program that was copied a moment ago: a child that another test has just forked has it open for writing
-            // until it executes its own.
-            Err(why) if why.kind() == ErrorKind::ExecutableFileBusy => {
-                thread::sleep(Duration::from_millis(10));
-            }
-            ran => break ran.unwrap_or_else(|why| panic!("{command:?}: {why}")),
-        }
-    };
+    let ran = command.output().unwrap_or_else(|why| panic!("{command:?}: {why}"));
     let said = String::from_utf8_lossy(&ran.stderr);
     assert!(ran.status.success(), "{command:?}: {}\n{said}", ran.status);
     String::from_utf8(ran.stdout).unwrap()

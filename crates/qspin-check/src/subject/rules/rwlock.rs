@@ -1,4 +1,5 @@
-//! The state diagram of the default reader-writer lock's word.
+//! The state diagram of the default reader-writer lock's word. The bits are written down again, so that one that the lock
+//! defines wrongly is not wrong here too.
 
 const WRITER: u32 = 1;
 const CLOSED: u32 = 2;
