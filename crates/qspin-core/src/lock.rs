@@ -87,7 +87,7 @@ pub trait RawTimedLock<P: Platform>: RawLock<P> {
 
 /// A lock that excludes, and that can be handed off to a waiter.
 pub trait RawFairLock<P: Platform>: RawLock<P> {
-    /// Releases the lock. If the lock knows of a waiter, no newcomer acquires it before. Release ordering.
+    /// Releases the lock. If the lock finds a waiter, no newcomer acquires it before. Release ordering.
     ///
     /// # Safety
     /// As [`RawLock::release`].

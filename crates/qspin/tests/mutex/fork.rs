@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use qspin::Mutex;
 
-use super::contend;
+use super::{contend, is_alone};
 
 /// How a child is made: by the C library, which calls handlers in it; or by a bare system call.
 const WAYS: [unsafe fn() -> libc::pid_t; 2] = [by_the_c_library, bare];
@@ -50,17 +50,6 @@ fn in_a_child(way: unsafe fn() -> libc::pid_t, child: impl FnOnce() -> bool) {
             );
         }
     }
-}
-
-/// Runs the test `name` once more, in a process where no other test does; whether this is that one. A bare system
-/// call copies the locks of the C library's heap as they are: while another test allocates its child could not.
-fn is_alone(name: &str) -> bool {
-    if super::role().is_some() {
-        return true;
-    }
-    let status = super::run_again(name, "alone", |_| {}, super::LONG);
-    assert!(status.is_some_and(|status| status.success()), "{name}: {status:?}");
-    false
 }
 
 #[test]

@@ -67,6 +67,18 @@ fn role() -> Option<String> {
     std::env::var(ROLE).ok()
 }
 
+/// Runs the test `name` once more, in a process where no other test runs; whether this is that one. For a bare
+/// system call that forks, and copies the locks of the C library's heap as they are: while another test allocates
+/// its child could not. And for what is exact only where no other test's threads use the same bucket of sleepers.
+fn is_alone(name: &str) -> bool {
+    if role().is_some() {
+        return true;
+    }
+    let status = run_again(name, "alone", |_| {}, LONG);
+    assert!(status.is_some_and(|status| status.success()), "{name}: {status:?}");
+    false
+}
+
 /// A long time: what lasts longer hangs.
 const LONG: Duration = Duration::from_secs(120);
 

@@ -365,7 +365,7 @@ fn a_handler_reads_what_it_has_interrupted_the_reading_of() {
 
 /// A thread that releases fairly and comes back at once comes after the one that has closed the lock.
 #[test]
-fn a_fair_release_is_for_who_waits() {
+fn a_fair_release_hands_the_lock_off() {
     let lock = RwLock::new(0_u64);
     for round in 0..60_u64 {
         // Held for reading, or by an upgrade, which is possible while a writer waits.
@@ -385,7 +385,7 @@ fn a_fair_release_is_for_who_waits() {
                 }
             }
             let mut held = lock.write();
-            assert_eq!(*held, round + 1, "the one that waited was passed");
+            assert_eq!(*held, round + 1, "the waiter was passed");
             RwLockWriteGuard::bump(&mut held);
         });
     }
