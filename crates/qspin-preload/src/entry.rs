@@ -1,14 +1,14 @@
 //! The function names by which programs lock.
 //!
-//! A call's return address says where in the program a lock is acquired. It is on the stack at the first
-//! instruction of a function and nowhere later, so functions that need it begin with two instructions that pass
-//! it on as one more argument. They call nothing and leave the stack as it is, so unwinding still works.
+//! A call's return address says where in the program a lock is acquired. At the first instruction of a function it
+//! is on the stack (x86-64) or in a register (ARM), and later it may be anywhere. So functions that need it begin
+//! with two instructions that pass it on as one more argument. They call nothing and leave the stack as it is, so
+//! unwinding still works.
 //!
 //! Every name is without a version, so it serves callers that ask for any version: programs linked against the
 //! C library before and after 2.34, in which many of these functions moved, find the same one. The names with
 //! two underscores are what old programs and libraries call.
 
-use core::arch::naked_asm;
 use core::ffi::c_void;
 use core::ptr::null;
 
@@ -17,53 +17,50 @@ use libc::{
     pthread_rwlock_t, pthread_rwlockattr_t, pthread_spinlock_t, pthread_t, timespec,
 };
 
+use crate::processor::call_with_site;
 use crate::sleep::system_call;
 use crate::{c11, condvar, join, mutex, rwlock, spin, statistics};
 
-/// A function that also gets its return address: of one, two, three or four arguments.
+/// Functions that also get their return address, after this many arguments.
 macro_rules! with_site {
-    ($($name:ident, $register:literal => $function:path;)*) => { $(
+    ($($name:ident, $arguments:tt => $function:path;)*) => { $(
         /// The C library's function of this name.
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
         pub(crate) unsafe extern "C-unwind" fn $name() {
-            naked_asm!(
-                concat!("mov ", $register, ", qword ptr [rsp]"),
-                "jmp {function}",
-                function = sym $function,
-            )
+            call_with_site!($arguments, $function)
         }
     )* };
 }
 
 with_site! {
-    pthread_mutex_lock, "rsi" => mutex_lock;
-    __pthread_mutex_lock, "rsi" => mutex_lock;
-    pthread_mutex_trylock, "rsi" => mutex_trylock;
-    __pthread_mutex_trylock, "rsi" => mutex_trylock;
-    pthread_mutex_timedlock, "rdx" => mutex_timedlock;
-    pthread_mutex_clocklock, "rcx" => mutex_clocklock;
-    mtx_lock, "rsi" => c11_lock;
-    mtx_trylock, "rsi" => c11_trylock;
-    mtx_timedlock, "rdx" => c11_timedlock;
-    pthread_cond_wait, "rdx" => cond_wait;
-    pthread_cond_timedwait, "rcx" => cond_timedwait;
-    pthread_cond_clockwait, "r8" => cond_clockwait;
-    cnd_wait, "rdx" => c11_wait;
-    cnd_timedwait, "rcx" => c11_timedwait;
-    pthread_join, "rdx" => thread_join;
-    pthread_rwlock_rdlock, "rsi" => rwlock_rdlock;
-    __pthread_rwlock_rdlock, "rsi" => rwlock_rdlock;
-    pthread_rwlock_timedrdlock, "rdx" => rwlock_timedrdlock;
-    pthread_rwlock_clockrdlock, "rcx" => rwlock_clockrdlock;
-    pthread_rwlock_tryrdlock, "rsi" => rwlock_tryrdlock;
-    __pthread_rwlock_tryrdlock, "rsi" => rwlock_tryrdlock;
-    pthread_rwlock_wrlock, "rsi" => rwlock_wrlock;
-    __pthread_rwlock_wrlock, "rsi" => rwlock_wrlock;
-    pthread_rwlock_timedwrlock, "rdx" => rwlock_timedwrlock;
-    pthread_rwlock_clockwrlock, "rcx" => rwlock_clockwrlock;
-    pthread_rwlock_trywrlock, "rsi" => rwlock_trywrlock;
-    __pthread_rwlock_trywrlock, "rsi" => rwlock_trywrlock;
+    pthread_mutex_lock, 1 => mutex_lock;
+    __pthread_mutex_lock, 1 => mutex_lock;
+    pthread_mutex_trylock, 1 => mutex_trylock;
+    __pthread_mutex_trylock, 1 => mutex_trylock;
+    pthread_mutex_timedlock, 2 => mutex_timedlock;
+    pthread_mutex_clocklock, 3 => mutex_clocklock;
+    mtx_lock, 1 => c11_lock;
+    mtx_trylock, 1 => c11_trylock;
+    mtx_timedlock, 2 => c11_timedlock;
+    pthread_cond_wait, 2 => cond_wait;
+    pthread_cond_timedwait, 3 => cond_timedwait;
+    pthread_cond_clockwait, 4 => cond_clockwait;
+    cnd_wait, 2 => c11_wait;
+    cnd_timedwait, 3 => c11_timedwait;
+    pthread_join, 2 => thread_join;
+    pthread_rwlock_rdlock, 1 => rwlock_rdlock;
+    __pthread_rwlock_rdlock, 1 => rwlock_rdlock;
+    pthread_rwlock_timedrdlock, 2 => rwlock_timedrdlock;
+    pthread_rwlock_clockrdlock, 3 => rwlock_clockrdlock;
+    pthread_rwlock_tryrdlock, 1 => rwlock_tryrdlock;
+    __pthread_rwlock_tryrdlock, 1 => rwlock_tryrdlock;
+    pthread_rwlock_wrlock, 1 => rwlock_wrlock;
+    __pthread_rwlock_wrlock, 1 => rwlock_wrlock;
+    pthread_rwlock_timedwrlock, 2 => rwlock_timedwrlock;
+    pthread_rwlock_clockwrlock, 3 => rwlock_clockwrlock;
+    pthread_rwlock_trywrlock, 1 => rwlock_trywrlock;
+    __pthread_rwlock_trywrlock, 1 => rwlock_trywrlock;
 }
 
 /// The functions that the names above continue in.

@@ -7,9 +7,10 @@
 //!
 //! The child of a `fork` has another number, so the number is kept with the process's generation.
 
-use core::arch::{asm, global_asm};
+use core::arch::global_asm;
 
 use crate::generation;
+use crate::processor::own_word;
 use crate::sleep::system_call;
 
 global_asm!(
@@ -39,17 +40,7 @@ global_asm!(
 /// The number of this thread.
 #[inline]
 pub(crate) fn number() -> u32 {
-    let kept: u64;
-    // SAFETY: loads this thread's eight bytes, which only this thread writes; a signal handler on this thread
-    // writes them whole.
-    unsafe {
-        asm!(
-            "mov {kept}, qword ptr [rip + qspin_preload_thread@GOTTPOFF]",
-            "mov {kept}, qword ptr fs:[{kept}]",
-            kept = out(reg) kept,
-            options(nostack, readonly, preserves_flags),
-        );
-    }
+    let kept = own_word!(load "qspin_preload_thread");
     let number = kept as u32;
     if number != 0 && (kept >> 32) as u32 == generation::current() { number } else { ask() }
 }
@@ -59,64 +50,25 @@ fn ask() -> u32 {
     // SAFETY: a system call without arguments that touches no memory of ours.
     let number = unsafe { system_call(libc::SYS_gettid, []) } as u32;
     let kept = u64::from(number) | u64::from(generation::current()) << 32;
-    // SAFETY: stores to this thread's eight bytes, in one instruction.
-    unsafe {
-        asm!(
-            "mov {place}, qword ptr [rip + qspin_preload_thread@GOTTPOFF]",
-            "mov qword ptr fs:[{place}], {kept}",
-            place = out(reg) _,
-            kept = in(reg) kept,
-            options(nostack, preserves_flags),
-        );
-    }
+    own_word!(store "qspin_preload_thread", kept);
     number
 }
 
 /// The address of this thread's record (`statistics::threads`), as it was last set.
 #[inline]
 pub(crate) fn record() -> usize {
-    let kept: usize;
-    // SAFETY: as in `number`.
-    unsafe {
-        asm!(
-            "mov {kept}, qword ptr [rip + qspin_preload_record@GOTTPOFF]",
-            "mov {kept}, qword ptr fs:[{kept}]",
-            kept = out(reg) kept,
-            options(nostack, readonly, preserves_flags),
-        );
-    }
-    kept
+    own_word!(load "qspin_preload_record") as usize
 }
 
 #[cold]
 pub(crate) fn set_record(address: usize) {
-    // SAFETY: as in `ask`.
-    unsafe {
-        asm!(
-            "mov {place}, qword ptr [rip + qspin_preload_record@GOTTPOFF]",
-            "mov qword ptr fs:[{place}], {address}",
-            place = out(reg) _,
-            address = in(reg) address,
-            options(nostack, preserves_flags),
-        );
-    }
+    own_word!(store "qspin_preload_record", address as u64);
 }
 
-/// How often this thread has asked.
+/// How often this thread has asked. What a signal handler asks may not be counted.
 #[inline]
 pub(crate) fn tick() -> u32 {
-    let mut ticks = 1_u64;
-    // SAFETY: this thread's own eight bytes, changed by one instruction.
-    unsafe {
-        asm!(
-            "mov {place}, qword ptr [rip + qspin_preload_tick@GOTTPOFF]",
-            "xadd qword ptr fs:[{place}], {ticks}",
-            place = out(reg) _,
-            ticks = inout(reg) ticks,
-            options(nostack),
-        );
-    }
-    ticks as u32
+    own_word!(increment "qspin_preload_tick") as u32
 }
 
 /// Whether this process has one thread, according to the C library; no if it does not say.
@@ -135,9 +87,10 @@ pub(crate) fn is_alone() -> bool {
 pub(crate) fn count() -> Option<u64> {
     // SAFETY: a `stat` is numbers only; zeros are valid.
     let mut about: libc::stat = unsafe { core::mem::zeroed() };
-    let arguments = [c"/proc/self/task".as_ptr() as u64, &raw mut about as u64];
+    // What the path is relative to does not matter: it is absolute.
+    let arguments = [0, c"/proc/self/task".as_ptr() as u64, &raw mut about as u64, 0];
     // SAFETY: a path that ends with a zero, and a valid place.
-    let result = unsafe { system_call(libc::SYS_stat, arguments) };
+    let result = unsafe { system_call(libc::SYS_newfstatat, arguments) };
     // A directory has a link for its name, one for `.`, and one for `..` of each directory in it.
-    (result == 0).then(|| about.st_nlink.saturating_sub(2))
+    (result == 0).then(|| (about.st_nlink as u64).saturating_sub(2))
 }

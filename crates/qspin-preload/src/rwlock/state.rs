@@ -33,7 +33,6 @@
 //!   has checked the lock. It sets the bit again if it sleeps again, or if it acquires the lock and others
 //!   wait; it wakes another writer if it gives up. Where waiting writers come first, the bit stays until the
 //!   last of them is done, since it keeps readers out.
-//!   readers out.
 
 use core::mem::offset_of;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};

@@ -9,6 +9,9 @@ use super::{Head, MAGIC, MAP, PAGE, SLOT, SLOTS, Slot, is_on, print, shared, tal
 use crate::sleep::system_call;
 use crate::{generation, served};
 
+/// To `openat`: a path that is relative is so to the current directory.
+const HERE: u64 = libc::AT_FDCWD as u64;
+
 /// Opens the file of a path, or a new one, and finds the place of this process's slot in it.
 fn open(report: Option<&CStr>) -> Option<(u64, u64)> {
     let size = PAGE as u64 + u64::from(SLOTS) * size_of::<Slot>() as u64;
@@ -20,7 +23,7 @@ fn open(report: Option<&CStr>) -> Option<(u64, u64)> {
         u64::try_from(unsafe { system_call(number, arguments) }).ok()
     };
     let file = report
-        .and_then(|path| call(libc::SYS_open, [path.as_ptr() as u64, flags, 0]))
+        .and_then(|path| call(libc::SYS_openat, [HERE, path.as_ptr() as u64, flags]))
         .and_then(|file| {
             // The path is that of another process's file, and by now may name any file.
             // SAFETY: zeros are a valid value of this plain struct.
@@ -72,6 +75,11 @@ fn open(report: Option<&CStr>) -> Option<(u64, u64)> {
 pub(crate) fn begin(report: Option<&CStr>, counts: bool) {
     /// File descriptors from here on: programs do not expect these to be free.
     const HIGH: u64 = 700;
+    // Where pages are larger the kernel would replace more than the slot.
+    // SAFETY: asks for a number.
+    if unsafe { libc::getauxval(libc::AT_PAGESZ) } != PAGE as u64 {
+        return;
+    }
     let Some((file, place)) = open(report) else { return };
     let arguments = [
         &raw const SLOT as u64,
@@ -120,7 +128,7 @@ fn write_map() -> usize {
     let mut length = 0;
     // SAFETY: a path that ends with a zero; a place of the given size, which nothing else uses.
     unsafe {
-        let file = system_call(libc::SYS_open, [path, libc::O_RDONLY as u64, 0]);
+        let file = system_call(libc::SYS_openat, [HERE, path, libc::O_RDONLY as u64]);
         if file < 0 {
             return 0;
         }
@@ -158,7 +166,7 @@ fn fetch_the_rest() {
     let path = c"/proc/self/mem".as_ptr() as u64;
     let flags = (libc::O_RDONLY | libc::O_CLOEXEC) as u64;
     // SAFETY: a path that ends with a zero.
-    let file = unsafe { system_call(libc::SYS_open, [path, flags, 0]) };
+    let file = unsafe { system_call(libc::SYS_openat, [HERE, path, flags]) };
     if file < 0 {
         return;
     }

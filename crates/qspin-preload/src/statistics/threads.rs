@@ -23,7 +23,6 @@
 //! * **THREADS-3** Holds are those of the record's epoch: they do not count after tracking was switched on
 //!   anew.
 
-use core::arch::asm;
 use core::sync::atomic::Ordering::{Relaxed, Release};
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
@@ -145,12 +144,8 @@ fn claim() -> Option<&'static Record> {
     record.held.store(0, Relaxed);
     record.turn.store((record.turn.load(Relaxed) + 1) & !1, Relaxed);
     record.epoch.store(SLOT.head.epoch.load(Relaxed), Relaxed);
-    let handle: u64;
-    // SAFETY: the first word of a thread's block is its own address, which is what `pthread_self` returns.
-    unsafe {
-        asm!("mov {handle}, qword ptr fs:[0]", handle = out(reg) handle, options(nostack, readonly))
-    };
-    record.handle.store(handle, Relaxed);
+    // SAFETY: asks for a number.
+    record.handle.store(unsafe { libc::pthread_self() }, Relaxed);
     Some(record)
 }
 

@@ -13,16 +13,16 @@
 //! * **UNWIND-1** By a rule of a table, memory is read only between the stack pointer and the end of the stack,
 //!   all of which is mapped. A frame pointer may be any number, so the kernel is asked to read there.
 
-use core::arch::asm;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicPtr, AtomicU64};
 
 use gimli::{
     BaseAddresses, CfaRule, EhFrame, EhFrameHdr, NativeEndian, Pointer, RegisterRule,
-    UnwindContext, UnwindContextStorage, UnwindSection, UnwindTableRow, X86_64,
+    UnwindContext, UnwindContextStorage, UnwindSection, UnwindTableRow,
 };
 
+use crate::processor::{FRAME_POINTER, Here, RETURN_ADDRESS, STACK_POINTER, code_address, here};
 use crate::sleep::system_call;
 
 /// How many frames of a stack are kept.
@@ -91,9 +91,9 @@ enum Rule {
     Unknown,
     /// There is no caller.
     End,
-    /// The caller's stack pointer is one of two registers plus this many words; the saved frame pointer lies
-    /// this many words below it, or is unchanged (0).
-    Step { by_frame_pointer: bool, words: u32, saved: u32 },
+    /// The caller's stack pointer is one of two registers plus this many words. The return address lies this many
+    /// words below it, and so does the saved frame pointer, or that is unchanged (0).
+    Step { by_frame_pointer: bool, words: u32, returns: u16, saved: u16 },
 }
 
 impl Rule {
@@ -101,8 +101,9 @@ impl Rule {
         match self {
             Self::Unknown => 1,
             Self::End => 2,
-            Self::Step { by_frame_pointer, words, saved } => {
-                3 | (by_frame_pointer as u64) << 2 | (words as u64) << 8 | (saved as u64) << 40
+            Self::Step { by_frame_pointer, words, returns, saved } => {
+                let places = (returns as u64) << 32 | (saved as u64) << 48;
+                3 | (by_frame_pointer as u64) << 2 | (words as u64) << 3 | places
             }
         }
     }
@@ -111,8 +112,9 @@ impl Rule {
         match word & 3 {
             3 => Self::Step {
                 by_frame_pointer: word & 4 != 0,
-                words: (word >> 8) as u32,
-                saved: (word >> 40) as u32,
+                words: word as u32 >> 3,
+                returns: (word >> 32) as u16,
+                saved: (word >> 48) as u16,
             },
             2 => Self::End,
             _ => Self::Unknown,
@@ -168,39 +170,37 @@ fn look_up(place: u64) -> Option<Rule> {
     }
     let mut context = UnwindContext::<usize, OnStack>::new_in();
     let row = fde.unwind_info_for_address(&section, &bases, &mut context, place).ok()?;
-    match row.register(X86_64::RA) {
+    let returns = match row.register(RETURN_ADDRESS) {
         Some(RegisterRule::Undefined) => return Some(Rule::End),
-        Some(RegisterRule::Offset(-8)) => {}
-        _ => return None,
-    }
-    let CfaRule::RegisterAndOffset { register, offset } = *row.cfa() else { return None };
-    let by_frame_pointer = match register {
-        X86_64::RSP => false,
-        X86_64::RBP => true,
+        Some(RegisterRule::Offset(below)) => u16::try_from(-below / 8).ok()?,
         _ => return None,
     };
-    let saved = match row.register(X86_64::RBP) {
-        Some(RegisterRule::Offset(below)) => u32::try_from(-below / 8).ok()?,
+    let CfaRule::RegisterAndOffset { register, offset } = *row.cfa() else { return None };
+    let by_frame_pointer = match register {
+        STACK_POINTER => false,
+        FRAME_POINTER => true,
+        _ => return None,
+    };
+    let saved = match row.register(FRAME_POINTER) {
+        Some(RegisterRule::Offset(below)) => u16::try_from(-below / 8).ok()?,
         _ => 0,
     };
     let words = u32::try_from(offset / 8).ok()?;
     // A rule that does not fit in the word, or makes no sense, counts as unknown.
-    (offset % 8 == 0 && words > 0 && saved < 1 << 24).then_some(Rule::Step {
+    (offset % 8 == 0 && words > 0 && words < 1 << 29 && returns > 0).then_some(Rule::Step {
         by_frame_pointer,
         words,
+        returns,
         saved,
     })
 }
 
-/// The end of the stack that `pointer` is on: a thread's block lies there; the dynamic linker knows that of the
-/// first thread. Of any other stack at least the page exists.
+/// The end of the stack that `pointer` is on: a thread's handle is the address of its block, which lies there; the
+/// dynamic linker knows that of the first thread. Of any other stack at least the page exists.
 fn end_of_stack(pointer: u64) -> u64 {
     const LARGEST: u64 = 1 << 30;
-    let thread: u64;
-    // SAFETY: the first word of a thread's block is its own address.
-    unsafe {
-        asm!("mov {thread}, qword ptr fs:[0]", thread = out(reg) thread, options(nostack, readonly))
-    };
+    // SAFETY: asks for a number.
+    let thread = unsafe { libc::pthread_self() };
     for end in [thread, STACK_END.load(Relaxed)] {
         if pointer < end && end - pointer < LARGEST {
             return end;
@@ -227,19 +227,7 @@ fn read_two(place: u64) -> Option<[u64; 2]> {
 /// Returns their number.
 #[inline(never)]
 pub(crate) fn capture(frames: &mut [u64; FRAMES]) -> usize {
-    let (mut place, mut pointer, mut frame): (u64, u64, u64);
-    // SAFETY: reads registers.
-    unsafe {
-        asm!(
-            "lea {place}, [rip]",
-            "mov {pointer}, rsp",
-            "mov {frame}, rbp",
-            place = out(reg) place,
-            pointer = out(reg) pointer,
-            frame = out(reg) frame,
-            options(nomem, nostack, preserves_flags),
-        );
-    }
+    let Here { mut place, stack_pointer: mut pointer, frame_pointer: mut frame } = here();
     let end = end_of_stack(pointer);
     let own = OWN[0].load(Relaxed)..OWN[1].load(Relaxed);
     let mut depth = 0;
@@ -247,16 +235,17 @@ pub(crate) fn capture(frames: &mut [u64; FRAMES]) -> usize {
         // A call is before the address that it returns to.
         let (caller, saved) = match Rule::at(if step == 0 { place } else { place - 1 }) {
             Rule::End => break,
-            Rule::Step { by_frame_pointer, words, saved } => {
+            Rule::Step { by_frame_pointer, words, returns, saved } => {
                 let base = if by_frame_pointer { frame } else { pointer };
                 let after = base.wrapping_add(u64::from(words) * 8);
                 // UNWIND-1.
                 let is_mapped = |place: u64| place >= pointer && place <= end - 8;
-                if after > end || after % 8 != 0 || !is_mapped(after.wrapping_sub(8)) {
+                let below = |words: u16| after.wrapping_sub(u64::from(words) * 8);
+                if after > end || after % 8 != 0 || !is_mapped(below(returns)) {
                     break;
                 }
                 if saved > 0 {
-                    let place = after.wrapping_sub(u64::from(saved) * 8);
+                    let place = below(saved);
                     if !is_mapped(place) {
                         break;
                     }
@@ -264,7 +253,7 @@ pub(crate) fn capture(frames: &mut [u64; FRAMES]) -> usize {
                     frame = unsafe { (place as *const u64).read_volatile() };
                 }
                 // SAFETY: UNWIND-1.
-                (unsafe { ((after - 8) as *const u64).read_volatile() }, after)
+                (unsafe { (below(returns) as *const u64).read_volatile() }, after)
             }
             Rule::Unknown => {
                 if frame < pointer || frame % 8 != 0 || frame > end - 16 {
@@ -276,6 +265,7 @@ pub(crate) fn capture(frames: &mut [u64; FRAMES]) -> usize {
                 (caller, after)
             }
         };
+        let caller = code_address(caller);
         if caller < 4096 {
             break;
         }

@@ -10,8 +10,9 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
-#include <ucontext.h>
 #include <unistd.h>
+
+#include "step.h"
 
 union object {
     pthread_mutex_t mutex;
@@ -29,7 +30,7 @@ static int attempt_write(void) { return pthread_rwlock_trywrlock(&object->rwlock
 static void on_step(int signal, siginfo_t *info, void *context) {
     (void)signal, (void)info;
     if (closed || !stepping) {
-        ((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~0x100;
+        GO_ON(context);
     } else if (attempt() == 0) {
         closed = 1;
         mprotect(object, 4096, PROT_NONE);
@@ -48,10 +49,10 @@ static void on_access(int signal, siginfo_t *info, void *context) {
 
 static void step(int (*release)(void)) {
     stepping = 1;
-    __asm__ volatile("pushfq; orq $0x100, (%%rsp); popfq" ::: "memory", "cc");
+    BEGIN_TO_STEP();
     release();
     stepping = 0;
-    __asm__ volatile("pushfq; andq $~0x100, (%%rsp); popfq" ::: "memory", "cc");
+    END_TO_STEP();
     mprotect(object, 4096, PROT_READ | PROT_WRITE);
 }
 

@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <time.h>
-#include <ucontext.h>
 #include <unistd.h>
+
+#include "step.h"
 
 static pthread_mutex_t mutex = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
 static pthread_cond_t *cond;
@@ -126,7 +127,7 @@ static void *waits_again(void *unused) {
 static void on_step(int signal, siginfo_t *info, void *context) {
     (void)signal, (void)info;
     if (steps < 0 || ++steps > at) {
-        ((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~0x100;
+        GO_ON(context);
         if (steps < 0) return;
         steps = -1;
         turn = 1;
@@ -150,9 +151,9 @@ static void refused(void) {
     for (at = 1; at < 400; at += 3) {
         int before = done;
         steps = tried = waiting = 0;
-        __asm__ volatile("pushfq; orq $0x100, (%%rsp); popfq" ::: "memory", "cc");
+        BEGIN_TO_STEP();
         int code = pthread_cond_wait(cond, &mutex);
-        __asm__ volatile("pushfq; andq $~0x100, (%%rsp); popfq" ::: "memory", "cc");
+        END_TO_STEP();
         wrong += code != EPERM;
         if (steps != -1) break; /* it was over before */
         if (tried) {
