@@ -93,11 +93,33 @@ fn the_book_names_every_page_once() {
     let docs = root().join("docs");
     let mut named = links(&fs::read_to_string(docs.join("SUMMARY.md")).unwrap());
     named.sort();
-    let pages = fs::read_dir(&docs).unwrap().map(|entry| entry.unwrap().file_name());
-    let mut pages: Vec<String> = pages.map(|name| name.to_string_lossy().into_owned()).collect();
-    pages.retain(|name| name.ends_with(".md") && name != "SUMMARY.md");
+    let name = |page: PathBuf| page.strip_prefix(&docs).unwrap().to_string_lossy().into_owned();
+    let mut pages: Vec<String> = files(&docs, ".md").into_iter().map(name).collect();
+    pages.retain(|name| name != "SUMMARY.md");
     pages.sort();
     assert_eq!(named, pages);
+}
+
+/// mdBook makes a page of each `.md` that the book names, and a link to any other leads nowhere. What lies outside
+/// of the book is there as it is, beside the folder into which the book is built.
+#[test]
+fn no_link_of_the_book_leads_to_a_page_outside() {
+    let docs = root().join("docs");
+    let leads_outside = |page: &PathBuf| {
+        let up = page.strip_prefix(&docs).unwrap().components().count();
+        let links = links(&fs::read_to_string(page).unwrap()).into_iter();
+        let outside = links.filter(move |link| {
+            link.starts_with(&"../".repeat(up)) && link.split('#').next().unwrap().ends_with(".md")
+        });
+        outside.map(|link| format!("{}: {link}", page.display())).collect::<Vec<_>>()
+    };
+    let wrong: Vec<String> = files(&docs, ".md").iter().flat_map(leads_outside).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let config = fs::read_to_string(root().join("book.toml")).unwrap();
+    assert!(
+        config.contains("build-dir = \"book\""),
+        "from there `../crates` is what it is from docs/"
+    );
 }
 
 /// The statements of a text that have no subject: "Who acquires the lock waits", or a "whoever". Questions and

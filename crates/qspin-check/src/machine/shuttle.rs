@@ -52,6 +52,7 @@ impl Machine for Shuttle {
 atomic!(
     /// A word of shuttle's: always sequentially consistent, whatever is asked for.
     ShuttleAtomic(AtomicU32),
+    // ORDERING: shuttle has no other; weaker ones are for loom.
     |_| Ordering::SeqCst
 );
 
@@ -76,6 +77,7 @@ impl Data for ShuttleData {
         Self(AtomicU32::new(0))
     }
     fn add(&self) {
+        // ORDERING: as for the words. What must order these accesses is the lock.
         let value = self.0.load(Ordering::SeqCst);
         self.0.store(value + 1, Ordering::SeqCst);
     }

@@ -58,6 +58,7 @@ impl Waiting for RelaxedRelease {
     as_in!(Spin: pending_budget await_turn await_owner hand_over);
 
     fn release<P: Platform, A: Admission>(_: &P, word: &P::Word) {
+        // ORDERING: the flaw: `Relaxed`, which pairs with no Acquire.
         word.fetch_add(LOCKED.wrapping_neg(), Relaxed);
     }
 }
@@ -70,6 +71,7 @@ impl Waiting for WipingRelease {
     as_in!(Spin: pending_budget await_turn await_owner hand_over);
 
     fn release<P: Platform, A: Admission>(_: &P, word: &P::Word) {
+        // ORDERING: Release pairs with the Acquire of whatever acquires the lock, as in `Spin`.
         word.store(0, Release);
     }
 }
@@ -89,6 +91,7 @@ impl Admission for Barging {
         _: impl FnOnce(&P) -> Option<Budget>,
     ) -> bool {
         let seen = word.load(Relaxed);
+        // ORDERING: Acquire pairs with the Release of the owner's release.
         seen & Self::OCCUPIED == 0 && word.compare_exchange(seen, seen | LOCKED, Acquire).is_ok()
     }
 }
@@ -111,6 +114,7 @@ impl Admission for SharedPending {
             return false;
         }
         p.wait_until(word, Until::clear(LOCKED_MASK), Budget::Unbounded, Relaxed);
+        // ORDERING: Acquire pairs with the Release of the owner's release.
         word.fetch_add(LOCKED.wrapping_sub(PENDING), Acquire);
         true
     }

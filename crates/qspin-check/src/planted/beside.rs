@@ -67,11 +67,13 @@ unsafe impl<P: SleepPlatform, const FLAW: u8> RawLock<P> for SmallOnce<P::Word, 
     }
 
     fn try_acquire(&self, _: &P) -> bool {
+        // ORDERING: Acquire pairs with the Release of `release`.
         self.0.compare_exchange(0, HELD, Acquire).is_ok()
     }
 
     unsafe fn release(&self, p: &P) {
         let on = p.address(&self.0);
+        // ORDERING: Release pairs with the Acquire of `try_acquire`.
         if self.0.swap(0, Release) & WAITED != 0 {
             sleepers::wake(p, on, if FLAW == WAKES_ONE { 1 } else { u32::MAX });
         }
@@ -183,6 +185,7 @@ impl<W: AtomicWord, const FLAW: u8> SmallGated<W, FLAW> {
     fn enter(&self, mode: u32, excluded: u32) -> bool {
         let mut seen = self.word.load(Relaxed);
         while seen & excluded == 0 {
+            // ORDERING: Acquire pairs with the Release of `leave`.
             match self.word.compare_exchange(seen, seen + mode, Acquire) {
                 Ok(_) => return true,
                 Err(now) => seen = now,
@@ -197,6 +200,7 @@ impl<W: AtomicWord, const FLAW: u8> SmallGated<W, FLAW> {
         loop {
             let left = seen - mode;
             let to = if left & !WAITED == 0 { 0 } else { left };
+            // ORDERING: Release pairs with the Acquire of `enter`.
             match self.word.compare_exchange(seen, to, Release) {
                 Ok(_) if to == 0 && left & WAITED != 0 => {
                     sleepers::wake(p, on, 1);

@@ -30,10 +30,12 @@ unsafe impl<P: Platform, const FLAW: u8> RawLock<P> for SmallFlag<P::Word, FLAW>
     fn acquire(&self, p: &P) {
         loop {
             if FLAW == TWO_STEPS {
+                // ORDERING: Acquire pairs with the Release of `release`.
                 p.wait_until(&self.word, Until::is(0), Budget::Unbounded, Acquire);
                 self.word.store(1, Relaxed);
                 return;
             }
+            // ORDERING: Acquire pairs with the Release of `release`.
             if self.word.compare_exchange(0, 1, Acquire).is_ok() {
                 return;
             }
@@ -51,10 +53,12 @@ unsafe impl<P: Platform, const FLAW: u8> RawLock<P> for SmallFlag<P::Word, FLAW>
             self.acquire(p);
             return true;
         }
+        // ORDERING: Acquire pairs with the Release of `release`.
         self.word.compare_exchange(0, 1, Acquire).is_ok()
     }
 
     unsafe fn release(&self, _: &P) {
+        // ORDERING: Release pairs with each Acquire above.
         self.word.store(0, Release);
     }
 

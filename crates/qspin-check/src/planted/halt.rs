@@ -23,8 +23,10 @@ impl Waiting for StaleRehalt {
     fn await_turn<P: Platform>(p: &P, me: NodeId, _: NodeId) {
         let node = p.node(me);
         let has_come = |order| node.locked.load(order) == TURN;
+        // ORDERING: Acquire pairs with the Release of the hand-over.
         while !has_come(Acquire) {
             node.state.swap(HALTED, Relaxed);
+            // ORDERING: pairs with the fence of the hand-over: it sees HALTED, or this waiter its turn.
             p.fence(SeqCst);
             if !has_come(Relaxed) {
                 p.halt(me);
@@ -87,11 +89,13 @@ impl<const FLAW: u8> Waiting for SmallHalt<FLAW> {
     fn await_turn<P: Platform>(p: &P, me: NodeId, _: NodeId) {
         let node = p.node(me);
         let has_come = |order| node.locked.load(order) == TURN;
+        // ORDERING: Acquire pairs with the Release of `hand_over`.
         while !has_come(Acquire) {
             if FLAW == LOOKS_FIRST && has_come(Relaxed) {
                 return;
             }
             node.state.swap(HALTED, Relaxed);
+            // ORDERING: pairs with the fence of `hand_over`, as above.
             p.fence(SeqCst);
             if FLAW == LOOKS_FIRST || !has_come(Relaxed) {
                 p.halt(me);
@@ -119,6 +123,7 @@ impl<const FLAW: u8> Waiting for SmallHalt<FLAW> {
                 if FLAW != MARKS_FIRST {
                     publish(p, word, me);
                 }
+                // ORDERING: Release pairs with the Acquire fence of `release`, which reads what `publish` wrote.
                 match word.compare_exchange(seen, seen | SLEEPER, Release) {
                     Ok(_) => seen |= SLEEPER,
                     Err(now) => seen = now,
@@ -137,7 +142,9 @@ impl<const FLAW: u8> Waiting for SmallHalt<FLAW> {
         let node = p.node(next);
         let halted = || node.state.load(Relaxed) == HALTED;
         let was_halted = FLAW == HANDS_OVER_LAST && halted();
+        // ORDERING: Release pairs with the Acquire of `await_turn`.
         node.locked.store(TURN, Release);
+        // ORDERING: pairs with the fence of `await_turn`.
         p.fence(SeqCst);
         if was_halted || FLAW != HANDS_OVER_LAST && halted() {
             p.kick(next);
@@ -149,12 +156,14 @@ impl<const FLAW: u8> Waiting for SmallHalt<FLAW> {
         loop {
             let mut head = None;
             if seen & SLEEPER != 0 {
+                // ORDERING: pairs with the Release of `await_owner`, which set SLEEPER.
                 p.fence(Acquire);
                 head = sleeper(p, word);
                 if FLAW == KICKS_EARLY {
                     kick(p, head.take());
                 }
             }
+            // ORDERING: Release pairs with the Acquire of the next owner.
             match word.compare_exchange(seen, seen & !(LOCKED | SLEEPER), Release) {
                 Err(now) => seen = now,
                 Ok(_) => {

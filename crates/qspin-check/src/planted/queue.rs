@@ -57,10 +57,14 @@ unsafe impl<P: Platform, const FLAW: u8> RawLock<P> for SmallQueue<P::Word, FLAW
 
     fn acquire(&self, p: &P) {
         let Some((me, node)) = Self::enter_level(p) else { return };
+        // ORDERING: Release hands the node on as `begin` has left it; Acquire pairs with the Release of the
+        // swap or of the release that wrote the tail.
         let prev = self.tail.swap(me, AcqRel);
         if let Some(prev) = NodeId::from_number(prev) {
+            // ORDERING: Release pairs with the Acquire of `release`, which then writes to the linked node.
             let link = if FLAW == RELAXED_LINK { Relaxed } else { Release };
             p.node(prev).next.store(me, link);
+            // ORDERING: Acquire pairs with the Release of the hand-over in `release`.
             p.wait_until(&node.locked, Until::is(TURN), Budget::Unbounded, Acquire);
         }
         self.holder.store(me, Relaxed);
@@ -68,6 +72,7 @@ unsafe impl<P: Platform, const FLAW: u8> RawLock<P> for SmallQueue<P::Word, FLAW
 
     fn try_acquire(&self, p: &P) -> bool {
         let Some((me, _)) = Self::enter_level(p) else { return false };
+        // ORDERING: as in `acquire`.
         let free = self.tail.compare_exchange(0, me, AcqRel).is_ok();
         if free {
             self.holder.store(me, Relaxed);
@@ -80,7 +85,9 @@ unsafe impl<P: Platform, const FLAW: u8> RawLock<P> for SmallQueue<P::Word, FLAW
     unsafe fn release(&self, p: &P) {
         let me = self.holder.load(Relaxed);
         let Some(id) = NodeId::from_number(me) else { return };
+        // ORDERING: Acquire pairs with the Release of the link in `acquire`.
         let mut next = p.node(id).next.load(Acquire);
+        // ORDERING: Release pairs with the Acquire of the next swap of the tail.
         if next == 0 && self.tail.compare_exchange(me, 0, Release).is_err() {
             if FLAW == SKIPS_LINK {
                 next = p.node(id).next.load(Acquire);
@@ -90,6 +97,7 @@ unsafe impl<P: Platform, const FLAW: u8> RawLock<P> for SmallQueue<P::Word, FLAW
             }
         }
         if let Some(next) = NodeId::from_number(next) {
+            // ORDERING: Release pairs with the Acquire of the waiter in `acquire`.
             p.node(next).locked.store(TURN, Release);
         }
         if FLAW != LEAKS_LEVEL {

@@ -35,6 +35,7 @@ pub struct SmallRw<W, const FLAW: u8> {
 impl<W: AtomicWord, const FLAW: u8> SmallRw<W, FLAW> {
     fn await_no_writer<P: Platform<Word = W>>(&self, p: &P) {
         if FLAW != IGNORES_WRITER {
+            // ORDERING: Acquire pairs with the Release of `release_exclusive`.
             p.wait_until(&self.word, Until::clear(WRITER), Budget::Unbounded, Acquire);
         }
     }
@@ -50,6 +51,7 @@ unsafe impl<P: Platform, const FLAW: u8> RawSharedLock<P> for SmallRw<P::Word, F
         if FLAW == EXCLUDES_READERS {
             return RawSharedLock::<P>::acquire_exclusive(self, p);
         }
+        // ORDERING: Acquire pairs with the Release of `release_exclusive`.
         let seen = self.word.fetch_add(READER, AcqRel);
         if seen & (WRITER | WAITING) == 0 {
             return;
@@ -70,6 +72,7 @@ unsafe impl<P: Platform, const FLAW: u8> RawSharedLock<P> for SmallRw<P::Word, F
         if FLAW == EXCLUDES_READERS {
             return RawSharedLock::<P>::try_acquire_exclusive(self, p);
         }
+        // ORDERING: as in `acquire_shared`.
         if free && self.word.fetch_add(READER, AcqRel) & (WRITER | WAITING) == 0 {
             return true;
         }
@@ -84,15 +87,18 @@ unsafe impl<P: Platform, const FLAW: u8> RawSharedLock<P> for SmallRw<P::Word, F
             // SAFETY: acquired as a writer.
             return unsafe { RawSharedLock::<P>::release_exclusive(self, p) };
         }
+        // ORDERING: Release pairs with the Acquire of a writer.
         self.word.fetch_add(READER.wrapping_neg(), Release);
     }
 
     fn acquire_exclusive(&self, p: &P) {
         self.queue.acquire(p);
+        // ORDERING: Acquire pairs with the Release of either release.
         if self.word.compare_exchange(0, WRITER, Acquire).is_err() {
             self.word.fetch_or(WAITING, Relaxed);
             loop {
                 p.wait_until(&self.word, Until::is(WAITING), Budget::Unbounded, Relaxed);
+                // ORDERING: as above.
                 if self.word.compare_exchange(WAITING, WRITER, Acquire).is_ok() {
                     break;
                 }
@@ -103,10 +109,12 @@ unsafe impl<P: Platform, const FLAW: u8> RawSharedLock<P> for SmallRw<P::Word, F
     }
 
     fn try_acquire_exclusive(&self, _: &P) -> bool {
+        // ORDERING: Acquire pairs with the Release of either release.
         self.word.compare_exchange(0, WRITER, Acquire).is_ok()
     }
 
     unsafe fn release_exclusive(&self, _: &P) {
+        // ORDERING: Release pairs with the Acquire of readers and writers.
         self.word.fetch_add(WRITER.wrapping_neg(), Release);
     }
 

@@ -4,6 +4,7 @@ use std::env;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -70,8 +71,14 @@ pub(super) fn why_not_loaded(program: &Path) -> Option<String> {
 
 /// The kernel reads no more of the first line of a script.
 const LONGEST_LINE: u64 = 256;
-/// The GNU C library's dynamic linker.
-const LINKER: &str = "/lib64/ld-linux-x86-64.so.2";
+/// The GNU C library's dynamic linker, and the processor of the programs that it loads.
+const LINKER: &str = if cfg!(target_arch = "aarch64") {
+    "/lib/ld-linux-aarch64.so.1"
+} else {
+    "/lib64/ld-linux-x86-64.so.2"
+};
+const MACHINE: elf::Machine =
+    if cfg!(target_arch = "aarch64") { elf::EM_AARCH64 } else { elf::EM_X86_64 };
 
 fn has_capabilities(program: &Path) -> bool {
     rustix::fs::getxattr(program, "security.capability", &mut [0_u8; 64][..])
@@ -119,7 +126,7 @@ fn why_not(program: &Path, depth: u32) -> Option<String> {
         return Some("it is no program for 64 bits, as the library is".into());
     };
     let endian = header.endian().ok()?;
-    if header.e_machine(endian) != elf::EM_X86_64 {
+    if header.e_machine(endian) != MACHINE {
         return Some("it is for another processor than the library".into());
     }
     let segments = header.program_headers(endian, &file).ok()?;
@@ -133,10 +140,15 @@ fn why_not(program: &Path, depth: u32) -> Option<String> {
              dynamically, or call the locks by qspin.h"
                 .into(),
         ),
-        Some(linker) if !linker.ends_with(b"ld-linux-x86-64.so.2") => Some(format!(
-            "its C library is not the GNU one, but that of {}",
-            String::from_utf8_lossy(linker)
-        )),
+        Some(linker)
+            if Path::new(OsStr::from_bytes(linker)).file_name()
+                != Path::new(LINKER).file_name() =>
+        {
+            Some(format!(
+                "its C library is not the GNU one, but that of {}",
+                String::from_utf8_lossy(linker)
+            ))
+        }
         Some(_) => None,
     }
 }
