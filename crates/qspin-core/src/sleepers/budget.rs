@@ -56,7 +56,10 @@ const SWITCH_NS: u64 = 1500;
 const VAIN_SLICE_NS: u32 = 300;
 /// How long a waiter polls where enough others are awake, in nanoseconds.
 const CROWD_NS: u32 = 6000;
-/// How long a waiter for readers or a writer polls, in nanoseconds.
+/// How long a waiter for readers or a writer polls, in nanoseconds, unless that is mostly in vain. AMD EPYC, 2 CPUs:
+/// 7 threads with 18 µs inside and 7 µs outside, a write in 7: 42 500 operations a second with no more than this,
+/// 62 600 with as much as sleeping costs, `std` 52 400. 21 threads with empty sections under 4 locks: 31 million with this,
+/// 19 million with more.
 const RWLOCK_SPIN_NS: u32 = 2000;
 /// A slice of a waiter for readers or a writer.
 const RWLOCK_SLICE_NS: u32 = 500;
@@ -97,6 +100,8 @@ pub struct SpinBudget {
     stays: bool,
     /// Whether the bucket learns from the waiter's polls.
     learns: bool,
+    /// The polls were in vain if the waiter still waits when so many slices are left.
+    judged: u32,
 }
 
 impl SpinBudget {
@@ -109,6 +114,7 @@ impl SpinBudget {
             on,
             stays: false,
             learns: false,
+            judged: 0,
         }
     }
 
@@ -180,17 +186,37 @@ impl SpinBudget {
         Self::of(p, on, NOTIFIED_NS, p.tuning().mutex_spin_ns.min(NOTIFIED_NS), 0)
     }
 
-    /// The budget of a waiter for readers or a writer, first without the gate and then with it.
+    /// The budget of a waiter for readers or a writer, first without the gate and then with it. Where sections are
+    /// short it is short: the fewer threads are awake, the sooner each has the line. Where so short a wait was
+    /// mostly in vain, waiters poll for as long as sleeping costs: then the sections are longer.
     pub fn of_rwlock<P: SleepPlatform>(p: &P, on: usize) -> Self {
         let yields = Self::yields(p, RWLOCK_SLICE_NS).min(RWLOCK_YIELDS);
-        let spin_ns = p.tuning().mutex_spin_ns.min(RWLOCK_SPIN_NS);
-        Self::of(p, on, RWLOCK_SLICE_NS, spin_ns, yields)
+        let spin_ns = p.tuning().mutex_spin_ns.min(cost::ns(p));
+        let short = Self::of(p, on, RWLOCK_SLICE_NS, spin_ns.min(RWLOCK_SPIN_NS), yields);
+        if p.has_cpu_quota() {
+            return Self { yields: 0, ..short };
+        }
+        let learns = p.pause_ns() != 0;
+        if learns && bucket::of(p, on).vain_polls.holds() {
+            let long = Self::of(p, on, RWLOCK_SLICE_NS, spin_ns, yields);
+            return Self { learns, judged: long.spins - short.spins, ..long };
+        }
+        Self { learns, ..short }
     }
 
     /// The budget of a waiter that should sleep at once.
     #[must_use]
     pub const fn none() -> Self {
-        Self { slice: 1, spins: 0, yields: 0, here: 0, on: 0, stays: false, learns: false }
+        Self {
+            slice: 1,
+            spins: 0,
+            yields: 0,
+            here: 0,
+            on: 0,
+            stays: false,
+            learns: false,
+            judged: 0,
+        }
     }
 
     /// Whether the waiter does not yield yet.
@@ -229,7 +255,7 @@ impl SpinBudget {
         if waits && yields {
             self.yield_cpu(p);
         }
-        if self.learns && !yields && (!waits || self.spins == 0) {
+        if self.learns && !yields && (!waits || self.spins == self.judged) {
             self.learns = false;
             bucket::of(p, self.on).vain_polls.add(if waits { 1 } else { -1 });
         }
