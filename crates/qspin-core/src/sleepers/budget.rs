@@ -20,6 +20,11 @@
 //! sections are longer than sleeping costs. Where waiters have mostly polled for all of their time, the next ones
 //! yield at once.
 //!
+//! Waiters for readers or a writer learn the reverse. They poll for a moment, and yield and sleep if that was in
+//! vain: where sections are short, more threads that are awake only take the line from each other. Where a moment
+//! is mostly too little, they poll for as long as sleeping costs. One release wakes many readers, one after the
+//! other, so sleeping costs them more than the one thread that wakes.
+//!
 //! Four things shorten the budget:
 //! * Other waiters are awake. One is enough to acquire the lock as soon as it is free, and one more for the case
 //!   that the first has no CPU: the others do not yield.

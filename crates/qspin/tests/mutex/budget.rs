@@ -268,6 +268,41 @@ fn where_polls_are_in_vain_waiters_learn_to_yield_at_once_and_to_poll_again() {
 }
 
 #[test]
+fn where_short_waits_for_readers_are_in_vain_waiters_poll_for_as_long_as_sleeping_costs() {
+    let p = Seen::new();
+    // How often a waiter polls that would acquire the lock by poll `free_at`, before it yields.
+    let polls = |free_at: u32| {
+        let mut budget = SpinBudget::of_rwlock(&p, 0);
+        let polls = Cell::new(0);
+        while budget.only_spins() && polls.get() < free_at {
+            polls.set(polls.get() + 1);
+            budget.spend(&p, |_| polls.get() < free_at);
+        }
+        polls.get()
+    };
+    // Four slices of 500 ns are 2 µs; sleeping costs more than the tunable allows, 4 µs.
+    let (short, long) = (4, 8);
+    let learned = (0..20).map(|_| polls(u32::MAX)).collect::<Vec<_>>();
+    let ready = learned.iter().position(|polls| *polls == long).expect("it is learned");
+    assert!((1..=8).contains(&ready), "{learned:?}");
+    assert!(learned[..ready].iter().all(|polls| *polls == short), "{learned:?}");
+    assert!(learned[ready..].iter().all(|polls| *polls == long), "{learned:?}");
+    // A wait that ends later than the short one would have says the same.
+    assert!((0..100).all(|_| polls(6) == 6));
+    assert_eq!(polls(u32::MAX), long);
+    // Sections become short.
+    assert!((0..100).all(|_| polls(3) == 3));
+    assert_eq!(polls(u32::MAX), short);
+    // A quota allows the short wait, and no yield.
+    (0..20).for_each(|_| assert!(polls(u32::MAX) >= short));
+    p.rationed.set(true);
+    assert_eq!(polls(u32::MAX), short);
+    let mut budget = SpinBudget::of_rwlock(&p, 0);
+    (0..short).for_each(|_| budget.spend(&p, |_| true));
+    assert!(budget.is_spent());
+}
+
+#[test]
 fn a_waiter_that_keeps_the_owner_from_running_gives_way_at_once() {
     let p = Seen::new();
     for cpu in [0, 1, 127, 128, 4095] {
