@@ -240,7 +240,7 @@ programs() {
 run() {
     local machine=$1 folder=$2 program=$3
     shift 3
-    if on "$machine" env -C "/qspin/crates/$folder" timeout 400 "$program" "$@" >"$log" 2>&1 </dev/null; then
+    if on "$machine" env -C "/qspin/crates/$folder" timeout 900 "$program" "$@" >"$log" 2>&1 </dev/null; then
         passed=$((passed + $(sed -n 's/^test result: ok\. \([0-9]*\) passed.*/\1/p' "$log" | tail -n 1)))
     else
         failed=1

@@ -18,7 +18,8 @@ fn the_results_of_readers_and_writers_are_those_of_todays_locks() {
         .output()
         .unwrap();
     assert!(simulated.status.success(), "{simulated:?}");
-    let results = fs::read_to_string(root.join("data/results/evidence-readers-writers.md")).unwrap();
+    let results =
+        fs::read_to_string(root.join("data/results/evidence-readers-writers.md")).unwrap();
     let (_, written) = results.split_once("```text\n").unwrap();
     let (written, _) = written.split_once("```").unwrap();
     let simulated = String::from_utf8(simulated.stdout).unwrap();

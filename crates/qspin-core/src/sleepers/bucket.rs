@@ -37,6 +37,9 @@ pub struct SleepBucket<W> {
     pub(super) long_yields: Score<W>,
     /// Whether polls of waiters are in vain here: see there too.
     pub(super) vain_polls: Score<W>,
+    /// Whether waiters for readers or a writer that have polled for a moment in vain get in by polling on: see there
+    /// too.
+    pub(super) polls_pay: Score<W>,
     /// Whether readers leave quickly once a writer waits for them: see [`super::readers_leave_quickly`].
     pub(super) quick_drain: Score<W>,
     /// How often waiters should poll: see [`super::Pace`].
@@ -72,6 +75,7 @@ impl<W: AtomicWord> SleepBucket<W> {
             handover_ns: W::new(0),
             long_yields: Score::new(),
             vain_polls: Score::new(),
+            polls_pay: Score::new(),
             quick_drain: Score::new(),
             trials: Apart(Trials::new()),
         }
@@ -109,6 +113,7 @@ impl<W: ConstWord> SleepBucket<W> {
         handover_ns: W::ZERO,
         long_yields: Score::EMPTY,
         vain_polls: Score::EMPTY,
+        polls_pay: Score::EMPTY,
         quick_drain: Score::EMPTY,
         trials: Apart(Trials::NONE),
     };

@@ -38,6 +38,12 @@ impl<W: AtomicWord> Score<W> {
         self.holds() && !one_in(p, TRY_BITS)
     }
 
+    /// Whether the guess holds, or this waiter is one of those that test whether it does.
+    #[inline]
+    pub(super) fn holds_or_is_tried<P: Platform>(&self, p: &P) -> bool {
+        self.holds() || one_in(p, TRY_BITS)
+    }
+
     /// Adds points for the guess, or takes some off.
     pub(super) fn add(&self, points: i32) {
         let before = self.0.load(Relaxed);
