@@ -52,6 +52,7 @@ fn run(number: u32, on: bool) -> Outcome {
     let name = CPUS[1].apic_id.load(Relaxed);
     for turn in 1..=TURNS {
         lock(0).acquire();
+        // ORDERING: Release pairs with the Acquire of the waiter: the lock is held by then.
         BEGUN.store(turn, Release);
         let mut seen = is_halted();
         // For nothing: it halts again.
@@ -66,6 +67,7 @@ fn run(number: u32, on: bool) -> Outcome {
         halted += u64::from(seen);
         // SAFETY: acquired above.
         unsafe { done(0) };
+        // ORDERING: Acquire pairs with the Release of the waiter at the end of its turn.
         while ENDED.load(Acquire) != turn {
             core::hint::spin_loop();
         }
@@ -82,6 +84,7 @@ fn wait(me: u32) {
     }
     let on = INTERRUPTS.load(Relaxed);
     for turn in 1..=TURNS {
+        // ORDERING: Acquire pairs with the Release of the owner.
         while BEGUN.load(Acquire) != turn {
             core::hint::spin_loop();
         }
@@ -92,6 +95,7 @@ fn wait(me: u32) {
         if !on {
             enable_interrupts();
         }
+        // ORDERING: Release pairs with the Acquire of the owner.
         ENDED.store(turn, Release);
     }
 }

@@ -215,6 +215,7 @@ fn measure_on(stage: &dyn Stage, conditions: &Conditions<'_>) -> Result<Measured
         gate.open(true);
         let sampled = preside(stage, &control.0, &slots, conditions);
         // Whatever happened, the threads must end.
+        // ORDERING: Release pairs with the Acquire fences of the threads.
         control.0.phase.store(STOP, Ordering::Release);
         let mut results = Vec::with_capacity(handles.len());
         for handle in handles {
@@ -273,7 +274,7 @@ fn operate<S: Station>(
             }
         });
     }
-    // Pairs with the controller's release: what it wrote before the new phase is visible.
+    // ORDERING: Acquire pairs with the Release of `preside`: what it wrote before the new phase is visible.
     fence(Ordering::Acquire);
     if let Some((class, acquired)) = late {
         let since = control.waits_from.load(Ordering::Relaxed);
@@ -331,6 +332,7 @@ fn record(waits: &mut Waits, control: &Control, clock: &Clock, since: u64, acqui
 #[cold]
 #[inline(never)]
 fn record_last(waits: &mut Waits, control: &Control, clock: &Clock, since: u64, acquired: u64) {
+    // ORDERING: Acquire pairs with the Release of `preside`, which wrote when the waits are over.
     fence(Ordering::Acquire);
     let until = control.waits_until.load(Ordering::Relaxed);
     if until == 0 || since == 0 {
@@ -362,6 +364,7 @@ fn preside(
         return None;
     }
     let start = sample(slots);
+    // ORDERING: Release, as each store of the phase here, pairs with the Acquire fences of the threads.
     control.phase.store(THROUGHPUT, Ordering::Release);
     if stage.sleep_through(*phase, interrupt) {
         return None;

@@ -64,6 +64,7 @@ impl Contender for Floor {
 
     #[inline(always)]
     fn lock(&self) {
+        // ORDERING: Acquire pairs with the Release of `unlock`.
         while self.0.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
             hint::spin_loop();
         }
@@ -71,11 +72,13 @@ impl Contender for Floor {
 
     #[inline(always)]
     fn try_lock(&self) -> Option<()> {
+        // ORDERING: as in `lock`.
         self.0.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).ok().map(drop)
     }
 
     #[inline(always)]
     unsafe fn unlock(&self, (): ()) {
+        // ORDERING: Release pairs with the Acquire of `lock`.
         self.0.store(0, Ordering::Release);
     }
 }

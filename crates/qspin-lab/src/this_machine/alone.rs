@@ -32,6 +32,7 @@ pub(super) fn measure(rounds: u32) -> Alone {
         load_hit: many(rounds, || chain.walk()),
         store: each(rounds, || word.store(black_box(1), Ordering::Relaxed)),
         rmw_hit: each(rounds, || {
+            // ORDERING: pairs with nothing: its cost is measured, as that of the fence below.
             black_box(word.fetch_add(1, Ordering::AcqRel));
         }),
         fence: each(rounds, || fence(Ordering::SeqCst)),
@@ -66,6 +67,7 @@ fn from_memory(chain: &Chain, rounds: u32) -> Option<f64> {
             // SAFETY: every x86-64 processor has the instruction, and the line is the chain's.
             unsafe { core::arch::x86_64::_mm_clflush(line.cast()) };
         }
+        // ORDERING: pairs with nothing: the lines are flushed before the walk begins.
         fence(Ordering::SeqCst);
         chain.walk()
     }))

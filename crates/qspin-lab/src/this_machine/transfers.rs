@@ -70,6 +70,7 @@ impl Turn {
     /// Waits for `number`; false if it does not come.
     fn wait(&self, number: u64, since: Instant) -> bool {
         let mut looks = 0_u32;
+        // ORDERING: Acquire pairs with the Release of the other thread, whose turn it was.
         while self.0.load(Ordering::Acquire) != number {
             looks += 1;
             if looks.is_multiple_of(LOOKS) {
@@ -98,6 +99,7 @@ pub(super) fn between(from: usize, to: usize, rounds: u32) -> anyhow::Result<f64
                     return;
                 }
                 chain.write();
+                // ORDERING: Release pairs with the Acquire of `wait`: the lines are written.
                 turn.0.store(2 * round + 1, Ordering::Release);
             }
         };
@@ -109,6 +111,7 @@ pub(super) fn between(from: usize, to: usize, rounds: u32) -> anyhow::Result<f64
                     break;
                 }
                 times.push(chain.walk());
+                // ORDERING: Release pairs with the Acquire of `wait`: the lines are read.
                 turn.0.store(2 * round + 2, Ordering::Release);
             }
             times

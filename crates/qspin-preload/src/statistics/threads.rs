@@ -23,8 +23,8 @@
 //! * **THREADS-3** Holds are those of the record's epoch: they do not count after tracking was switched on
 //!   anew.
 
-use core::sync::atomic::Ordering::{Relaxed, Release};
-use core::sync::atomic::{AtomicU32, AtomicU64};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicU32, AtomicU64, fence};
 
 use super::SLOT;
 use super::stacks::Captured;
@@ -153,6 +153,8 @@ impl Record {
     /// THREADS-3.
     #[inline]
     fn renew(&self) {
+        // ORDERING: Acquire pairs with the Release by which a command sets the mode, after it has raised the epoch.
+        fence(Acquire);
         let epoch = SLOT.head.epoch.load(Relaxed);
         if self.epoch.load(Relaxed) != epoch {
             self.held.store(0, Relaxed);

@@ -296,13 +296,15 @@ impl signals::Interruptible for Visitor<'_> {
         // A handler that comes in between has ended, and left all as it was, when this goes on.
         let depth = place.depth.load(Relaxed) + 1;
         place.depth.store(depth, Relaxed);
-        // One that comes from here on must find the new depth, or it would wait for this one.
+        // ORDERING: for the compiler alone, since a handler runs on this thread. One that comes from here on must find
+        // the new depth, or it would wait for this one.
         compiler_fence(SeqCst);
         place.signals.fetch_add(1, Relaxed);
         place.deepest.fetch_max(depth, Relaxed);
         if self.arena.in_handlers && (depth as usize) < LEVELS {
             self.arena.visit(self.place, depth as usize);
         }
+        // ORDERING: as above: one that comes until here finds the new depth.
         compiler_fence(SeqCst);
         place.depth.store(depth - 1, Relaxed);
     }

@@ -30,7 +30,8 @@ pub fn while_interruptible(who: &dyn Interruptible, body: impl FnOnce()) {
     struct Ends;
     impl Drop for Ends {
         fn drop(&mut self) {
-            // Nothing that the handler uses may be taken apart before this.
+            // ORDERING: for the compiler alone, since the handler runs on this thread. Nothing that it uses may be taken
+            // apart before this, and nothing before it is told so.
             compiler_fence(Ordering::SeqCst);
             WHO.with(|current| current.store(ptr::null_mut(), Relaxed));
             compiler_fence(Ordering::SeqCst);
@@ -38,6 +39,7 @@ pub fn while_interruptible(who: &dyn Interruptible, body: impl FnOnce()) {
     }
     let who: *const &dyn Interruptible = &raw const who;
     WHO.with(|current| current.store(who.cast_mut().cast(), Relaxed));
+    // ORDERING: as above: the handler knows from here on.
     compiler_fence(Ordering::SeqCst);
     let _ends = Ends;
     body();

@@ -78,10 +78,13 @@ impl Switch {
 
     /// Switches it on, until this is dropped and no other user wants it.
     pub(super) fn on(&mut self, what: What) {
+        // ORDERING: AcqRel: the steps of several commands come in one order. None waits for another's.
         if self.word(WANTED + what as usize * 4).fetch_add(1, AcqRel) == 0 && !self.is_on(what) {
             match what {
                 What::Counts => self.long(COUNTS).store(1, Relaxed),
                 What::Holds => {
+                    // ORDERING: before the mode, whose Release below pairs with the Acquire fence of the interposer's
+                    // `Record::renew`: a thread that sees the mode sees the epoch.
                     self.long(EPOCH).fetch_add(1, AcqRel);
                 }
             }
@@ -104,6 +107,7 @@ impl Switch {
 impl Drop for Switch {
     fn drop(&mut self) {
         for what in &self.on {
+            // ORDERING: AcqRel, as in `on`.
             if self.word(WANTED + *what as usize * 4).fetch_sub(1, AcqRel) == 1 {
                 self.word(MODE).fetch_and(!what.bit(), AcqRel);
             }
