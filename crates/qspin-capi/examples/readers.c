@@ -6,7 +6,7 @@
 enum { READERS = 3, TIMES = 300 };
 
 static qspin_queued_rw_t lock = QSPIN_QUEUED_RW_INIT;
-static int pair[2]; /* both are equal, for whoever holds the lock */
+static int pair[2]; /* both are equal, for every owner of the lock */
 
 static void *read_it(void *torn) {
     for (int i = 0; i < TIMES; i++) {

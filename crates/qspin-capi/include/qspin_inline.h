@@ -3,7 +3,7 @@
    Off unless QSPIN_INLINE is defined before <qspin.h> is included; include that one, not this.
 
    What it does. An uncontended acquisition is one compare-exchange, and a release one instruction more. With
-   QSPIN_INLINE these stand in the caller, and only what has to wait, or to wake somebody, calls the library.
+   QSPIN_INLINE these stand in the caller, and only what has to wait, or to wake a waiter, calls the library.
    Code with and without it may use the same lock.
 
    What it costs. The layout of the word, which is otherwise the library's secret, becomes part of the
@@ -28,7 +28,7 @@
 extern "C" {
 #endif
 
-/* Acquire pairs with the release of whoever held the lock, in the library or here. */
+/* Acquire pairs with the release of the last owner, in the library or here. */
 static inline bool qspin_inline_take(uint32_t *word) QSPIN_NOEXCEPT {
     uint32_t unlocked = 0;
     return __atomic_compare_exchange_n(word, &unlocked, 1u, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
@@ -47,7 +47,7 @@ static inline bool qspin_inline_take(uint32_t *word) QSPIN_NOEXCEPT {
         (void)__atomic_fetch_sub(&lock->qspin_private[0], 1u, __ATOMIC_RELEASE);                   \
     }
 
-/* Whoever halts at the lock has left a mark in the word: the library wakes them. */
+/* A waiter that halts has set a bit in the word: the library wakes it. */
 #define QSPIN_INLINE_UNLOCK_EXCHANGE(name)                                                         \
     static inline void qspin_##name##_unlock_inline(qspin_##name##_t *lock) QSPIN_NOEXCEPT {       \
         uint32_t mine = 1;                                                                         \

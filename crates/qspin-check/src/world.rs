@@ -247,7 +247,7 @@ impl<M: Machine, L: Contend<Context<M>>> World<M, L> {
                 return Err(Failure::new(Kind::Count, message));
             }
             if lock.is_locked(&context) {
-                return Err(Failure::new(Kind::IsLocked, "a lock is taken and nobody is left"));
+                return Err(Failure::new(Kind::IsLocked, "a lock is taken and no context is left"));
             }
         }
         ledger::must_be_gone()?;

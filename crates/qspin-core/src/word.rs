@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tail_names_its_node_and_zero_names_nobody() {
+    fn a_tail_names_its_node_and_zero_names_none() {
         assert_eq!(tail(0), None);
         assert_eq!(tail(LOCKED | PENDING | RESERVED_MASK), None);
         for cpu in [0, 1, 2, 4095, CpuId::LIMIT - 1] {

@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_waited_longest_is_next_and_who_holds_does_not_wait() {
+    fn the_longest_waiter_is_next_and_an_owner_does_not_wait() {
         let board = Board::EMPTY;
         assert_eq!((board.holder(), board.next()), (None, None));
         board.waits(5, 300);

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn stolen_time_is_read_when_nobody_writes_it() {
+    fn stolen_time_is_read_when_it_is_not_being_written() {
         #[allow(clippy::declare_interior_mutable_const)]
         const ZERO: AtomicU32 = AtomicU32::new(0);
         let mut page = StealTime {

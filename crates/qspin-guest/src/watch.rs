@@ -163,7 +163,7 @@ mod tests {
     fn a_standstill_does_not_end_patience_and_time_does() {
         let mut patience = Patience { end: 3 * STANDSTILL_NS, last: 0 };
         assert!(!patience.is_over_at(STANDSTILL_NS));
-        assert!(!patience.is_over_at(100 * STANDSTILL_NS), "nobody ran");
+        assert!(!patience.is_over_at(100 * STANDSTILL_NS), "no CPU ran");
         assert!(!patience.is_over_at(101 * STANDSTILL_NS));
         assert!(!patience.is_over_at(102 * STANDSTILL_NS));
         assert!(patience.is_over_at(102 * STANDSTILL_NS + 1));

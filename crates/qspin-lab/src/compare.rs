@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn who_stands_still_is_worse_and_two_that_do_are_level() {
+    fn a_lock_that_stands_still_is_worse_and_two_that_do_are_level() {
         assert_eq!(of_rounds(&[0.0; 6], &[9.0; 6]).outcome, Outcome::Worse);
         assert_eq!(of_rounds(&[9.0; 6], &[0.0; 6]).outcome, Outcome::Better);
         assert_eq!(of_rounds(&[0.0; 6], &[0.0; 6]).outcome, Outcome::Level);

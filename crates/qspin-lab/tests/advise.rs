@@ -309,7 +309,7 @@ fn every_kind_of_machine_is_explained() {
 }
 
 #[test]
-fn under_taskset_on_one_cpu_nobody_spins() {
+fn under_taskset_on_one_cpu_no_waiter_spins() {
     let all = json(&mut advise(&[]))["inputs"]["cpus"].as_array().unwrap().clone();
     let cpu = all[0].to_string();
     let on_one = |args: &[&str]| {

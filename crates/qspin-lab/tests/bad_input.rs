@@ -202,7 +202,7 @@ fn a_made_up_topology_has_a_form() {
 }
 
 #[test]
-fn who_counts_nothing_has_no_statistics() {
+fn a_lock_that_counts_nothing_has_no_statistics() {
     assert_said(&["bench", "--stats", "--locks", "std"], &["add one of qspin's own"]);
     assert_said(
         &["bench", "--stats", "--workload", "kernel-lock-bench"],

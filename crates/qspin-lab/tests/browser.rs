@@ -199,7 +199,7 @@ fn check_script(found: &Value) {
 #[test]
 fn the_picture_shows_what_the_data_say() {
     let Some(browser) = chromium() else {
-        eprintln!("skipped: no chromium on the PATH, so nobody can look at the page");
+        eprintln!("skipped: no chromium on the PATH, so the page cannot be looked at");
         return;
     };
     let runs = run();

@@ -158,7 +158,7 @@ fn the_steps_of_the_numa_aware_lock_are_a_row_each() {
 }
 
 #[test]
-fn steps_where_all_cpus_are_equally_near_say_that_nobody_is_moved() {
+fn steps_where_all_cpus_are_equally_near_say_that_no_waiter_is_moved() {
     let args = ["--steps=numa", "--threads", "2", "--rounds", "1", "--seconds", "0.002"];
     let ([said, _], _, _) = bench(Some("1x2x1"), &args);
     assert!(said.contains("All CPUs are equally near here"), "{said}");

@@ -144,7 +144,7 @@ fn refused(runs: &[&str], arguments: &[&str]) -> String {
 }
 
 #[test]
-fn a_table_that_nobody_can_show_is_refused() {
+fn a_table_that_cannot_be_shown_is_refused() {
     let rows = rows();
     let table = |pair, format| refused(&[&rows], &["--overcommit-table", pair, "--format", format]);
     assert!(table("native,ticket", "md").contains("`native` and `ticket`"));

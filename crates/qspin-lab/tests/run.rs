@@ -272,7 +272,7 @@ fn a_signal_goes_to_the_program_unless_it_comes_from_there() {
 }
 
 #[test]
-fn who_executes_another_program_or_crashes_has_a_table_all_the_same() {
+fn a_process_that_executes_another_program_or_crashes_has_a_table_all_the_same() {
     let directory = tempfile::tempdir().unwrap();
     let program = directory.path().join("crashing");
     let crashes = CONTENDING

@@ -58,7 +58,7 @@ fn rows_are_read_by_the_report_which_says_what_they_are() {
 }
 
 #[test]
-fn a_timeline_is_json_and_says_who_held_and_who_waited() {
+fn a_timeline_is_json_and_names_owners_and_waiters() {
     let directory = at_work(SCENARIO);
     let args = ["simulate", "it.toml", "--locks", "native", "--threads", "4", "--trace", "t.json"];
     assert!(qspin(directory.path(), &args).status.success());
@@ -135,7 +135,7 @@ fn wrong_input_is_one_line_and_leaves_nothing() {
 }
 
 #[test]
-fn a_lock_that_stands_still_is_said_with_who_waits_for_whom() {
+fn a_lock_that_stands_still_is_said_with_its_owner_and_waiters() {
     let text = SCENARIO.replace("start_ns", "watchdog_ns = 1\nstart_ns");
     let output = qspin(at_work(&text).path(), &["simulate", "it.toml"]);
     assert_eq!(output.status.code(), Some(1));

@@ -270,7 +270,7 @@ impl<'a, I: Iterator<Item = &'a str>> Cells for I {
 }
 
 #[test]
-fn a_lock_that_excludes_nobody_fails_with_one_line() {
+fn a_lock_that_does_not_exclude_fails_with_one_line() {
     let _alone = alone();
     let output = bench(&["--locks", "std,empty,native", "--seconds", "2", "--seed", "7"]);
     let (shown, said) = (text(&output.stdout), text(&output.stderr));

@@ -207,7 +207,7 @@ fn boots_in_a_row_do_not_hang() {
 }
 
 #[test]
-fn a_hang_says_who_waits_for_what() {
+fn a_hang_says_which_thread_waits_for_what() {
     if !has_qemu() {
         return;
     }

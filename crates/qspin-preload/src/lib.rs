@@ -29,8 +29,8 @@
 //!
 //! # Limits
 //! x86-64 and ARM (64 bits), and the GNU C library from 2.25 on, whose layouts these are; tested with 2.36, on ARM
-//! by an emulator, with 2.41. Where pages are larger than 4 KiB nothing is counted. A process-shared
-//! condition variable that is used with a process-private mutex is served by waking up from time to time.
+//! by an emulator, with 2.41. A process-shared condition variable that is used with a process-private mutex is
+//! served by waking up from time to time.
 //! Programs with more rights than the user that starts them are not reached: the dynamic linker ignores
 //! preloaded libraries there. Statically linked programs have no dynamic linker.
 //!

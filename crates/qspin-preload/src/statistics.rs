@@ -11,8 +11,8 @@
 //! the locks have not handed on yet is fetched when the process ends (`file`).
 //!
 //! ```text
-//! file = a page: magic, processes so far │ slot 0 │ slot 1 │ …          one slot a process
-//! slot = a page: pid, on, rows lost, left to the C library, lock, mode │ rows │ the process's map of memory │
+//! file = a block: magic, processes so far │ slot 0 │ slot 1 │ …         one slot a process, of whole blocks of 64 KiB
+//! slot = a head: pid, on, rows lost, left to the C library, lock, mode │ rows │ the process's map of memory │
 //!        stacks (`stacks`) │ threads (`threads`)
 //! ```
 //!
@@ -30,6 +30,8 @@ use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
+
+use qspin::inside::Whole;
 
 use crate::deadline::coarse_ns;
 use crate::generation;
@@ -52,7 +54,10 @@ mod threads;
 mod unwind;
 mod wait;
 
-const PAGE: usize = 4096;
+/// What lies before the slots, and of what each begins at a multiple: the largest page that any kernel has.
+const BLOCK: usize = 1 << 16;
+/// How far the slots are from each other.
+const SLOT_BYTES: usize = size_of::<Slot>().next_multiple_of(BLOCK);
 const ROWS: usize = 2048;
 const BUCKETS: usize = 96;
 const SITES: usize = 4;
@@ -256,13 +261,13 @@ struct Slot {
 // SAFETY: `map` is written by the library's destructor alone.
 unsafe impl Sync for Slot {}
 
-const _: () = assert!(size_of::<Slot>().is_multiple_of(PAGE) && size_of::<Head>() == PAGE);
+const _: () = assert!(size_of::<Slot>().is_multiple_of(4096) && size_of::<Head>() == 4096);
 
 /// `qspin-locks` and the number of the format.
-const MAGIC: [u64; 2] = [u64::from_le_bytes(*b"qspin-lo"), u64::from_le_bytes(*b"cks 3\0\0\0")];
+const MAGIC: [u64; 2] = [u64::from_le_bytes(*b"qspin-lo"), u64::from_le_bytes(*b"cks 4\0\0\0")];
 
 // SAFETY: made of atomics and bytes, for which zeros are valid.
-static SLOT: Slot = unsafe { MaybeUninit::zeroed().assume_init() };
+static SLOT: Whole<Slot> = Whole::new(unsafe { MaybeUninit::zeroed().assume_init() });
 
 /// How many users want counting and tracking from the beginning, so that no command switches them off.
 pub(crate) fn want(wanted: [bool; 2]) {

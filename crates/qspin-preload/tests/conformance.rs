@@ -193,7 +193,7 @@ fn real_time_threads_are_woken_by_priority() {
 }
 
 #[test]
-fn what_is_destroyed_is_not_touched_by_those_who_leave_it() {
+fn what_is_destroyed_is_not_touched_by_threads_that_leave_it() {
     compare("leaving", &[], &locks(false));
 }
 

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_stops_has_what_has_ended_and_does_not_wait_for_the_rest() {
+    fn a_stopped_run_has_what_has_ended_and_does_not_wait_for_the_rest() {
         let text = include_str!("../tests/simulator/scenarios/small.toml");
         let quick = Scenario::from_toml(text).unwrap();
         let mut endless = quick.clone();

@@ -60,7 +60,7 @@ impl fmt::Display for Standing {
                 write!(f, "; for {ns:.0} ns it has wanted lock {lock}, which CPU {holder} holds")
             }
             Some((lock, None, ns)) => {
-                write!(f, "; for {ns:.0} ns it has wanted lock {lock}, which nobody holds")
+                write!(f, "; for {ns:.0} ns it has wanted lock {lock}, which no thread holds")
             }
             None => Ok(()),
         }

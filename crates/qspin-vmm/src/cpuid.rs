@@ -124,7 +124,7 @@ mod tests {
             let said = find(&entries, FIRST_LEAF + 1, 0);
             let all = Features { steal_time: true, unhalt: true, sched_yield: true, realtime };
             assert_eq!(Features::of(said.eax, said.edx), all);
-            assert_eq!(said.eax & !KNOWN, 0, "nothing that nobody has asked for");
+            assert_eq!(said.eax & !KNOWN, 0, "nothing that was not asked for");
         }
         let mut less = supported();
         less[6].eax = 1 << 5;

@@ -233,7 +233,7 @@ impl Shared {
                         "met an error in KVM ({kind}; 1: an instruction it does not know)"
                     ))
                 }
-                Ok(other) => Some(format!("left the guest for what nobody handles: {other:?}")),
+                Ok(other) => Some(format!("left the guest for what is not handled: {other:?}")),
                 Err(why) if matches!(why.errno(), libc::EINTR | libc::EAGAIN) => {
                     // VMM-2
                     cpu.set_kvm_immediate_exit(0);

@@ -58,7 +58,7 @@ pub struct Tally {
     /// CPUs that were stopped and let go on.
     pub stopped: u64,
     /// Requests for which there was no CPU: no CPU waits, or the one that does is stopped already.
-    pub nobody: u64,
+    pub missed: u64,
     /// Of the stopped, those that held the lock, or still waited for it, when they were.
     pub hit: u64,
     /// Requests that a hint has put off.
@@ -146,7 +146,7 @@ impl<H: CpuControl> Warden<H> {
             Victim::Next => board.next(),
         };
         let Some(seat) = victim else {
-            self.tally.nobody += 1;
+            self.tally.missed += 1;
             return;
         };
         let asks = board.seats[seat].keep.load(Acquire) != 0;
@@ -170,7 +170,7 @@ impl<H: CpuControl> Warden<H> {
         let name = board.seats[seat].apic_id.load(Acquire).checked_sub(1);
         let free = self.stopped.iter().all(|stopped| stopped.seat != seat);
         let Some(apic_id) = name.filter(|name| free && self.hands.stop(*name)) else {
-            self.tally.nobody += 1;
+            self.tally.missed += 1;
             return false;
         };
         board.seats[seat].stopped.store(1, Release);

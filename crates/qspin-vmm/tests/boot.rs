@@ -110,7 +110,7 @@ fn the_holder_is_stopped_as_often_as_the_plan_says() {
     assert_eq!(number(phase, "struck"), struck as u64);
     println!("{tally:?} {phase}");
     assert!(struck > 0 && tally.asked >= struck as u64, "{tally:?}");
-    assert_eq!((tally.asked, tally.nobody), (tally.stopped, 0), "{tally:?}");
+    assert_eq!((tally.asked, tally.missed), (tally.stopped, 0), "{tally:?}");
     assert_eq!(tally.hit, tally.stopped, "the holder waits for it: {tally:?}");
     assert!(tally.least_ns >= 3_000_000, "{tally:?}");
 }

@@ -16,7 +16,7 @@
 //!     qspin::paravirt::MutexWith::new(Vec::new());
 //!
 //! TABLE.lock().push(1);
-//! assert_eq!(TableLock::count_of(Event::LockSlowpath), 0, "nobody was in the way");
+//! assert_eq!(TableLock::count_of(Event::LockSlowpath), 0, "there was no contention");
 //! ```
 //!
 //! Another process of the same user can read the counters while they count: `qspin stat PID`. [`Group`]

@@ -65,7 +65,7 @@ fn every_step_counts_exactly<R: RawMutex + Send + Sync>() {
             }
         }
     }
-    assert!(halts() > 0, "nobody has halted");
+    assert!(halts() > 0, "no waiter has halted");
 }
 
 /// All steps of the series together, in the two ways to adapt, and each pair of a kick-ahead level
@@ -94,7 +94,7 @@ fn steps_together_count_exactly<R: RawMutex + Send + Sync>() {
             }
         }
     }
-    assert!(halts() > 0, "nobody has halted");
+    assert!(halts() > 0, "no waiter has halted");
 }
 
 fn tunables_may_change_under_waiters<R: RawMutex + Send + Sync>() {
@@ -155,7 +155,7 @@ fn tickets_wrap_around_under_waiters_that_halt() {
         12_000,
         "36 000 of 32 768 tickets",
     );
-    assert!(halts() > 0, "nobody has halted");
+    assert!(halts() > 0, "no waiter has halted");
 }
 
 /// The threads of this process with another table of halted waiters.
@@ -231,15 +231,15 @@ fn counts_exactly_on<L: RawLock<WithTable> + Sync>(p: &WithTable) {
 }
 
 #[test]
-fn who_finds_no_room_in_the_table_does_not_halt() {
+fn a_waiter_that_finds_no_room_in_the_table_does_not_halt() {
     type Ticket = TicketLock<AtomicU32, Halt>;
     static SMALL: [Bucket<AtomicU32, AtomicUsize>; 1] = [Bucket::EMPTY];
     let _alone = Alone::with(halting());
     counts_exactly_on::<Ticket>(&WithTable(&SMALL));
-    assert!(halts() > 0, "nobody has halted");
+    assert!(halts() > 0, "no waiter has halted");
     events::reset();
     counts_exactly_on::<Ticket>(&WithTable(&[]));
-    assert_eq!(halts(), 0, "nobody can be found without a table");
+    assert_eq!(halts(), 0, "no waiter can be found without a table");
     counts_exactly_on::<ParavirtQueuedLock<AtomicU32>>(&WithTable(&[]));
-    assert_eq!(count(Event::WaitHeadCount), 0, "nobody can be found without a table");
+    assert_eq!(count(Event::WaitHeadCount), 0, "no waiter can be found without a table");
 }

@@ -11,7 +11,7 @@ use qspin::events::Event;
 use halting::{Alone, count, halting, until};
 
 #[test]
-fn a_ticket_s_owner_is_kicked_and_nobody_else() {
+fn only_a_ticket_s_owner_is_kicked() {
     let _alone = Alone::with(halting());
     let lock = qspin::paravirt_ticket::CountedMutex::new(Vec::new());
     let waiters = 19;

@@ -72,7 +72,7 @@ fn of_two_threads_on_one_cpu_each_knows_that_the_other_does_not_run() {
 }
 
 #[test]
-fn who_looks_runs() {
+fn a_thread_that_looks_runs() {
     let _alone = alone();
     let own = cpu::current().unwrap();
     assert!(!run_status::known_not_to_run(own));
@@ -251,7 +251,7 @@ fn a_waiter_in_a_queue_halts_early_behind_one_that_does_not_run() {
 }
 
 #[test]
-fn waiters_that_heed_who_does_not_run_exclude_one_another() {
+fn waiters_that_heed_run_status_exclude_one_another() {
     const THREADS: usize = 4;
     const TIMES: usize = 5_000;
     let _alone = alone();

@@ -88,7 +88,7 @@ fn more_threads_than_cpus_halt_whatever_the_machine() {
 }
 
 #[test]
-fn on_one_cpu_nobody_spins_unless_there_is_one_thread() {
+fn on_one_cpu_no_waiter_spins_unless_there_is_one_thread() {
     let one = Machine::bare().status("2", 1);
     assert_chosen(&one, Hints::NONE, Choice::Paravirt, "one-cpu");
     assert_chosen(&one, dedicated(true), Choice::Paravirt, "one-cpu");
@@ -219,7 +219,7 @@ fn hypervisors_that_hide_give_themselves_away() {
 }
 
 #[test]
-fn who_is_asked_for_by_name_is_taken() {
+fn a_lock_that_is_asked_for_by_name_is_taken() {
     for &choice in Choice::ALL {
         let hints = Hints { lock: Some(choice), ..threads(1000) };
         let inputs = assert_chosen(&Machine::bare(), hints, choice, "said");

@@ -85,7 +85,7 @@ fn part_look() {
 
 #[test]
 #[ignore = "a part of other tests"]
-fn part_lock_where_nobody_reads_stderr() {
+fn part_lock_where_no_reader_has_stderr() {
     let mut ends = [0; 2];
     // SAFETY: `ends` has room for two descriptors; the three calls act on what is this process's.
     unsafe {
@@ -101,8 +101,8 @@ fn part_lock_where_nobody_reads_stderr() {
 
 #[test]
 #[cfg_attr(feature = "portable", ignore = "the portable platform writes to stderr as Rust does")]
-fn a_complaint_that_nobody_reads_does_not_kill() {
-    let (fixed, _) = said("part_lock_where_nobody_reads_stderr", &[("QSPIN_LOCK", "nativ")]);
+fn a_complaint_that_is_not_read_does_not_kill() {
+    let (fixed, _) = said("part_lock_where_no_reader_has_stderr", &[("QSPIN_LOCK", "nativ")]);
     assert_eq!(fixed, "true");
 }
 
@@ -133,7 +133,7 @@ fn without_a_word_the_machine_decides() {
 }
 
 #[test]
-fn what_is_malformed_is_ignored_and_said_once_by_who_locks() {
+fn what_is_malformed_is_ignored_and_said_once_by_the_first_that_locks() {
     let by_machine = said("part_look", &[]).0;
     let (lock, complaint) = said("part_lock", &[("QSPIN_LOCK", "nativ\nx")]);
     assert!(by_machine.starts_with(&lock), "{by_machine}, {lock}");

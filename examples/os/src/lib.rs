@@ -39,7 +39,7 @@ pub trait Machine: 'static {
 
 /// Most CPUs here; a tail can name 16 382.
 pub const CPUS: usize = 64;
-/// Four nodes a CPU (task, soft interrupt, interrupt, NMI), and the four numbers of nobody; a power of two.
+/// Four nodes a CPU (task, soft interrupt, interrupt, NMI), and the four numbers of no CPU; a power of two.
 const NODES: usize = ((CPUS + 1) * 4).next_power_of_two();
 static TABLE: [Node<AtomicU32>; NODES] = [const { Node::<AtomicU32>::UNUSED }; NODES];
 
@@ -117,7 +117,7 @@ impl<M: Machine> Platform for Kernel<M> {
     }
 
     fn kick(&self, node: NodeId) {
-        // First the word, then the interrupt; nobody is interrupted who does not halt.
+        // First the word, then the interrupt; only a CPU that halts is interrupted.
         if self.node(node).kick.swap(KICKED, Ordering::Release) == ASLEEP {
             M::wake(node.cpu().number());
         }

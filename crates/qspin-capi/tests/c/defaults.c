@@ -22,7 +22,7 @@ static uint64_t now(void) {
 static qspin_mutex_t mutex = QSPIN_INIT;
 static qspin_rwlock_t rw = QSPIN_RWLOCK_INIT;
 
-/* What nobody releases is not to be had, and who gives up has waited so long; errno stays. */
+/* A lock that is not released cannot be had, and a thread that gives up has waited so long; errno stays. */
 static void *gives_up(void *unused) {
     uint64_t before = now();
     (void)unused;

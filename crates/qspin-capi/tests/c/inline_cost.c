@@ -1,4 +1,4 @@
-/* What an acquisition and a release of a lock that nobody else wants take: by the library's functions, and as
+/* What an acquisition and a release of a lock without contention take: by the library's functions, and as
    QSPIN_INLINE has them. Without that both are the same. Argument: how often, 1000 if it is left out. */
 #include <pthread.h>
 #include <qspin.h>
@@ -49,7 +49,7 @@ static double median(double *values) {
     }                                                                                              \
     static void name##_shown(void) {                                                               \
         double called[ROUNDS], in_line[ROUNDS];                                                    \
-        for (int round = 0; round < ROUNDS; round++) { /* whoever is first is second next */       \
+        for (int round = 0; round < ROUNDS; round++) { /* the first is the second next */       \
             if (round % 2 == 0) {                                                                  \
                 called[round] = name##_called();                                                   \
             }                                                                                      \

@@ -19,7 +19,7 @@ static void *wait_for_it(void *unused) {
     return NULL;
 }
 
-/* Somebody waits for a lock, and has done so when this returns. */
+/* A thread waits for a lock, and has done so when this returns. */
 static void contend(void) {
     pthread_t thread;
     qspin_native_lock(&lock);

@@ -38,11 +38,11 @@ fn check(ledger: &Ledger) -> Result<(), Failure> {
         waiting.iter().copied().filter(|&slot| ledger.slots[slot].halted).collect();
     if !halted.is_empty() {
         let message = format!(
-            "contexts {waiting:?} wait and nobody else is left, to kick the halted {halted:?}"
+            "contexts {waiting:?} wait and no other is left, to kick the halted {halted:?}"
         );
         return Err(Failure::new(Kind::LostWakeup, message));
     }
-    let message = format!("contexts {waiting:?} wait, and nobody else is left");
+    let message = format!("contexts {waiting:?} wait, and no other is left");
     Err(Failure::new(Kind::Deadlock, message))
 }
 
@@ -55,7 +55,7 @@ const OLD_LOOKS: u32 = 16;
 fn begin(ledger: &mut Ledger, wait: Wait) -> Result<(), Failure> {
     let slot = &mut ledger.slots[current()];
     if slot.trying {
-        return Err(Failure::new(Kind::TryWaited, "an attempt waits for somebody"));
+        return Err(Failure::new(Kind::TryWaited, "an attempt waits for another context"));
     }
     outcomes::failed_look(slot);
     slot.old_looks = if slot.saw_latest { 0 } else { slot.old_looks + 1 };

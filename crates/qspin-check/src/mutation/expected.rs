@@ -34,8 +34,8 @@ use Kind::{DataRace, Deadlock, Hash, LostWakeup, NodeLife, State};
 /// A full fence is an acquire fence, too.
 const FENCE_FOLLOWS: &str = "equivalent as long as the full fence of halt.sleep-fence follows, \
     which acquires what the relaxed load has read. A change that makes that fence depend on the conditional \
-    kick needs it. A head that arranges has no such fence; with a stale look it may move somebody \
-    whom the owner has just chosen to be kicked ahead, who then wakes in vain.";
+    kick needs it. A head that arranges has no such fence; with a stale look it may move a waiter \
+    that the owner has just chosen to be kicked ahead, which then wakes in vain.";
 
 /// Fences that are there twice.
 const UNLOCK_FENCE: &str = "equivalent as long as a thread that joins the sleepers unlocks their bucket with a full \

@@ -95,7 +95,7 @@ mod tests {
     use crate::tuning::Tuning;
 
     #[test]
-    fn a_token_names_its_cpu_and_the_anonymous_one_names_nobody() {
+    fn a_token_names_its_cpu_and_the_anonymous_one_names_none() {
         let last = CpuId::new(CpuId::LIMIT - 1).unwrap();
         assert_eq!(holder(last.number() + 1), Some(last));
         assert_eq!(holder(1).map(CpuId::number), Some(0));

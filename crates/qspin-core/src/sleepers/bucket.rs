@@ -297,7 +297,7 @@ fn rescan<P: SleepPlatform>(p: &P, bucket: &SleepBucket<P::Word>) {
         let Some(held) = Held::attempt(p, bucket, token) else { return };
         // ORDERING: Acquire pairs with the Release of `wake_later`.
         bucket.rescan.swap(0, p.ordering(Site::SleepRescanTake, Acquire));
-        let mut taken = Taken::NOBODY;
+        let mut taken = Taken::NONE;
         held.each(|held, before, id| {
             held.unlink(before, id);
             taken.add(p, id);

@@ -406,7 +406,7 @@ pub struct Taken {
 
 impl Taken {
     /// No sleepers.
-    pub const NOBODY: Self = Self { first: None, last: None, count: 0 };
+    pub const NONE: Self = Self { first: None, last: None, count: 0 };
 
     /// The number of sleepers.
     #[must_use]
@@ -456,7 +456,7 @@ pub fn take<P: SleepPlatform>(
 ) -> Option<Taken> {
     let bucket = Held::lock(p, on)?;
     bucket.idle.store(0, Relaxed);
-    let mut taken = Taken::NOBODY;
+    let mut taken = Taken::NONE;
     bucket.each(|bucket, before, id| {
         let record = p.sleeper(id);
         if record.on.load(Relaxed) != on {

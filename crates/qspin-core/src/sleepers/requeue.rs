@@ -35,7 +35,7 @@ pub fn requeue<P: SleepPlatform>(
         Some(upper) if low <= high => (&lower, upper),
         Some(upper) => (upper, &lower),
     };
-    let mut moved = Taken::NOBODY;
+    let mut moved = Taken::NONE;
     source.each(|source, before, id| {
         if moved.count >= most {
             return (Choice::Stop, false);

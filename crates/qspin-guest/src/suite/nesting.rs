@@ -1,6 +1,6 @@
 //! A CPU that waits for four locks at once: as a task, in an interrupt, in one that interrupts that,
-//! and in an NMI. A lock of each level is taken at that level only, so nobody waits for itself; and
-//! who holds one waits for locks of higher levels only, so nobody waits in a circle.
+//! and in an NMI. A lock of each level is taken at that level only, so no context waits for itself; and
+//! the owner of one waits for locks of higher levels only, so there is no circle of waits.
 
 use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::Relaxed;

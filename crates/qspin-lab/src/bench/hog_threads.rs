@@ -92,7 +92,7 @@ mod tests {
         hogs.run(2);
         let (began, before) = (Instant::now(), cpu_time());
         while cpu_time() - before < Duration::from_millis(20) {
-            assert!(began.elapsed() < Duration::from_secs(60), "nobody spins");
+            assert!(began.elapsed() < Duration::from_secs(60), "no thread spins");
             thread::sleep(Duration::from_millis(1));
         }
         hogs.run(0);

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn who_stops_the_counting_of_events_has_stopped_the_run() {
+    fn stopping_the_counting_of_events_stops_the_run() {
         let _alone = alone();
         let (plan, interrupt) = (plan(), Interrupt::never());
         let mut found = run(&plan, &interrupt).unwrap();

@@ -325,7 +325,7 @@ fn baselines() -> Vec<Lock> {
             "empty",
             0,
             Engine::Mutex(MutexEngine::of::<baseline::Empty>()),
-            "excludes nobody",
+            "does not exclude",
             "never",
             "what the measuring loop costs (one thread only)"
         ),

@@ -71,7 +71,7 @@ pub(super) fn uncontended<'a>(run: &Run, group: &Group<'_>) -> Option<Ranks<'a>>
         .filter(|floor| *floor > 0.0);
     (!ranks.is_empty()).then_some(Ranks {
         title: "Lock and unlock by one thread alone",
-        axis: "a lock and an unlock, nobody else there",
+        axis: "a lock and an unlock, without contention",
         ranks,
         reference: floor.map(|floor| (floor, "the cheapest pair of instructions that locks")),
         value: duration,

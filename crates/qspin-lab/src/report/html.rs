@@ -289,7 +289,7 @@ fn reading() -> Markup {
                 }
                 dt { "best" }
                 dd {
-                    "Most operations a second among the locks that starve nobody. A lock that is \
+                    "Most operations a second among the locks that starve no thread. A lock that is \
                      fast because some thread does not get it is left out."
                 }
             }

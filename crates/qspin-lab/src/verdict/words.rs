@@ -239,7 +239,7 @@ pub(crate) fn collapse(group: &Group<'_>, collapse: &Collapse) -> String {
         }
         Family::Sleep if example.sleeps_in_order => {
             ": every hand-over to a waiter that sleeps costs a wake-up, \
-             and nobody else may have the lock meanwhile."
+             and no other thread may have the lock meanwhile."
         }
         // Nothing is sure of the others.
         Family::Sleep | Family::Other => ".",

@@ -43,12 +43,12 @@ pub fn parse_spec(text: &str) -> Result<Spec, String> {
     };
     let named = Victim::NAMES.iter().find(|(name, _)| *name == victim);
     let Some((_, victim)) = named else {
-        return Err(format!("nobody to stop is called `{victim}`: {RIGHT}"));
+        return Err(format!("no CPU to stop is called `{victim}`: {RIGHT}"));
     };
     let time = parse_duration(time)?;
     if time.is_zero() || time > LONGEST {
         let longest = show_duration(LONGEST);
-        return Err(format!("`{text}` stops nobody, or too long: give 1ns to {longest}"));
+        return Err(format!("`{text}` stops a CPU for no time, or too long: give 1ns to {longest}"));
     }
     let number = chance.strip_prefix("p=").and_then(|chance| chance.parse::<f64>().ok());
     match number {
@@ -105,8 +105,8 @@ pub fn words(spec: &Spec, tally: &Tally) -> String {
             tally.put_off, tally.impatient
         );
     }
-    if tally.nobody > 0 {
-        text += &format!("; {} times nobody was there to be stopped", tally.nobody);
+    if tally.missed > 0 {
+        text += &format!("; {} times there was no CPU to stop", tally.missed);
     }
     text
 }
@@ -253,7 +253,7 @@ mod tests {
         let tally = Tally {
             asked: 12,
             stopped: 10,
-            nobody: 2,
+            missed: 2,
             hit: 10,
             put_off: 0,
             impatient: 0,
@@ -264,7 +264,7 @@ mod tests {
         assert_eq!(
             words(&spec, &tally),
             "preempted 10 of 12 times, for 5.10 ms each (5.00 to 6.00); 10 of them while it held \
-             the lock; 2 times nobody was there to be stopped"
+             the lock; 2 times there was no CPU to stop"
         );
         assert_eq!(words(&spec, &Tally::default()), "preempted 0 of 0 times");
     }

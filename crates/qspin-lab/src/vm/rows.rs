@@ -117,7 +117,7 @@ mod tests {
         assert_eq!(row.platform["halts_on"], 6);
         let waits = row.wait_ns.unwrap();
         assert_eq!((waits.p50, waits.max, waits.samples, waits.unfinished), (5.0, 900.0, 80, 2));
-        assert!(!row.platform.contains_key("struck"), "nobody asked for that");
+        assert!(!row.platform.contains_key("struck"), "that was not asked for");
         assert_eq!(super::row(&setting, "native", &[], None, false), None);
         let preempt = ("preempt".to_owned(), Value::from("holder:5ms:p=0.01"));
         let setting = Setting { params: BTreeMap::from([preempt]), ..setting };

@@ -5,7 +5,7 @@ use core::mem::offset_of;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
 
-use super::{Head, MAGIC, MAP, PAGE, SLOT, SLOTS, Slot, is_on, print, shared, tally};
+use super::{BLOCK, Head, MAGIC, MAP, SLOT, SLOT_BYTES, SLOTS, Slot, is_on, print, shared, tally};
 use crate::sleep::system_call;
 use crate::{generation, served};
 
@@ -14,7 +14,7 @@ const HERE: u64 = libc::AT_FDCWD as u64;
 
 /// Opens the file of a path, or a new one, and finds the place of this process's slot in it.
 fn open(report: Option<&CStr>) -> Option<(u64, u64)> {
-    let size = PAGE as u64 + u64::from(SLOTS) * size_of::<Slot>() as u64;
+    let size = BLOCK as u64 + u64::from(SLOTS) * SLOT_BYTES as u64;
     // By now the path may name anything: a terminal must not become this process's controlling one, and no
     // thread may wait for the other end of a pipe.
     let flags = (libc::O_RDWR | libc::O_CLOEXEC | libc::O_NOCTTY | libc::O_NONBLOCK) as u64;
@@ -42,20 +42,20 @@ fn open(report: Option<&CStr>) -> Option<(u64, u64)> {
             Some(file)
         })?;
     let shared = (libc::PROT_READ | libc::PROT_WRITE) as u64;
-    let arguments = [0, PAGE as u64, shared, libc::MAP_SHARED as u64, file, 0];
+    let arguments = [0, BLOCK as u64, shared, libc::MAP_SHARED as u64, file, 0];
     // SAFETY: a new mapping, wherever the kernel wants it.
     let first = unsafe { system_call(libc::SYS_mmap, arguments) };
     if first < 0 {
         call(libc::SYS_close, [file, 0, 0]);
         return None;
     }
-    // SAFETY: a page that is zeros or has this layout, and stays mapped until it is unmapped below.
+    // SAFETY: a block that is zeros or has this layout, and stays mapped until it is unmapped below.
     let head = unsafe { &*(first as usize as *const [AtomicU64; 3]) };
     // Other processes may be beginning here, too.
     let is_ours = |(word, magic): (&AtomicU64, u64)| [0, magic].contains(&word.load(Relaxed));
     if !head.iter().zip(MAGIC).all(is_ours) {
         // SAFETY: mapped above, and not used after this.
-        unsafe { system_call(libc::SYS_munmap, [first as u64, PAGE as u64]) };
+        unsafe { system_call(libc::SYS_munmap, [first as u64, BLOCK as u64]) };
         call(libc::SYS_close, [file, 0, 0]);
         return None;
     }
@@ -63,26 +63,25 @@ fn open(report: Option<&CStr>) -> Option<(u64, u64)> {
     head[1].store(MAGIC[1], Relaxed);
     let slot = head[2].fetch_add(1, Relaxed);
     // SAFETY: mapped above, and not used after this.
-    unsafe { system_call(libc::SYS_munmap, [first as u64, PAGE as u64]) };
+    unsafe { system_call(libc::SYS_munmap, [first as u64, BLOCK as u64]) };
     if slot >= SLOTS.into() {
         call(libc::SYS_close, [file, 0, 0]);
         return None;
     }
-    Some((file, PAGE as u64 + slot * size_of::<Slot>() as u64))
+    Some((file, BLOCK as u64 + slot * SLOT_BYTES as u64))
 }
 
 /// Records in the file that the library is loaded, and whether it counts from now on. For the constructor.
 pub(crate) fn begin(report: Option<&CStr>, counts: bool) {
     /// File descriptors from here on: programs do not expect these to be free.
     const HIGH: u64 = 700;
-    // Where pages are larger the kernel would replace more than the slot.
-    // SAFETY: asks for a number.
-    if unsafe { libc::getauxval(libc::AT_PAGESZ) } != PAGE as u64 {
+    // Else the kernel would replace more than the slot.
+    if !qspin::inside::are_whole() {
         return;
     }
     let Some((file, place)) = open(report) else { return };
     let arguments = [
-        &raw const SLOT as u64,
+        &raw const *SLOT as u64,
         size_of::<Slot>() as u64,
         (libc::PROT_READ | libc::PROT_WRITE) as u64,
         (libc::MAP_SHARED | libc::MAP_FIXED) as u64,
@@ -103,7 +102,7 @@ pub(crate) fn begin(report: Option<&CStr>, counts: bool) {
         SLOT.head.magic[1].store(MAGIC[1], Relaxed);
         SLOT.head.magic[0].store(MAGIC[0], Relaxed);
         generation::begin_to_report();
-        end_predecessors(file, process, (place - PAGE as u64) / size_of::<Slot>() as u64);
+        end_predecessors(file, process, (place - BLOCK as u64) / SLOT_BYTES as u64);
         // Stays open for `qspin stat`, under a number that programs do not use: the command may switch counting
         // on.
         let high = [file, libc::F_DUPFD_CLOEXEC as u64, HIGH];

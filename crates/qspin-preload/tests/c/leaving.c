@@ -72,7 +72,7 @@ static void last_of_spinlock(struct object *of) {
     if (last) end(of);
 }
 
-/* The deadline of a wait passes while others end the condition variable as soon as nobody waits. */
+/* The deadline of a wait passes while others end the condition variable as soon as no thread waits. */
 static void late(struct object *of) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);

@@ -1,6 +1,6 @@
 /* What has been released may be gone at once: its next owner may unmap it. Here each release is taken one
    instruction at a time; as soon as the lock can be had, it is had, and its page is closed until the release
-   has returned. Whoever looks at it then is found out. */
+   has returned. A thread that looks at it then is found out. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>

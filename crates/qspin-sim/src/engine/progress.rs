@@ -14,7 +14,7 @@ use crate::failure::{Failure, Standing};
 use crate::timeline::Step;
 
 /// No strand, in place of a strand's number.
-const NOBODY: u32 = u32::MAX;
+const NONE: u32 = u32::MAX;
 
 #[derive(Debug, Clone, Copy)]
 struct Held {
@@ -45,7 +45,7 @@ impl Progress {
     pub(crate) fn new(locks: usize, watchdog: Time) -> Self {
         Self {
             locks: vec![
-                Held { by: NOBODY, readers: 0, reader: NOBODY, socket: 0, last: NOBODY };
+                Held { by: NONE, readers: 0, reader: NONE, socket: 0, last: NONE };
                 locks
             ],
             hand_overs: 0,
@@ -87,9 +87,9 @@ impl State {
         let me = self.current as u32;
         let (clock, socket) = self.came_in();
         let held = &mut self.progress.locks[lock as usize];
-        let inside = [(held.by, held.by != NOBODY), (held.reader, held.readers > 0)];
+        let inside = [(held.by, held.by != NONE), (held.reader, held.readers > 0)];
         let inside = inside.into_iter().find_map(|(strand, is)| is.then_some(strand));
-        if held.last != NOBODY && held.last != me {
+        if held.last != NONE && held.last != me {
             self.progress.hand_overs += 1;
             self.progress.remote_hand_overs += u64::from(held.socket != socket);
         }
@@ -105,7 +105,7 @@ impl State {
         let held = &mut self.progress.locks[lock as usize];
         held.readers += 1;
         held.reader = me;
-        let inside = (held.by != NOBODY).then_some(held.by);
+        let inside = (held.by != NONE).then_some(held.by);
         self.is_alone(lock, inside, clock);
         self.note(clock, me, Step::Enters(lock));
     }
@@ -135,7 +135,7 @@ impl State {
 
     /// The current strand is about to release it.
     pub(crate) fn leaves(&mut self, lock: u32) {
-        self.progress.locks[lock as usize].by = NOBODY;
+        self.progress.locks[lock as usize].by = NONE;
         self.goes_out(lock);
     }
 
@@ -155,7 +155,7 @@ impl State {
         let standings = self.strands.iter().enumerate().map(|(cpu, strand)| {
             let wants = strand.wants.map(|(lock, since)| {
                 let held = self.progress.locks[lock as usize].by;
-                let holder = (held != NOBODY).then_some(held);
+                let holder = (held != NONE).then_some(held);
                 (lock, holder, to_ns(self.now.saturating_sub(since)))
             });
             let holds: Vec<u32> = (0..self.progress.locks.len() as u32)

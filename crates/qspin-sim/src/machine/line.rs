@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_is_alone_until_somebody_reads() {
+    fn an_owner_is_alone_until_a_thread_reads() {
         let mut line = Line::default();
         line.copy_to(3);
         line.give_to(1);

@@ -127,7 +127,7 @@ fn a_holder_that_is_spared_makes_others_wait_less() {
 }
 
 #[test]
-fn the_hypervisor_steps_in_where_somebody_spins() {
+fn the_hypervisor_steps_in_where_a_cpu_spins() {
     let plain = run(&guest(Lock::Ticket, |_| {}));
     let exits = run(&guest(Lock::Ticket, |it| {
         it.pause_loop_window = 1500.0;

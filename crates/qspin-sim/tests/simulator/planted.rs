@@ -145,7 +145,7 @@ fn a_lost_wake_up_is_found_and_its_victim_named() {
     let scenario = fixtures::counting(Lock::Paravirt, 2, 3);
     let lost = (0..300).find_map(|seed| simulate_lock::<Halting<false>>(&scenario, seed).err());
     let Some(Failure::Standstill { standings, .. }) = lost else {
-        panic!("nobody was left asleep: {lost:?}");
+        panic!("no thread was left asleep: {lost:?}");
     };
     let [victim] = &standings[..] else { panic!("one is asleep, not {standings:?}") };
     assert!(victim.does.contains("is halted"), "{victim}");
@@ -186,7 +186,7 @@ unsafe impl RawLock<SimPlatform> for Forgetful {
 }
 
 #[test]
-fn a_deadlock_ends_with_who_waits_for_what() {
+fn a_deadlock_ends_with_a_list_of_waits() {
     let failure = simulate_lock::<Forgetful>(&scenario(), 1).unwrap_err();
     let text = failure.to_string();
     let Failure::Standstill { standings, .. } = failure else { panic!("{text}") };

@@ -147,7 +147,7 @@ fn steps_that_are_impossible_are_refused() {
 }
 
 #[test]
-fn a_mutex_that_sleeps_in_the_kernel_is_served_to_all_and_nobody_sleeps_for_ever() {
+fn a_mutex_that_sleeps_in_the_kernel_is_served_to_all_and_none_sleeps_for_ever() {
     let mutex = |cpus| {
         let (outside_ns, inside_ns) = (1500.0, 300.0);
         let (sections, writes, call_ns, bucket_ns) = (2, 1, 150.0, 40.0);

@@ -91,16 +91,16 @@ fn the_holder_is_stopped_for_its_time() {
 }
 
 #[test]
-fn who_has_waited_longest_is_stopped_and_nobody_twice() {
+fn the_longest_waiter_is_stopped_and_none_twice() {
     let mut stage = Stage::new(Victim::Next, true);
-    assert!(stage.ask(), "nobody waits, and the guest is answered all the same");
-    assert_eq!((stage.did(), stage.warden.tally().nobody), (String::new(), 1));
+    assert!(stage.ask(), "no CPU waits, and the guest is answered all the same");
+    assert_eq!((stage.did(), stage.warden.tally().missed), (String::new(), 1));
     stage.board.waits(7, 100);
     stage.board.waits(8, 90);
     assert!(stage.ask());
     assert_eq!(stage.did(), "-18");
     assert!(stage.ask());
-    assert_eq!((stage.did(), stage.warden.tally().nobody), (String::new(), 2));
+    assert_eq!((stage.did(), stage.warden.tally().missed), (String::new(), 2));
     stage.board.holds(8);
     assert_eq!(stage.at(3), Some(2));
     assert!(stage.ask());
@@ -145,16 +145,16 @@ fn a_holder_without_a_hint_is_stopped_at_once_and_patience_ends() {
 }
 
 #[test]
-fn who_cannot_be_stopped_is_not_let_go_on() {
+fn a_thread_that_cannot_be_stopped_is_not_let_go_on() {
     let mut stage = Stage::new(Victim::Holder, false);
     stage.board.holds(3);
     assert!(stage.ask());
     assert_eq!((stage.did(), stage.at(50)), ("-13".into(), None));
-    assert_eq!((stage.did(), stage.warden.tally().nobody), (String::new(), 1));
+    assert_eq!((stage.did(), stage.warden.tally().missed), (String::new(), 1));
     stage.board.seats[4].apic_id.store(0, Relaxed);
     stage.board.holds(4);
     assert!(stage.ask(), "one that never came");
-    assert_eq!((stage.did(), stage.warden.tally().nobody), (String::new(), 2));
+    assert_eq!((stage.did(), stage.warden.tally().missed), (String::new(), 2));
 }
 
 #[test]

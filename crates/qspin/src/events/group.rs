@@ -279,7 +279,7 @@ mod tests {
     use crate::events::{CounterGroup, Events};
 
     #[test]
-    fn what_comes_late_into_early_is_folded_by_who_brought_it() {
+    fn what_comes_late_into_early_is_folded_by_its_bringer() {
         crate::counter_group!(Late = "late");
         Late.count(Event::HashCount);
         let group = Late::group();

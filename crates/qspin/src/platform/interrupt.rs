@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_already_and_waits_again_is_a_handler() {
+    fn a_waiter_that_waits_again_is_a_handler() {
         assert!(!interrupts_a_wait(None));
         // The last number: no test makes so many threads.
         let last = CpuId::new(CpuId::LIMIT - 1).unwrap();

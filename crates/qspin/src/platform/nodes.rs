@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_is_not_there_has_nobodys_node() {
+    fn a_part_that_is_not_there_has_no_node() {
         let id = NodeId::new(CpuId::new(50_000).unwrap(), 3).unwrap();
         assert!(part(id.number() as usize).is_none());
         assert!(core::ptr::eq(node(id), &raw const NODES[0]));

@@ -15,14 +15,17 @@ use super::rows::{ROWS, Row};
 use super::stacks::{STACKS, Stack};
 use super::{COUNTED, GENERATION, SLOT};
 
-const PAGE: usize = 4096;
+/// What lies before the slots, and of what each begins at a multiple: the largest page that any kernel has.
+const BLOCK: usize = 1 << 16;
+/// How far the slots are from each other.
+const SLOT_BYTES: usize = size_of::<Slot>().next_multiple_of(BLOCK);
 /// How many bytes of the process's memory map are kept, and for how many threads there would be records.
 const MAP: usize = 1 << 17;
 const THREADS: usize = 1024;
 /// How many processes find a slot.
 const SLOTS: u64 = 64;
 /// `qspin-locks` and the number of the format.
-const MAGIC: [u64; 2] = [u64::from_le_bytes(*b"qspin-lo"), u64::from_le_bytes(*b"cks 3\0\0\0")];
+const MAGIC: [u64; 2] = [u64::from_le_bytes(*b"qspin-lo"), u64::from_le_bytes(*b"cks 4\0\0\0")];
 /// What is said of the lock that serves.
 const NAME: &str = "crate qspin";
 
@@ -55,7 +58,7 @@ pub(super) struct Slot {
     threads: [[AtomicU64; 128]; THREADS],
 }
 
-const _: () = assert!(size_of::<Slot>().is_multiple_of(PAGE) && size_of::<Head>() == PAGE);
+const _: () = assert!(size_of::<Slot>().is_multiple_of(4096) && size_of::<Head>() == 4096);
 
 // SAFETY: `map` is written at load and at the end of the process, by one thread.
 unsafe impl Sync for Slot {}
@@ -103,7 +106,7 @@ impl Slot {
 
 /// Opens the file of a path, or a new one.
 fn open(report: Option<&CStr>) -> Option<i32> {
-    let size = (PAGE as u64 + SLOTS * size_of::<Slot>() as u64) as libc::off_t;
+    let size = (BLOCK as u64 + SLOTS * SLOT_BYTES as u64) as libc::off_t;
     if let Some(path) = report {
         // By now the path may name anything: no terminal is to become this process's controlling one.
         let flags = libc::O_RDWR | libc::O_CLOEXEC | libc::O_NOCTTY | libc::O_NONBLOCK;
@@ -138,8 +141,8 @@ fn mapped(file: i32, place: u64, length: usize) -> Option<*mut libc::c_void> {
 
 /// Finds the place of this process's slot, and maps it.
 fn take_slot(file: i32) -> Option<&'static Slot> {
-    let first = mapped(file, 0, PAGE)?;
-    // SAFETY: a page that is zeros or has this layout, and stays mapped until it is unmapped below.
+    let first = mapped(file, 0, BLOCK)?;
+    // SAFETY: a block that is zeros or has this layout, and stays mapped until it is unmapped below.
     let head = unsafe { &*first.cast::<[AtomicU64; 3]>() };
     // Other processes, and the library for programs that cannot be changed, may be beginning here, too.
     let is_ours = |(word, magic): (&AtomicU64, u64)| [0, magic].contains(&word.load(Relaxed));
@@ -150,12 +153,12 @@ fn take_slot(file: i32) -> Option<&'static Slot> {
         number = head[2].fetch_add(1, Relaxed);
     }
     // SAFETY: mapped above, and not used after this.
-    unsafe { libc::munmap(first, PAGE) };
+    unsafe { libc::munmap(first, BLOCK) };
     if number >= SLOTS {
         return None;
     }
-    let size = size_of::<Slot>();
-    let slot = mapped(file, PAGE as u64 + number * size as u64, size)?;
+    let place = BLOCK as u64 + number * SLOT_BYTES as u64;
+    let slot = mapped(file, place, size_of::<Slot>())?;
     // SAFETY: as long as a slot, made of zeros, for which its atomics are valid; never unmapped (PROFILE-1).
     Some(unsafe { &*slot.cast::<Slot>() })
 }

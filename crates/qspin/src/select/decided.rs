@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_noted_counts_where_nobody_decides() {
+    fn what_was_noted_counts_where_nothing_is_decided() {
         let state = State::new();
         state.note(Choice::Backoff);
         assert!(state.propose(Choice::Native));

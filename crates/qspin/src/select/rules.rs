@@ -85,7 +85,7 @@ pub const RULES: &[Rule] = &[
         name: "native",
         when: |_| true,
         chooses: SPINNING,
-        reason: "every thread has a CPU that nobody takes away: a waiter that spins is the fastest",
+        reason: "every thread has a CPU that is never taken away: a waiter that spins is the fastest",
     },
 ];
 

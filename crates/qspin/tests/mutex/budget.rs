@@ -333,7 +333,7 @@ fn a_waiter_beside_two_others_does_not_yield() {
 }
 
 #[test]
-fn where_cpu_time_is_rationed_nobody_yields_to_an_owner_that_runs() {
+fn where_there_is_a_quota_no_waiter_yields_to_an_owner_that_runs() {
     let p = Seen::new();
     p.rationed.set(true);
     assert_eq!(p.steps(SOMEWHERE, ELSEWHERE, |lock| lock.acquire(&p)), "ps");

@@ -29,7 +29,7 @@ fn a_deadline_that_has_passed_allows_one_attempt() {
 }
 
 #[test]
-fn who_gives_up_has_waited_and_holds_nothing() {
+fn a_waiter_that_gives_up_has_waited_and_holds_nothing() {
     let lock = Mutex::new(0);
     let held = lock.lock();
     thread::scope(|scope| {
@@ -74,7 +74,7 @@ fn a_time_without_end_is_waited_for() {
 
 /// A waiter that gives up just when it is woken must hand the wake-up on, or another sleeps for ever.
 #[test]
-fn those_who_give_up_take_no_wake_up_with_them() {
+fn waiters_that_give_up_take_no_wake_up_with_them() {
     let lock = Mutex::new(0u64);
     let (counted, gave_up) = (AtomicU64::new(0), AtomicU64::new(0));
     thread::scope(|scope| {

@@ -190,7 +190,7 @@ fn hundreds_of_threads_sleep_on_one_lock_and_all_are_woken() {
 
 /// No thread starves: each of them comes to an end although others never let go for long.
 #[test]
-fn nobody_is_passed_over_for_ever() {
+fn no_waiter_is_passed_over_for_ever() {
     let lock = Mutex::new(());
     let turns: Vec<AtomicU64> = (0..8).map(|_| AtomicU64::new(0)).collect();
     let stop = AtomicBool::new(false);

@@ -231,6 +231,6 @@ fn part_skipping() {
 }
 
 #[test]
-fn most_heads_do_not_look_while_nobody_is_in_the_secondary_queue() {
+fn most_heads_do_not_look_while_the_secondary_queue_is_empty() {
     println!("{}", run("part_skipping", "2x8x1"));
 }

@@ -139,7 +139,7 @@ fn one_condition_may_serve_two_mutexes() {
 
 /// Waiters that give up just when they are told, or are moved: no thread's notification is lost with them.
 #[test]
-fn who_gives_up_takes_no_notification_along() {
+fn a_waiter_that_gives_up_takes_no_notification_along() {
     let (mutex, condition) = (Mutex::new(0_u64), Condvar::new());
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {

@@ -28,7 +28,7 @@ fn the_first_does_it_and_the_others_wait() {
 }
 
 #[test]
-fn who_fails_leaves_it_to_the_next() {
+fn a_thread_that_fails_leaves_it_to_the_next() {
     let (once, tries) = (Once::new(), AtomicU64::new(0));
     thread::scope(|scope| {
         for _ in 0..6 {

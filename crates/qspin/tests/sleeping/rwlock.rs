@@ -185,7 +185,7 @@ fn a_reader_comes_through_a_stream_of_writers() {
 }
 
 #[test]
-fn who_gives_up_has_waited_and_leaves_nothing_behind() {
+fn a_waiter_that_gives_up_has_waited_and_leaves_nothing_behind() {
     let lock = RwLock::new(());
     let moment = Duration::from_millis(20);
     let writes = lock.write();
@@ -266,7 +266,7 @@ fn a_panic_releases_and_poisons_nothing() {
 
 /// Readers that had to wait get in beside one that reads upgradably, also if that waits for them.
 #[test]
-fn who_reads_upgradably_keeps_no_reader_out() {
+fn an_upgradable_reader_keeps_no_reader_out() {
     for _ in 0..20 {
         let lock = RwLock::new(());
         let read = AtomicU64::new(0);

@@ -158,7 +158,7 @@ fn the_first_count_leaves_errno_and_the_signal_mask_alone() {
 }
 
 #[test]
-fn who_closes_every_file_counts_on_and_keeps_what_it_opens_instead() {
+fn a_process_that_closes_every_file_counts_on_and_keeps_what_it_opens_instead() {
     qspin::counter_group!(Closing = "closing");
     drop(Child::after(|| {
         Closing.add(Event::HashCount, 1);

@@ -114,7 +114,7 @@ fn a_cpu_that_wakes_a_second_head_is_replaced_though_no_state_bit_is_left() {
 }
 
 #[test]
-fn turns_are_over_only_while_somebody_is_in_the_queue() {
+fn turns_are_over_only_while_a_waiter_is_in_the_queue() {
     let cpu = Cpu::over();
     cpu.releases(PENDING | LOCKED, false);
     assert!(cpu.acquires(QUEUE | SLEEPER));

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_awake_is_counted_as_far_as_there_is_room() {
+    fn awake_waiters_are_counted_as_far_as_there_is_room() {
         let mut bits = 0;
         for awake in 1..=3 {
             assert!(!are_enough(bits));

@@ -167,7 +167,7 @@ fn those_near_come_first_and_the_others_keep_their_order() {
 }
 
 #[test]
-fn the_tail_is_never_moved_and_nobody_is_lost() {
+fn the_tail_is_never_moved_and_no_waiter_is_lost() {
     let p = Machine::new(&[0, 1, 1, 1], 1000);
     // The last one is far, but no waiter is linked behind it.
     assert_eq!(Queue::new(&p, &[0, 1, 2, 3]).drain(), [0, 3, 1, 2]);
@@ -194,7 +194,7 @@ fn the_urgent_are_never_moved() {
 }
 
 #[test]
-fn where_nobody_is_near_the_nearest_come_first() {
+fn where_no_waiter_is_near_the_nearest_come_first() {
     // Places 0 and 1 share a socket, 10 and 11 another.
     let mut p = Machine::new(&[0, 10, 1, 11, 1, 0], 1000);
     p.distance = |from, to| u32::from(from != to) + u32::from(from / 10 != to / 10);
@@ -241,7 +241,7 @@ fn nine_of_ten_hand_overs_are_local() {
 /// NUMA-3 and NUMA-4, by counting: how often waiters that came later pass a waiter. Here a head has its turn with
 /// every tick, so that a threshold of T ticks is met by T - 1 heads and the one that finds the flush due.
 #[test]
-fn nobody_is_passed_more_often_than_the_bound_says() {
+fn no_waiter_is_passed_more_often_than_the_bound_says() {
     for (places, cpus, threshold) in [(2, 8, 50), (3, 9, 40), (4, 16, 100), (4, 32, 10), (8, 16, 7)]
     {
         let of: Vec<u32> = (0..cpus).map(|cpu| cpu % places).collect();

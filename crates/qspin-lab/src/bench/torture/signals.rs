@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handler_knows_whom_it_interrupts_and_nests() {
+    fn a_handler_knows_the_context_that_it_interrupts_and_nests() {
         listen().unwrap();
         listen().unwrap();
         let counts = Counts(Cell::new(0));

@@ -38,7 +38,7 @@ impl fmt::Display for Stall {
         let Queue { acquired, wait, inside, leave } = self.queue;
         write!(
             f,
-            "nobody got {} for {:.1} s although {wait} waited ({inside} inside, {leave} just \
+            "no thread got {} for {:.1} s although {wait} waited ({inside} inside, {leave} just \
              releasing, after {acquired} acquisitions), {} at {:.1} s",
             which(self.level),
             self.lasts.as_secs_f64(),
@@ -119,13 +119,13 @@ mod tests {
     const STEP: Duration = Duration::from_millis(100);
 
     #[test]
-    fn a_lock_that_nobody_gets_is_noticed_and_one_that_goes_on_slowly_is_not() {
+    fn a_lock_that_no_thread_gets_is_noticed_and_one_that_goes_on_slowly_is_not() {
         let stall = noticed(100, STEP, |_| queues(7, 3)).unwrap();
         assert_eq!((stall.level, stall.queue.wait), (0, 3));
         assert!(stall.lasts >= Duration::from_secs(5));
         let line = stall.to_string();
         assert!(
-            line.contains("nobody got the threads' lock for 5.0 s although 3 waited"),
+            line.contains("no thread got the threads' lock for 5.0 s although 3 waited"),
             "{line}"
         );
         // Once in 4 s.
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_stopped_has_seen_nothing() {
+    fn a_stopped_waiter_has_seen_nothing() {
         let long = Duration::from_secs(60);
         assert_eq!(noticed(19, long, |_| queues(7, 3)), None);
         assert!(noticed(30, long, |_| queues(7, 3)).is_some());

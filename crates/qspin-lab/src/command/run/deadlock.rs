@@ -26,14 +26,14 @@ pub(super) enum Finding {
     /// It waits for a lock of a thread that has ended.
     Orphan(Thread, u32),
     /// Every thread waits, and these for a condition.
-    Nobody(Vec<Thread>),
+    AllWait(Vec<Thread>),
 }
 
 impl Finding {
     /// The threads, by number and wait: the same finding is the same.
     pub(super) fn key(&self) -> Vec<(u32, u64)> {
         let threads = match self {
-            Self::Circle(threads) | Self::Nobody(threads) => threads.as_slice(),
+            Self::Circle(threads) | Self::AllWait(threads) => threads.as_slice(),
             Self::Orphan(thread, _) => core::slice::from_ref(thread),
         };
         let mut key: Vec<_> = threads.iter().map(|thread| (thread.number, thread.turn)).collect();
@@ -42,7 +42,7 @@ impl Finding {
     }
 
     pub(super) fn is_certain(&self) -> bool {
-        !matches!(self, Self::Nobody(_))
+        !matches!(self, Self::AllWait(_))
     }
 }
 
@@ -150,7 +150,7 @@ fn judge(stuck: &[Thread], all: &[Thread], alive: Option<&[u32]>) -> Vec<Finding
         .collect();
     let all_wait = alive.iter().all(|number| stuck.iter().any(|thread| thread.number == *number));
     if found.is_empty() && all_wait && !for_conditions.is_empty() {
-        found.push(Finding::Nobody(for_conditions));
+        found.push(Finding::AllWait(for_conditions));
     }
     found
 }
@@ -216,7 +216,7 @@ pub(super) fn headline(finding: &Finding, process: u32) -> String {
             "deadlock: {} waits for a lock that is held by thread {owner}, which has ended",
             called(thread.number, &threads)
         ),
-        Finding::Nobody(_) => {
+        Finding::AllWait(_) => {
             "suspicion: every thread waits, so no thread is left that could signal a condition"
                 .to_owned()
         }
@@ -243,7 +243,7 @@ pub(super) fn text(finding: &Finding, process: u32, names: &mut Names) -> String
             text += &waiting(thread, &called(thread.number, &threads), names);
             text += &stack(thread, names);
         }
-        Finding::Nobody(all) => {
+        Finding::AllWait(all) => {
             for thread in all {
                 text += &waiting(thread, &called(thread.number, &threads), names);
                 text += &stack(thread, names);

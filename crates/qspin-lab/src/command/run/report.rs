@@ -15,19 +15,21 @@ use observed::{STACK, STACKS, STACKS_AT, THREAD, THREADS};
 
 mod observed;
 
-const PAGE: u64 = 4096;
+/// What lies before the slots, and of what each begins at a multiple: the largest page that any kernel has.
+const BLOCK: u64 = 1 << 16;
+const HEAD: u64 = 4096;
 const ROWS: u64 = 2048;
 const ROW: u64 = 1024;
 const MAP: u64 = 1 << 17;
 /// Processes that find a slot.
 pub(super) const SLOTS: u64 = 64;
-const SLOT: u64 = STACKS_AT + STACKS * STACK + THREADS * THREAD;
-const MAGIC: &[u8; 16] = b"qspin-locks 3\0\0\0";
+const SLOT: u64 = (STACKS_AT + STACKS * STACK + THREADS * THREAD).next_multiple_of(BLOCK);
+const MAGIC: &[u8; 16] = b"qspin-locks 4\0\0\0";
 const BUCKETS: usize = 96;
 const SITES: usize = 4;
 
 /// How long the file is.
-pub(super) const LENGTH: u64 = PAGE + SLOTS * SLOT;
+pub(super) const LENGTH: u64 = BLOCK + SLOTS * SLOT;
 
 /// Why objects were left to the C library, in the order of the file.
 pub(super) const REASONS: [&str; 6] = [
@@ -204,11 +206,11 @@ pub(super) fn reset(file: &File, slot: u64) -> std::io::Result<()> {
         file.write_all_at(&noted, at + before as u64)?;
         Ok::<_, std::io::Error>(bytes)
     };
-    let at = PAGE + slot * SLOT;
-    note(at, PAGE as usize, &HEAD_COUNTS, HEAD_BEFORE)?;
+    let at = place_of(slot);
+    note(at, HEAD as usize, &HEAD_COUNTS, HEAD_BEFORE)?;
     observed::reset_stacks(file, slot)?;
     for row in 0..ROWS {
-        let at = at + PAGE + row * ROW;
+        let at = at + HEAD + row * ROW;
         let mut address = [0; 16];
         file.read_exact_at(&mut address, at)?;
         if number(&address, 8) == 0 {
@@ -247,7 +249,7 @@ pub(super) fn running(file: &File) -> Vec<u32> {
     let many = asked(file).unwrap_or(0).min(SLOTS);
     let number_of = |slot: u64| {
         let mut head = [0; 32];
-        file.read_exact_at(&mut head, PAGE + slot * SLOT).ok()?;
+        file.read_exact_at(&mut head, place_of(slot)).ok()?;
         (&head[..16] == MAGIC && number(&head, 24) != 0).then(|| number(&head, 16) as u32)
     };
     (0..many).filter_map(number_of).collect()
@@ -262,7 +264,7 @@ pub(super) fn is_of_another_version(file: &File) -> bool {
 
 /// Where in the file a slot begins.
 pub(super) const fn place_of(slot: u64) -> u64 {
-    PAGE + slot * SLOT
+    BLOCK + slot * SLOT
 }
 
 /// The slots of a file, with the numbers of their processes, in which holds are written down.
@@ -285,15 +287,15 @@ pub(super) fn tracked(file: &File) -> Vec<(u64, u32)> {
 pub(in crate::command) fn slots_in(map: &str) -> Vec<u64> {
     let slot = |line: &str| {
         let offset = u64::from_str_radix(line.split(' ').nth(2)?, 16).ok()?;
-        Some(offset.checked_sub(PAGE)? / SLOT)
+        Some(offset.checked_sub(BLOCK)? / SLOT)
     };
     map.lines().filter(|line| line.contains("/memfd:qspin-locks")).filter_map(slot).collect()
 }
 
 /// What the process with this slot has said so far.
 pub(super) fn read_slot(file: &File, slot: u64) -> Result<Option<Process>, Failure> {
-    let at = PAGE + slot * SLOT;
-    let mut head = vec![0; PAGE as usize];
+    let at = place_of(slot);
+    let mut head = vec![0; HEAD as usize];
     file.read_exact_at(&mut head, at).context(PROBLEM)?;
     if &head[..16] != MAGIC {
         return Ok(None);
@@ -303,7 +305,7 @@ pub(super) fn read_slot(file: &File, slot: u64) -> Result<Option<Process>, Failu
     let counts = number(&head, 24) != 0;
     if counts {
         let mut rows = vec![0; (ROWS * ROW) as usize];
-        file.read_exact_at(&mut rows, at + PAGE).context(PROBLEM)?;
+        file.read_exact_at(&mut rows, at + HEAD).context(PROBLEM)?;
         for row in rows.chunks_exact_mut(ROW as usize) {
             since_reset(row, &ROW_COUNTS, ROW_BEFORE);
         }
@@ -391,7 +393,7 @@ mod tests {
     fn processes_beyond_the_slots_are_counted() {
         let file = tempfile::tempfile().unwrap();
         file.set_len(LENGTH).unwrap();
-        assert_eq!(read(&file).unwrap().processes.len(), 0, "nobody has loaded it");
+        assert_eq!(read(&file).unwrap().processes.len(), 0, "no process has loaded it");
         file.write_all_at(MAGIC, 0).unwrap();
         file.write_all_at(&(SLOTS + 3).to_ne_bytes(), 16).unwrap();
         for (slot, pid) in [(0, 7_u64), (1, 7), (SLOTS - 1, 9)] {

@@ -127,9 +127,9 @@ mod tests {
         assert!(watch.is_news(&circle));
         assert!(!watch.is_news(&circle), "once");
         let mut watch = Watch::new(OnDeadlock::Report);
-        let nobody = Finding::Nobody(Vec::new());
-        assert!(!watch.is_news(&nobody));
-        *watch.since.get_mut(&nobody.key()).unwrap() -= LASTING;
-        assert!(watch.is_news(&nobody));
+        let all_wait = Finding::AllWait(Vec::new());
+        assert!(!watch.is_news(&all_wait));
+        *watch.since.get_mut(&all_wait.key()).unwrap() -= LASTING;
+        assert!(watch.is_news(&all_wait));
     }
 }

@@ -110,7 +110,7 @@ fn a_lock_whose_waiters_sleep_does_not_collapse_for_want_of_a_cpu() {
         assert!(
             words.contains(
                 "less than with 2 threads): every hand-over to a waiter that sleeps costs a \
-                 wake-up, and nobody else may have the lock meanwhile."
+                 wake-up, and no other thread may have the lock meanwhile."
             ),
             "{words}"
         );

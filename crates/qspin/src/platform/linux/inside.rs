@@ -4,7 +4,7 @@
 pub use super::environment::Environment;
 pub use super::errno::Errno;
 pub use super::generation::{current as generation, empty_in_a_child};
-pub use super::page::{Whole, pretend_pages_of};
+pub use super::page::{Whole, are_whole, pretend_pages_of};
 pub use super::syscall::{be_silent, syscall};
 use crate::tuning::Tuning;
 

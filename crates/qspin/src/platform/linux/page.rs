@@ -48,7 +48,7 @@ pub fn pretend_pages_of(bytes: usize) {
 }
 
 /// Whether pages are small enough for the content of a [`Whole`] to be alone on its pages. Async-signal-safe.
-pub(crate) fn are_whole() -> bool {
+pub fn are_whole() -> bool {
     let bytes = match PRETENDED.load(Relaxed) {
         // SAFETY: asks for a number, which every Linux provides.
         0 => unsafe { libc::getauxval(libc::AT_PAGESZ) as usize },

@@ -489,6 +489,6 @@ mod tests {
         Aside::reset();
         Aside.count(Event::HashCount);
         assert_eq!(Aside::count_of(Event::HashCount), 1);
-        assert_eq!(Aside::group().pages.sum(Event::HashCount), 0, "nobody touches them");
+        assert_eq!(Aside::group().pages.sum(Event::HashCount), 0, "no thread touches them");
     }
 }

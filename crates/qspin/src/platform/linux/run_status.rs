@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn who_ends_waits_for_who_reads() {
+    fn a_thread_that_ends_waits_for_its_readers() {
         let area = Area::on_cpu(3);
         let slot = Slot::EMPTY;
         slot.area.store((&raw const area).cast_mut(), Release);

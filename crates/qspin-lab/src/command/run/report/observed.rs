@@ -5,14 +5,14 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use super::{MAP, PAGE, ROW, ROWS, SLOT, number};
+use super::{HEAD, MAP, ROW, ROWS, number, place_of};
 
 pub(super) const STACKS: u64 = 4096;
 pub(super) const STACK: u64 = 256;
 pub(super) const THREADS: u64 = 1024;
 pub(super) const THREAD: u64 = 1024;
 /// Where in a slot they begin.
-pub(super) const STACKS_AT: u64 = PAGE + ROWS * ROW + MAP;
+pub(super) const STACKS_AT: u64 = HEAD + ROWS * ROW + MAP;
 const THREADS_AT: u64 = STACKS_AT + STACKS * STACK;
 
 const FRAMES: usize = 24;
@@ -167,7 +167,7 @@ impl Thread {
 /// The stacks of a slot.
 pub(super) fn stacks(file: &File, slot: u64) -> std::io::Result<Vec<Stack>> {
     let mut bytes = vec![0; (STACKS * STACK) as usize];
-    file.read_exact_at(&mut bytes, PAGE + slot * SLOT + STACKS_AT)?;
+    file.read_exact_at(&mut bytes, place_of(slot) + STACKS_AT)?;
     let each = bytes.chunks_exact(STACK as usize).zip(1..);
     Ok(each.filter_map(|(bytes, place)| Stack::of(place, bytes)).collect())
 }
@@ -175,7 +175,7 @@ pub(super) fn stacks(file: &File, slot: u64) -> std::io::Result<Vec<Stack>> {
 /// Lets the sums of stacks begin at zero again.
 pub(super) fn reset_stacks(file: &File, slot: u64) -> std::io::Result<()> {
     for stack in stacks(file, slot)? {
-        let at = PAGE + slot * SLOT + STACKS_AT + (stack.place - 1) * STACK;
+        let at = place_of(slot) + STACKS_AT + (stack.place - 1) * STACK;
         file.write_all_at(&[0; 40], at + 24)?;
     }
     Ok(())
@@ -183,7 +183,7 @@ pub(super) fn reset_stacks(file: &File, slot: u64) -> std::io::Result<()> {
 
 /// The threads of a slot, as their records say at this moment.
 pub(in crate::command::run) fn threads(file: &File, slot: u64) -> std::io::Result<Vec<Thread>> {
-    let at = PAGE + slot * SLOT;
+    let at = place_of(slot);
     let mut words = [0; 16];
     file.read_exact_at(&mut words, at + EPOCH)?;
     let (epoch, given) = (number(&words, 0), number(&words, 8));
