@@ -15,14 +15,14 @@ use crate::text::{passed, returned, texts};
 const TUNABLES: usize = Tuning::SUPPORTED.len();
 const LONGEST_NAME: usize = 32;
 const LONGEST_ABOUT: usize = 320;
-const MOST_VALUE_NAMES: usize = 4;
+const MAX_VALUE_NAMES: usize = 4;
 
 texts!(NAMES: [LONGEST_NAME; TUNABLES], at => Tuning::SUPPORTED[at].name);
 texts!(ABOUTS: [LONGEST_ABOUT; TUNABLES], at => Tuning::SUPPORTED[at].about.trim_ascii());
-texts!(VALUE_NAMES: [LONGEST_NAME; TUNABLES * MOST_VALUE_NAMES], at => {
-    let names = Tuning::SUPPORTED[at / MOST_VALUE_NAMES].names;
-    assert!(names.len() <= MOST_VALUE_NAMES);
-    if at % MOST_VALUE_NAMES < names.len() { names[at % MOST_VALUE_NAMES] } else { "" }
+texts!(VALUE_NAMES: [LONGEST_NAME; TUNABLES * MAX_VALUE_NAMES], at => {
+    let names = Tuning::SUPPORTED[at / MAX_VALUE_NAMES].names;
+    assert!(names.len() <= MAX_VALUE_NAMES);
+    if at % MAX_VALUE_NAMES < names.len() { names[at % MAX_VALUE_NAMES] } else { "" }
 });
 
 /// CTUNABLES-1. The sets of tunables that have been in force. Each stays for the life of the process, since a
@@ -107,8 +107,8 @@ pub unsafe extern "C" fn qspin_tunables_value_name(
     value: u32,
 ) -> *const c_char {
     // SAFETY: the caller's.
-    let at = unsafe { find(name) }.ok().filter(|_| (value as usize) < MOST_VALUE_NAMES);
-    returned(&VALUE_NAMES, at.map(|at| at * MOST_VALUE_NAMES + value as usize))
+    let at = unsafe { find(name) }.ok().filter(|_| (value as usize) < MAX_VALUE_NAMES);
+    returned(&VALUE_NAMES, at.map(|at| at * MAX_VALUE_NAMES + value as usize))
 }
 
 /// Writes the smallest, the largest and the default value of the tunable `name`; a pointer that is NULL

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use crate::battery::{Check, Program};
 use crate::explore::{LoomLimits, Outcome};
-use crate::ledger::Coverage;
 use crate::scenario::Scenario;
 use crate::subject::Subject;
+use crate::trace::Coverage;
 use crate::weakening::Weakening;
 
 /// Operations before which an interrupt may come; no section of any lock has as many.
-const MOST_OPERATIONS: u32 = 200;
+const MAX_OPERATIONS: u32 = 200;
 
 /// The bound of a check, if it is to have at most `preemptions`.
 #[must_use]
@@ -46,7 +46,7 @@ fn at_every_operation(run: impl Fn(u32) -> Outcome) -> Outcome {
     let mut executions = 0;
     let mut coverage = Coverage::default();
     let mut took = Duration::ZERO;
-    for at in 0..MOST_OPERATIONS {
+    for at in 0..MAX_OPERATIONS {
         let outcome = run(at);
         executions += outcome.executions;
         took += outcome.took;
@@ -55,7 +55,7 @@ fn at_every_operation(run: impl Fn(u32) -> Outcome) -> Outcome {
             return Outcome { executions, coverage, took, ..outcome };
         }
     }
-    unreachable!("an execution has a context that takes {MOST_OPERATIONS} steps and more")
+    unreachable!("an execution has a context that takes {MAX_OPERATIONS} steps and more")
 }
 
 /// The scenario of this name in the battery of loom.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`machine`] | what differs between the checkers |
 //! | [`word`], [`platform`] | the platform that locks run on here, over either checker |
-//! | [`ledger`] | the exact record of one execution, and the judgement on it |
+//! | [`trace`] | the exact record of one execution, and the judgement on it |
 //! | [`scenario`], [`battery`] | small programs, and which of them a lock is run through |
 //! | [`model`], [`contend`] | what is known of a lock, and how the harness uses it |
 //! | [`subject`] | the locks, as values, with their state diagrams and what a check of them must reach |
@@ -25,7 +25,6 @@ pub mod emit;
 pub mod explore;
 pub mod failure;
 pub mod genmc;
-pub mod ledger;
 pub mod machine;
 pub mod model;
 pub mod mutation;
@@ -34,6 +33,7 @@ pub mod plants;
 pub mod platform;
 pub mod scenario;
 pub mod subject;
+pub mod trace;
 pub mod weakening;
 pub mod word;
 mod workers;

@@ -3,7 +3,7 @@
 use qspin_core::locks::{Family, Lock, Waits};
 use qspin_core::tuning::Tuning;
 
-use crate::ledger::Rules;
+use crate::trace::Rules;
 
 /// How many buckets of sleepers there are, and which words meet in which.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,10 +13,10 @@ use qspin_core::tuning::Tuning;
 use qspin_core::waiting::Bucket;
 
 use crate::failure::{Failure, Kind};
-use crate::ledger::{self, NodeWords, Role};
 use crate::machine::{Loom, Machine, Shuttle};
 use crate::model::Traits;
 use crate::scenario::Scenario;
+use crate::trace::{self, NodeWords, Role};
 use crate::word::{Word, judge};
 
 use self::sleep::Sleepers;
@@ -39,11 +39,11 @@ impl<M: Machine> AtomicAddress for Address<M> {
     fn new(address: usize) -> Self {
         // What a sleeper sleeps on is left where it was; an entry of the table is not.
         // So is what a lock keeps of another.
-        let role = match ledger::role() {
+        let role = match trace::role() {
             role @ (Role::Sleeper | Role::Lock { .. }) => role,
             _ => Role::Entry,
         };
-        Self(ledger::making(role, || Word::new(address as u32)))
+        Self(trace::making(role, || Word::new(address as u32)))
     }
     fn load(&self, order: Ordering) -> usize {
         self.0.load(order) as usize
@@ -113,16 +113,16 @@ impl<M: Machine> Domain<M> {
 
 /// A node of a CPU, whose words the record knows.
 fn make_node<M: Machine>(cpu: u32, level: u32) -> Node<Word<M>> {
-    let node: Node<Word<M>> = ledger::making(Role::Node, || {
+    let node: Node<Word<M>> = trace::making(Role::Node, || {
         // The first throw of such dice is 0: the first wait of this CPU is a probe.
         let dice = u32::from(cpu.is_multiple_of(2));
         Node { dice: Word::new(dice), ..Node::new() }
     });
     for word in [&node.nesting, &node.turns, &node.since, &node.history, &node.dice] {
-        ledger::is_private(word.id());
+        trace::is_private(word.id());
     }
     if let Some(id) = CpuId::new(cpu).and_then(|cpu| NodeId::new(cpu, level)) {
-        ledger::know_node(NodeWords {
+        trace::know_node(NodeWords {
             id,
             locked: node.locked.id(),
             next: node.next.id(),
@@ -164,35 +164,35 @@ impl<M: Machine> Context<M> {
     /// Waits, as the holder of a lock, until so many others wait for it. Only the record knows of this
     /// wait: it orders nothing.
     pub(crate) fn await_arrivals(&self, lock: usize, count: usize) {
-        while judge::<M, _>(ledger::waits_for_arrivals(lock, count)) {
+        while judge::<M, _>(trace::waits_for_arrivals(lock, count)) {
             loop {
-                ledger::keep(M::yield_now);
-                if ledger::may_look() {
+                trace::keep(M::yield_now);
+                if trace::may_look() {
                     break;
                 }
-                if ledger::woke_in_vain() {
+                if trace::woke_in_vain() {
                     M::prune();
                 }
             }
         }
     }
 
-    /// Waits until the wait that the ledger holds for this context may have ended.
+    /// Waits until the wait that the trace holds for this context may have ended.
     ///
     /// Executions that differ only in looks of a waiter that fail are equal: a failed look
     /// changes nothing, and what it may order can only hide a bug. Of equal executions one is
     /// explored.
     fn wait_for_a_change(&self) {
-        if !ledger::saw_latest() {
+        if !trace::saw_latest() {
             // The look returned an old value. One that returns the latest is explored, too.
             M::prune();
         }
         loop {
-            ledger::keep(M::yield_now);
-            if ledger::may_look() {
+            trace::keep(M::yield_now);
+            if trace::may_look() {
                 return;
             }
-            if ledger::woke_in_vain() {
+            if trace::woke_in_vain() {
                 M::prune();
             }
         }
@@ -209,7 +209,7 @@ impl Events for Recorded {
     const ENABLED: bool = false;
     const COUNTS: bool = true;
     fn add(&self, event: Event, amount: u64) {
-        ledger::add_events(event, amount);
+        trace::add_events(event, amount);
     }
 }
 
@@ -255,15 +255,15 @@ impl<M: Machine> Platform for Context<M> {
             }
             match budget {
                 Budget::Polls(most) if looks >= most => {
-                    if !self.domain.halts || !ledger::looked_in_vain(word.id(), self.domain.looks) {
+                    if !self.domain.halts || !trace::looked_in_vain(word.id(), self.domain.looks) {
                         return value;
                     }
-                    judge::<M, _>(ledger::waits_for(word.id()));
+                    judge::<M, _>(trace::waits_for(word.id()));
                     self.wait_for_a_change();
                 }
-                Budget::Polls(_) => ledger::keep(M::yield_now),
+                Budget::Polls(_) => trace::keep(M::yield_now),
                 Budget::Unbounded => {
-                    judge::<M, _>(ledger::waits_for(word.id()));
+                    judge::<M, _>(trace::waits_for(word.id()));
                     self.wait_for_a_change();
                 }
             }
@@ -275,18 +275,18 @@ impl<M: Machine> Platform for Context<M> {
         if pauses == 0 || self.domain.halts {
             return;
         }
-        judge::<M, _>(ledger::waits_for_any());
+        judge::<M, _>(trace::waits_for_any());
         self.wait_for_a_change();
     }
 
     fn fence(&self, order: Ordering) {
         if order != Ordering::Relaxed {
-            ledger::keep(|| M::fence(order));
+            trace::keep(|| M::fence(order));
         }
     }
 
     fn ordering(&self, site: Site, order: Ordering) -> Ordering {
-        ledger::ordering(site, order)
+        trace::ordering(site, order)
     }
 
     /// The CPUs are on the places in turn.
@@ -300,7 +300,7 @@ impl<M: Machine> Platform for Context<M> {
     }
 
     fn now_ns(&self) -> u64 {
-        if ledger::is_late() { DEADLINE } else { TICK * ledger::clock() + 1 }
+        if trace::is_late() { DEADLINE } else { TICK * trace::clock() + 1 }
     }
 
     fn in_interrupt(&self) -> bool {
@@ -308,12 +308,12 @@ impl<M: Machine> Platform for Context<M> {
     }
 
     fn halt(&self, me: NodeId) {
-        if ledger::halts_in_vain() {
+        if trace::halts_in_vain() {
             return;
         }
         let kick = &self.node(me).kick;
         while kick.compare_exchange(KICKED, NOT_KICKED, Ordering::Acquire).is_err() {
-            judge::<M, _>(ledger::waits_for_kick(kick.id()));
+            judge::<M, _>(trace::waits_for_kick(kick.id()));
             self.wait_for_a_change();
         }
     }

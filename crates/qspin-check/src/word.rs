@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering::{self, Relaxed};
 use qspin_core::platform::AtomicWord;
 
 use crate::failure::Failure;
-use crate::ledger::{self, Role, WordId};
 use crate::machine::{Life, Machine};
+use crate::trace::{self, Role, WordId};
 
 /// A word of machine `M`, whose every access is recorded and may be interrupted.
 pub struct Word<M: Machine> {
@@ -30,27 +30,27 @@ impl<M: Machine> Word<M> {
     fn access<R>(&self, operation: impl FnOnce(&M::Atomic) -> R) -> R {
         self.prepare();
         self.life.touch();
-        let result = ledger::keep(|| operation(&self.atomic));
+        let result = trace::keep(|| operation(&self.atomic));
         M::came_so_far();
-        ledger::has_acted();
+        trace::has_acted();
         result
     }
 
     fn prepare(&self) {
-        if let Some(handler) = judge::<M, _>(ledger::before_operation()) {
+        if let Some(handler) = judge::<M, _>(trace::before_operation()) {
             handler();
         }
-        ledger::touching_word(self.id);
+        trace::touching_word(self.id);
     }
 
     fn stepped(&self, from: u32, to: u32) {
-        if judge::<M, _>(ledger::stepped(self.id, from, to, false)) {
+        if judge::<M, _>(trace::stepped(self.id, from, to, false)) {
             M::prune();
         }
     }
 
     fn loaded(&self, value: u32) {
-        if ledger::loaded(self.id, value) {
+        if trace::loaded(self.id, value) {
             M::prune();
         }
     }
@@ -67,8 +67,8 @@ impl<M: Machine> AtomicWord for Word<M> {
         Self {
             atomic: M::Atomic::new(value),
             life: M::Life::new(),
-            id: ledger::register(value),
-            is_hint: ledger::role() == Role::Hint,
+            id: trace::register(value),
+            is_hint: trace::role() == Role::Hint,
         }
     }
 
@@ -85,7 +85,7 @@ impl<M: Machine> AtomicWord for Word<M> {
             return;
         }
         self.access(|atomic| atomic.store(value, order));
-        self.stepped(ledger::latest(self.id), value);
+        self.stepped(trace::latest(self.id), value);
     }
 
     fn swap(&self, value: u32, order: Ordering) -> u32 {
@@ -97,7 +97,7 @@ impl<M: Machine> AtomicWord for Word<M> {
         match result {
             Ok(from) => self.stepped(from, new),
             Err(seen) => {
-                ledger::refused(self.id, current, new);
+                trace::refused(self.id, current, new);
                 self.loaded(seen);
             }
         }
@@ -125,7 +125,7 @@ impl<M: Machine> AtomicWord for Word<M> {
     fn peek(&self) -> u32 {
         // Not an access within a life.
         self.prepare();
-        let value = ledger::keep(|| self.atomic.load(Relaxed));
+        let value = trace::keep(|| self.atomic.load(Relaxed));
         self.loaded(value);
         value
     }
@@ -133,9 +133,9 @@ impl<M: Machine> AtomicWord for Word<M> {
     fn begin(&self, value: u32) {
         self.prepare();
         self.life.renew();
-        ledger::keep(|| self.atomic.store(value, Relaxed));
+        trace::keep(|| self.atomic.store(value, Relaxed));
         M::came_so_far();
-        if judge::<M, _>(ledger::stepped(self.id, ledger::latest(self.id), value, true)) {
+        if judge::<M, _>(trace::stepped(self.id, trace::latest(self.id), value, true)) {
             M::prune();
         }
     }

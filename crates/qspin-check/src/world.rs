@@ -10,11 +10,11 @@ use qspin_core::sleepers::forget;
 
 use crate::contend::Contend;
 use crate::failure::{Failure, Kind};
-use crate::ledger::{self, Role, Touched};
 use crate::machine::{Data, Machine};
 use crate::model::Model;
 use crate::platform::{Context, DEADLINE, Domain, TICK};
 use crate::scenario::{Mode, Scenario, Step};
+use crate::trace::{self, Role, Touched};
 use crate::weakening::Weakening;
 use crate::word::{Word, judge};
 
@@ -37,7 +37,7 @@ pub(crate) fn execute<M: Machine, L: Contend<Context<M>>>(
     weak: Option<Weakening>,
 ) {
     let slots = scenario.threads.len();
-    ledger::begin(model.rules, weak, scenario, M::EXHAUSTIVE, bypass(model, scenario));
+    trace::begin(model.rules, weak, scenario, M::EXHAUSTIVE, bypass(model, scenario));
     M::begin(model.traits.asymmetric);
     let world = Arc::new(World::<M, L>::new(model, Arc::clone(scenario)));
     world.set_nesting(false);
@@ -47,16 +47,16 @@ pub(crate) fn execute<M: Machine, L: Contend<Context<M>>>(
     let handles: Vec<_> = (1..slots)
         .map(|slot| {
             let world = Arc::clone(&world);
-            ledger::keep(|| M::spawn(move || world.run(slot)))
+            trace::keep(|| M::spawn(move || world.run(slot)))
         })
         .collect();
     world.run(0);
     for handle in handles {
-        ledger::keep(|| M::join(handle));
+        trace::keep(|| M::join(handle));
     }
-    ledger::came_to_an_end();
+    trace::came_to_an_end();
     judge::<M, _>(world.audit());
-    ledger::end();
+    trace::end();
 }
 
 /// How often a waiter may be passed by others that came later, by invariant NUMA-3 of the order: in
@@ -69,7 +69,7 @@ fn bypass(model: &Model, scenario: &Scenario) -> Option<u32> {
 
 impl<M: Machine, L: Contend<Context<M>>> World<M, L> {
     fn new(model: &Model, scenario: Arc<Scenario>) -> Self {
-        let lock = |lock| ledger::making(Role::Lock { lock, index: 0 }, L::new);
+        let lock = |lock| trace::making(Role::Lock { lock, index: 0 }, L::new);
         Self {
             domain: Arc::new(Domain::new(&scenario, model.tuning, model.traits)),
             locks: (0..scenario.locks).map(lock).collect(),
@@ -84,10 +84,10 @@ impl<M: Machine, L: Contend<Context<M>>> World<M, L> {
     }
 
     fn run(self: &Arc<Self>, slot: usize) {
-        ledger::run_as(slot);
+        trace::run_as(slot);
         let context = self.context(slot);
         self.perform_all(&context, &self.scenario.threads[slot].steps);
-        judge::<M, _>(ledger::finished());
+        judge::<M, _>(trace::finished());
     }
 
     fn perform_all(self: &Arc<Self>, context: &Context<M>, steps: &[Step]) {
@@ -108,26 +108,26 @@ impl<M: Machine, L: Contend<Context<M>>> World<M, L> {
                 self.leave(context, lock, mode);
             }
             Step::Try(lock, mode) => {
-                let start = ledger::starts();
-                ledger::set_trying(true);
+                let start = trace::starts();
+                trace::set_trying(true);
                 let acquired = self.locks[lock].try_enter(context, mode);
-                ledger::set_trying(false);
+                trace::set_trying(false);
                 if acquired {
                     self.entered(context, lock, mode, start);
                     self.leave(context, lock, mode);
                 }
             }
             Step::Timed(looks, lock, mode) => {
-                let start = ledger::starts();
-                ledger::set_deadline(looks);
+                let start = trace::starts();
+                trace::set_deadline(looks);
                 let acquired = self.locks[lock].enter_until(context, mode, DEADLINE);
-                ledger::forget_deadline();
+                trace::forget_deadline();
                 if acquired {
                     self.entered(context, lock, mode, start);
                     self.leave(context, lock, mode);
                 }
             }
-            Step::Fork => ledger::fork(),
+            Step::Fork => trace::fork(),
             Step::Vanished(at, ref step) => self.vanish(context, at, step),
             Step::Enter(lock, mode) => self.enter(context, lock, mode),
             Step::Leave(lock, mode) => {
@@ -150,7 +150,7 @@ impl<M: Machine, L: Contend<Context<M>>> World<M, L> {
             Step::Interrupted(at, ref handler, ref step) => {
                 self.arm(context, at, handler);
                 self.perform(context, step);
-                ledger::disarm();
+                trace::disarm();
             }
         }
     }
@@ -159,18 +159,18 @@ impl<M: Machine, L: Contend<Context<M>>> World<M, L> {
     /// nodes in use.
     fn vanish(self: &Arc<Self>, context: &Context<M>, at: u32, step: &Step) {
         let vanish = || {
-            ledger::interrupted();
+            trace::interrupted();
             resume_unwind(Box::new(Gone))
         };
-        ledger::arm(at, Box::new(vanish));
+        trace::arm(at, Box::new(vanish));
         let end = catch_unwind(AssertUnwindSafe(|| self.perform(context, step)));
-        ledger::disarm();
+        trace::disarm();
         let Err(cause) = end else { return };
         if !cause.is::<Gone>() {
             resume_unwind(cause);
         }
-        ledger::forget_deadline();
-        ledger::fork();
+        trace::forget_deadline();
+        trace::fork();
         // Not with the token of the one that has gone, which may have had a bucket locked.
         forget(&Context::new(None, Arc::clone(&self.domain)), None);
         self.set_nesting(true);
@@ -179,22 +179,22 @@ impl<M: Machine, L: Contend<Context<M>>> World<M, L> {
     fn arm(self: &Arc<Self>, context: &Context<M>, at: u32, steps: &[Step]) {
         let (world, context, steps) = (Arc::clone(self), context.interrupting(), steps.to_vec());
         let handler = move || {
-            ledger::interrupted();
+            trace::interrupted();
             world.perform_all(&context, &steps);
         };
-        ledger::arm(at, Box::new(handler));
+        trace::arm(at, Box::new(handler));
     }
 
     fn enter(&self, context: &Context<M>, lock: usize, mode: Mode) {
-        let start = ledger::starts();
+        let start = trace::starts();
         self.locks[lock].enter(context, mode);
         self.entered(context, lock, mode, start);
     }
 
     fn entered(&self, context: &Context<M>, lock: usize, mode: Mode, start: u64) {
-        judge::<M, _>(ledger::entered(lock, mode, start, context.in_interrupt()));
-        ledger::touching(Touched::Data);
-        ledger::keep(|| match mode {
+        judge::<M, _>(trace::entered(lock, mode, start, context.in_interrupt()));
+        trace::touching(Touched::Data);
+        trace::keep(|| match mode {
             Mode::Write => self.data[lock].add(),
             Mode::Read => {
                 self.data[lock].read();
@@ -205,14 +205,14 @@ impl<M: Machine, L: Contend<Context<M>>> World<M, L> {
     /// What the holder did before was done before the other contexts were there.
     fn use_again(&self, lock: usize, mode: Mode) {
         if mode == Mode::Write {
-            ledger::wrote_again(lock);
-            ledger::touching(Touched::Data);
-            ledger::keep(|| self.data[lock].add());
+            trace::wrote_again(lock);
+            trace::touching(Touched::Data);
+            trace::keep(|| self.data[lock].add());
         }
     }
 
     fn leave(&self, context: &Context<M>, lock: usize, mode: Mode) {
-        ledger::left(lock, mode);
+        trace::left(lock, mode);
         // SAFETY: the scenario leaves what it has entered, in the same mode.
         unsafe { self.locks[lock].leave(context, mode) };
     }
@@ -241,7 +241,7 @@ impl<M: Machine, L: Contend<Context<M>>> World<M, L> {
     fn audit(&self) -> Result<(), Failure> {
         let context = self.context(0);
         for (number, lock) in self.locks.iter().enumerate() {
-            let (counted, writes) = (self.data[number].read(), ledger::writes(number));
+            let (counted, writes) = (self.data[number].read(), trace::writes(number));
             if counted != writes {
                 let message = format!("{writes} sections counted {counted}");
                 return Err(Failure::new(Kind::Count, message));
@@ -250,8 +250,8 @@ impl<M: Machine, L: Contend<Context<M>>> World<M, L> {
                 return Err(Failure::new(Kind::IsLocked, "a lock is taken and no context is left"));
             }
         }
-        ledger::must_be_gone()?;
-        ledger::must_rest()?;
+        trace::must_be_gone()?;
+        trace::must_rest()?;
         for (cpu, &levels) in self.scenario.nesting.iter().enumerate() {
             let left = self.nesting(cpu).map(|word| word.load(Relaxed));
             if left != Some(levels) {

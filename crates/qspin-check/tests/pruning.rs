@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use qspin_check::checks::{loom_check, under_loom};
-use qspin_check::ledger::{set_pruning, take_outcomes};
 use qspin_check::planted::lookup;
+use qspin_check::trace::{set_pruning, take_outcomes};
 
 fn outcomes(lock: &str, scenario: &str, pruning: bool) -> (u64, std::collections::BTreeSet<u64>) {
     let subject = lookup(lock).unwrap();

@@ -287,7 +287,7 @@ tunables! {
         /// Halt: whether a release kicks the halted head whatever its state (patch 1).
         Halt kick_unconditionally: bool = true, SWITCH;
         /// Halt: halted waiters behind the head that a release kicks as well (patch 4).
-        Halt kick_ahead: u32 = 0, 0..=KICK_AHEAD_MOST as u32;
+        Halt kick_ahead: u32 = 0, 0..=KICK_AHEAD_MAX as u32;
         /// Halt: when the kick of a new head is left to the release (patch 5).
         Defer defer: Defer = Defer::Always, CHOICE;
         /// Halt: whether a waiter halts earlier if the one before it is halted (patch 6).
@@ -338,7 +338,7 @@ tunables! {
 
 /// Most waiters that a release may kick beside the head. The series has at most 4, since "I
 /// didn't see much performance difference when I did a kick-ahead of 5".
-pub const KICK_AHEAD_MOST: usize = 5;
+pub const KICK_AHEAD_MAX: usize = 5;
 
 /// The kick-ahead level of the series for this many CPUs: 1 from 4 on, 2 from 8, 3 from 16, 4
 /// from 32. That is log2, less 1. (In the review its author says that a division by 4, a right shift by 2, would do

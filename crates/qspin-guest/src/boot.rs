@@ -143,7 +143,7 @@ pub unsafe fn first(info: usize, start: Start) -> ! {
             .flag("sched_yield", settings.features.sched_yield)
             .flag("realtime", settings.features.realtime)
             .number("counter_khz", clock::counter_khz())
-            .number("board", &raw const platform::BOARD as u64)
+            .number("shared_page", &raw const platform::SHARED_PAGE as u64)
             .number("first_lock_us", first_lock / 1000)
             .end();
     });

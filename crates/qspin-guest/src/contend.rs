@@ -8,9 +8,9 @@ use qspin_core::lock::RawLock;
 use qspin_core::platform::Platform;
 
 use crate::hardware::clock::now_ns;
-use crate::hardware::cpu::{self, MOST};
+use crate::hardware::cpu::{self, MAX};
 use crate::histogram::{BUCKETS, bucket};
-use crate::platform::{BOARD, Guest, GuestEvents, ring, settings};
+use crate::platform::{Guest, GuestEvents, SHARED_PAGE, ring, settings};
 
 /// The lock that is measured.
 pub(crate) static LOCK: AtomicU32 = AtomicU32::new(0);
@@ -37,14 +37,14 @@ pub(crate) struct Measured {
     pub(crate) waits: [AtomicU32; BUCKETS],
 }
 
-pub(crate) static MEASURED: [Measured; MOST] = [const {
+pub(crate) static MEASURED: [Measured; MAX] = [const {
     Measured {
         operations: AtomicU64::new(0),
         unfinished: AtomicU64::new(0),
         longest: AtomicU64::new(0),
         waits: [const { AtomicU32::new(0) }; BUCKETS],
     }
-}; MOST];
+}; MAX];
 
 impl Measured {
     pub(crate) fn forget(&self) {
@@ -98,7 +98,7 @@ pub fn contend<L: RawLock<Guest<E>>, E: GuestEvents>(lock: &L, cpu: u32) {
         let asked = now_ns();
         state.store(waits, Relaxed);
         if plan.is_some() {
-            BOARD.waits(cpu, asked);
+            SHARED_PAGE.waits(cpu, asked);
         }
         lock.acquire(&platform);
         state.store(waits | cpu::HOLDS, Relaxed);
@@ -108,15 +108,15 @@ pub fn contend<L: RawLock<Guest<E>>, E: GuestEvents>(lock: &L, cpu: u32) {
         SHARED.store(number + 1, Relaxed);
         if let Some(plan) = plan {
             platform.holder_enter();
-            BOARD.holds(cpu);
+            SHARED_PAGE.holds(cpu);
             if plan.strikes(number) {
                 STRUCK.store(STRUCK.load(Relaxed) + 1, Relaxed);
-                BOARD.ask(ring);
+                SHARED_PAGE.ask(ring);
             }
         }
         work(inside);
         if plan.is_some() {
-            BOARD.releases();
+            SHARED_PAGE.releases();
         }
         // SAFETY: acquired above.
         unsafe { lock.release(&platform) };

@@ -13,7 +13,7 @@
 //! | suite | [`suite`], [`mod@bench`] | what is run: tests with exact counts, and measurements |
 //!
 //! What needs no hardware is here as well, for the host's side and for tests: [`options`],
-//! [`histogram`], [`json`], [`kvm`] (the ABI), [`kick`] (how a CPU is woken), [`mod@board`] and [`preempt`]
+//! [`histogram`], [`json`], [`kvm`] (the ABI), [`kick`] (how a CPU is woken), [`shared_page`] and [`preempt`]
 //! (which CPU the host is to stop on purpose).
 //!
 //! The library is an ordinary member of the workspace. [`IMAGE`] is what its build script has made of
@@ -25,13 +25,13 @@
 #[cfg(test)]
 extern crate std;
 
-pub mod board;
 pub mod histogram;
 pub mod json;
 pub mod kick;
 pub mod kvm;
 pub mod options;
 pub mod preempt;
+pub mod shared_page;
 
 #[cfg(target_arch = "x86_64")]
 pub mod bench;

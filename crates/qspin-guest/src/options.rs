@@ -46,11 +46,11 @@ pub const TESTS: [&str; 6] = ["exclusion", "nesting", "halts", "storm", "rwlock"
 /// Where the guest expects the device `isa-debug-exit`, by which it ends.
 pub const EXIT_PORT: u16 = 0xf4;
 
-/// Where the guest rings for the host: any byte, see [`crate::board`]. QEMU's `isa-debugcon` listens there.
+/// Where the guest rings for the host: any byte, see [`crate::shared_page`]. QEMU's `isa-debugcon` listens there.
 pub const BELL_PORT: u16 = 0xe9;
 
 /// Most CPUs that the guest uses.
-pub const MOST_CPUS: u32 = 64;
+pub const MAX_CPUS: u32 = 64;
 
 /// What to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -204,7 +204,7 @@ fn apply(options: &mut Options, name: &str, value: &str) -> Option<()> {
             let modes = [("probe", Mode::Probe), ("suite", Mode::Suite), ("bench", Mode::Bench)];
             options.mode = choice(value, &modes)?;
         }
-        "vcpus" => options.vcpus = number(value, 1, MOST_CPUS)?,
+        "vcpus" => options.vcpus = number(value, 1, MAX_CPUS)?,
         "locks" => options.locks = set(value, |name| Some(lock(name).ok()?.id as usize))?,
         "tests" => options.tests = set(value, |name| TESTS.iter().position(|test| *test == name))?,
         "ms" => options.phase_ms = number(value, 1, 3_600_000)?,

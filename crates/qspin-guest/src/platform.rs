@@ -21,19 +21,19 @@ use qspin_core::platform::{CpuId, Platform, StaticPlatform};
 use qspin_core::tuning::Tuning;
 use qspin_core::waiting::Bucket;
 
-use crate::board::Board;
 use crate::hardware::apic::{self, Message};
 use crate::hardware::clock;
-use crate::hardware::cpu::{self, CPUS, MOST};
+use crate::hardware::cpu::{self, CPUS, MAX};
 use crate::hardware::entry::{KICK, TIMER};
 use crate::hardware::instruction::{halt_while, interrupts_on, out8, write_msr};
 use crate::kick::{self, Means};
 use crate::kvm::{self, Features, StealTime};
 use crate::options::{BELL_PORT, Kick, Options};
 use crate::preempt::Plan;
+use crate::shared_page::SharedPage;
 
 /// Four nodes a CPU, and numbers without a CPU before them; a power of two.
-const NODES: usize = ((MOST + 1) * 4).next_power_of_two();
+const NODES: usize = ((MAX + 1) * 4).next_power_of_two();
 
 static TABLE: [Node<AtomicU32>; NODES] = [const { Node::<AtomicU32>::UNUSED }; NODES];
 
@@ -41,12 +41,12 @@ const BUCKETS: usize = NODES / Bucket::<(), ()>::ENTRIES;
 static HALTED: [Bucket<AtomicU32, AtomicUsize>; BUCKETS] = [const { Bucket::EMPTY }; BUCKETS];
 
 /// Where KVM says which CPU does not run, a page for each; all zero where it does not say it.
-static STEAL: [StealTime<AtomicU32>; MOST] = [const {
+static STEAL: [StealTime<AtomicU32>; MAX] = [const {
     StealTime { steal: [ZERO; 2], version: ZERO, flags: ZERO, preempted: ZERO, padding: [ZERO; 11] }
-}; MOST];
+}; MAX];
 
 /// What guest and host tell each other.
-pub static BOARD: Board = Board::EMPTY;
+pub static SHARED_PAGE: SharedPage = SharedPage::EMPTY;
 
 /// Rings for the host.
 pub fn ring() {
@@ -126,7 +126,7 @@ pub unsafe fn configure(options: &Options, features: Features, amd: bool) {
 /// Tells the host how this CPU is called, and KVM where to write whether it runs.
 pub fn begin() {
     let me = cpu::this();
-    BOARD.seats[me.number() as usize].apic_id.store(me.apic_id.load(Relaxed) + 1, Relaxed);
+    SHARED_PAGE.seats[me.number() as usize].apic_id.store(me.apic_id.load(Relaxed) + 1, Relaxed);
     if settings().features.steal_time {
         let page = &raw const STEAL[cpu::this().number() as usize] as u64;
         // SAFETY: the feature says that the register is there; the page is KVM's from here on.
@@ -184,7 +184,7 @@ pub enum Count {
     YieldsHypercall,
     /// CPUs that do not run, as KVM says.
     SeenPreempted,
-    /// CPUs that do not run, as the host says by the board.
+    /// CPUs that do not run, as the host says by the shared page.
     SeenStopped,
 }
 
@@ -212,9 +212,9 @@ struct Counts {
     events: [AtomicU64; Event::ALL.len()],
 }
 
-static COUNTS: [Counts; MOST] = [const {
+static COUNTS: [Counts; MAX] = [const {
     Counts { platform: [ZERO_64; Count::ALL.len()], events: [ZERO_64; Event::ALL.len()] }
-}; MOST];
+}; MAX];
 
 /// A count of all CPUs together.
 #[must_use]
@@ -335,7 +335,7 @@ impl<E: GuestEvents> Platform for Guest<E> {
     }
 
     fn kick(&self, to: NodeId) {
-        let name = || CPUS[to.cpu().number() as usize % MOST].apic_id.load(Relaxed);
+        let name = || CPUS[to.cpu().number() as usize % MAX].apic_id.load(Relaxed);
         count(match kick::kick(&node(to).kick, settings().hypercall) {
             Means::Nothing => Count::KicksUnsent,
             Means::Vector => {
@@ -355,9 +355,9 @@ impl<E: GuestEvents> Platform for Guest<E> {
 
     #[inline]
     fn is_preempted(&self, cpu: CpuId) -> bool {
-        let cpu = cpu.number() as usize % MOST;
+        let cpu = cpu.number() as usize % MAX;
         let preempted = STEAL[cpu].preempted.load(Relaxed) & kvm::PREEMPTED != 0;
-        let stopped = || BOARD.seats[cpu].stopped.load(Relaxed) != 0;
+        let stopped = || SHARED_PAGE.seats[cpu].stopped.load(Relaxed) != 0;
         if !preempted && !stopped() {
             return false;
         }
@@ -382,7 +382,7 @@ impl<E: GuestEvents> Platform for Guest<E> {
     #[inline]
     fn yield_to(&self, holder: CpuId) {
         if settings().features.sched_yield {
-            let name = CPUS[holder.number() as usize % MOST].apic_id.load(Relaxed);
+            let name = CPUS[holder.number() as usize % MAX].apic_id.load(Relaxed);
             hypercall(kvm::SCHED_YIELD, name.into(), 0);
             count(Count::YieldsHypercall);
         } else {
@@ -392,12 +392,12 @@ impl<E: GuestEvents> Platform for Guest<E> {
 
     #[inline]
     fn holder_enter(&self) {
-        BOARD.keep(cpu::this().number());
+        SHARED_PAGE.keep(cpu::this().number());
     }
 
     #[inline]
     fn holder_exit(&self) {
-        BOARD.give_up(cpu::this().number(), ring);
+        SHARED_PAGE.give_up(cpu::this().number(), ring);
     }
 
     #[inline]

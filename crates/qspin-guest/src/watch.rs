@@ -30,12 +30,12 @@ pub fn end() {
 
 /// Time that the user is willing to wait, in which the machine runs: a standstill does not count.
 #[derive(Debug)]
-pub struct Patience {
+pub struct Timeout {
     end: u64,
     last: u64,
 }
 
-impl Patience {
+impl Timeout {
     /// From now on.
     #[must_use]
     pub fn new(ns: u64) -> Self {
@@ -60,9 +60,9 @@ impl Patience {
 
 /// Waits until `holds`, at most so long; returns whether it does.
 pub fn within(ms: u64, mut holds: impl FnMut() -> bool) -> bool {
-    let mut patience = Patience::new(ms * 1_000_000);
+    let mut timeout = Timeout::new(ms * 1_000_000);
     while !holds() {
-        if patience.is_over() {
+        if timeout.is_over() {
             return holds();
         }
         core::hint::spin_loop();
@@ -160,12 +160,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_standstill_does_not_end_patience_and_time_does() {
-        let mut patience = Patience { end: 3 * STANDSTILL_NS, last: 0 };
-        assert!(!patience.is_over_at(STANDSTILL_NS));
-        assert!(!patience.is_over_at(100 * STANDSTILL_NS), "no CPU ran");
-        assert!(!patience.is_over_at(101 * STANDSTILL_NS));
-        assert!(!patience.is_over_at(102 * STANDSTILL_NS));
-        assert!(patience.is_over_at(102 * STANDSTILL_NS + 1));
+    fn a_standstill_does_not_end_a_timeout_and_time_does() {
+        let mut timeout = Timeout { end: 3 * STANDSTILL_NS, last: 0 };
+        assert!(!timeout.is_over_at(STANDSTILL_NS));
+        assert!(!timeout.is_over_at(100 * STANDSTILL_NS), "no CPU ran");
+        assert!(!timeout.is_over_at(101 * STANDSTILL_NS));
+        assert!(!timeout.is_over_at(102 * STANDSTILL_NS));
+        assert!(timeout.is_over_at(102 * STANDSTILL_NS + 1));
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fundu::{CustomDurationParser, CustomTimeUnit, ParseError, TimeUnit};
-use qspin::tuning::KICK_AHEAD_MOST;
+use qspin::tuning::KICK_AHEAD_MAX;
 
 use crate::bench::load::{Holder, Lasting};
 
@@ -64,7 +64,7 @@ pub fn parse_seed(text: &str) -> Result<u64, String> {
 }
 
 /// The most threads that one may ask for.
-const MOST_THREADS: u32 = 4096;
+const MAX_THREADS: u32 = 4096;
 
 /// A whole number of `what`, from 1 to `most`; `several` says how more than one are written.
 ///
@@ -78,7 +78,7 @@ pub fn parse_count(text: &str, what: &str, most: u32, several: &str) -> Result<u
 
 /// A number of threads.
 pub fn parse_threads(text: &str) -> Result<usize, String> {
-    parse_count(text, "threads", MOST_THREADS, ", several as 1,2,4,8")
+    parse_count(text, "threads", MAX_THREADS, ", several as 1,2,4,8")
         .map(|threads| threads as usize)
 }
 
@@ -159,15 +159,15 @@ pub struct Levels(pub Vec<u32>);
 
 /// Kick-ahead levels.
 pub fn parse_levels(text: &str) -> Result<Levels, String> {
-    const MOST: u32 = KICK_AHEAD_MOST as u32;
+    const MAX: u32 = KICK_AHEAD_MAX as u32;
     let wrong = || {
         format!(
-            "`{text}` names no kick-ahead levels: write 0..{MOST} with both ends, 0,2,4 or 3, each \
-             from 0 to {MOST}"
+            "`{text}` names no kick-ahead levels: write 0..{MAX} with both ends, 0,2,4 or 3, each \
+             from 0 to {MAX}"
         )
     };
     let level = |text: &str| match text.trim().parse::<u32>() {
-        Ok(level @ 0..=MOST) => Ok(level),
+        Ok(level @ 0..=MAX) => Ok(level),
         _ => Err(wrong()),
     };
     let mut levels: Vec<u32> = match text.split_once("..") {

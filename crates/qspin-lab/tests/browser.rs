@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use qspin_lab::report::{Format, Run, read};
 use serde_json::Value;
 
-const PATIENCE: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_secs(90);
 
 fn chromium() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
@@ -66,10 +66,10 @@ fn look(browser: &Path, page: &str, screen: Screen) -> Value {
         .unwrap();
     let start = Instant::now();
     while child.try_wait().unwrap().is_none() {
-        if start.elapsed() > PATIENCE {
+        if start.elapsed() > TIMEOUT {
             let _ = child.kill();
             let _ = child.wait();
-            panic!("the browser did not finish within {PATIENCE:?}");
+            panic!("the browser did not finish within {TIMEOUT:?}");
         }
         std::thread::sleep(Duration::from_millis(50));
     }

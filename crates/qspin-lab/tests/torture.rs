@@ -16,7 +16,7 @@ use qspin_core::waiting::Bucket;
 use qspin_lab::bench::affinity::{Pin, Placement, allowed_cpus};
 use qspin_lab::bench::busy::Pace;
 use qspin_lab::bench::interrupt::Interrupt;
-use qspin_lab::bench::torture::{Outcome, PATIENCE, Torment, Wrong, seen, torture};
+use qspin_lab::bench::torture::{Outcome, TIMEOUT, Torment, Violation, seen, torture};
 use qspin_lab::contender::catalog::{Engine, Lock, locks};
 use qspin_lab::contender::{Contender, Raw};
 
@@ -27,13 +27,13 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn torment(time: Duration, patience: Duration) -> Torment {
+fn torment(time: Duration, timeout: Duration) -> Torment {
     let cpus = allowed_cpus();
     Torment {
         threads: (4 * cpus.len()).min(16),
         placement: Placement::new(Pin::B, cpus),
         time,
-        patience,
+        timeout,
         seed: 7,
         pace: Pace::calibrate(),
     }
@@ -42,12 +42,12 @@ fn torment(time: Duration, patience: Duration) -> Torment {
 /// Tortures a lock of the catalog.
 fn tortured(lock: &Lock, seconds: f64) -> Outcome {
     let Engine::Mutex(engine) = lock.engine else { panic!("{} does not exclude", lock.name) };
-    let torment = torment(Duration::from_secs_f64(seconds), PATIENCE);
+    let torment = torment(Duration::from_secs_f64(seconds), TIMEOUT);
     (engine.torture)(&torment, &Interrupt::never()).unwrap()
 }
 
-/// What a broken lock is seen to do in so many seconds or in the end, with a second's patience.
-fn caught<C: Contender>(seconds: u64) -> Vec<Wrong> {
+/// What a broken lock is seen to do in so many seconds or in the end, with a second's timeout.
+fn caught<C: Contender>(seconds: u64) -> Vec<Violation> {
     let torment = torment(Duration::from_secs(seconds), Duration::from_secs(1));
     torture::<C>(&torment, &Interrupt::never()).unwrap().wrong
 }
@@ -109,7 +109,7 @@ impl Contender for Leaky {
 fn two_inside_are_seen() {
     let _alone = alone();
     let wrong = caught::<Leaky>(60);
-    assert!(matches!(wrong[0], Wrong::TwoInside { level: 0, .. }), "{wrong:?}");
+    assert!(matches!(wrong[0], Violation::TwoInside { level: 0, .. }), "{wrong:?}");
 }
 
 /// A platform that loses one kick in `EVERY`.
@@ -189,7 +189,7 @@ fn lost_kicks_are_a_stall() {
         caught::<Unkicked<ParavirtStealingLock<AtomicU32>, 1>>(3),
         caught::<Unkicked<ParavirtLock<AtomicU32>, 1>>(3),
     ] {
-        assert!(matches!(wrong[..], [Wrong::Stall(_)]), "{wrong:?}");
+        assert!(matches!(wrong[..], [Violation::Stall(_)]), "{wrong:?}");
     }
 }
 
@@ -220,7 +220,7 @@ impl Contender for Tired {
 fn a_standstill_is_a_stall_and_says_where() {
     let _alone = alone();
     let wrong = caught::<Tired>(60);
-    let [Wrong::Stall(stall)] = &wrong[..] else { panic!("{wrong:?}") };
+    let [Violation::Stall(stall)] = &wrong[..] else { panic!("{wrong:?}") };
     assert_eq!((stall.level, stall.queue.inside), (0, 0));
     assert!(stall.queue.acquired >= 1000 && stall.queue.wait > 0 && !stall.ending, "{stall}");
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use assert_cmd::Command;
 use qspin::events::Event;
-use qspin::tuning::{KICK_AHEAD_MOST, Tuning, kick_ahead_level};
+use qspin::tuning::{KICK_AHEAD_MAX, Tuning, kick_ahead_level};
 use qspin_lab::bench::steps::{Series, steps};
 use serde_json::{Value, json};
 
@@ -153,7 +153,7 @@ fn steps_are_a_row_a_step_in_both_orders() {
 fn kick_ahead_levels_are_a_row_each() {
     let (said, rows, _) = bench(&["--kick-ahead", "0..5", "--threads", "2"]);
     let levels: Vec<String> =
-        (0..=KICK_AHEAD_MOST).map(|level| format!("paravirt-queued kick_ahead={level}")).collect();
+        (0..=KICK_AHEAD_MAX).map(|level| format!("paravirt-queued kick_ahead={level}")).collect();
     assert_eq!(first_cells(&said, "kick-ahead")[2..], levels, "{said}");
     let tunes: Vec<&Value> = rows
         .iter()
@@ -161,7 +161,7 @@ fn kick_ahead_levels_are_a_row_each() {
         .map(|row| &row["tune"])
         .collect();
     // 0 is the default, so nothing is away from it.
-    let expected: Vec<Value> = (0..=KICK_AHEAD_MOST)
+    let expected: Vec<Value> = (0..=KICK_AHEAD_MAX)
         .map(|level| if level == 0 { json!({}) } else { json!({"kick_ahead": level}) })
         .collect();
     assert_eq!(tunes, expected.iter().collect::<Vec<_>>());

@@ -37,7 +37,7 @@ use libc::{c_int, clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t
 
 use crate::generation;
 use crate::libc_locks as real;
-use crate::sleep::Patience;
+use crate::sleep::Backoff;
 use crate::statistics::{self, LeftToLibc};
 
 use register::Place;
@@ -271,7 +271,7 @@ impl Condvar {
     /// empty.
     fn is_awaited(&self) -> bool {
         self.renew();
-        let mut patience = Patience::new();
+        let mut backoff = Backoff::new();
         loop {
             let mut awaited = false;
             let place = self.place();
@@ -289,7 +289,7 @@ impl Condvar {
             if awaited || !leaving {
                 return awaited;
             }
-            patience.wait();
+            backoff.wait();
         }
     }
 }

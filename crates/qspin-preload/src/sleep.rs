@@ -81,11 +81,11 @@ pub(crate) fn pause(nanoseconds: u64) {
 /// Backs off while another thread is about to be done: at first by yielding the CPU, then by sleeping.
 /// Otherwise a thread with a real-time policy, which yields its CPU to no thread of a lower priority, would
 /// wait for ever.
-pub(crate) struct Patience {
+pub(crate) struct Backoff {
     yields: u32,
 }
 
-impl Patience {
+impl Backoff {
     /// How often the CPU is yielded.
     const YIELDS: u32 = 64;
     const SLEEP_NS: u64 = 50_000;

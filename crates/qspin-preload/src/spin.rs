@@ -12,7 +12,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use libc::{c_int, pthread_spinlock_t};
 
-use crate::sleep::Patience;
+use crate::sleep::Backoff;
 use crate::statistics::{self, Begins, Kind};
 
 const FREE: u32 = 1;
@@ -62,7 +62,7 @@ fn wait(word: &AtomicU32) {
 
 #[inline]
 fn spin(word: &AtomicU32) {
-    let mut patience = Patience::new();
+    let mut backoff = Backoff::new();
     loop {
         for _ in 0..LOOKS {
             if word.load(Relaxed) == FREE && try_take(word) {
@@ -70,7 +70,7 @@ fn spin(word: &AtomicU32) {
             }
             core::hint::spin_loop();
         }
-        patience.wait();
+        backoff.wait();
     }
 }
 

@@ -12,7 +12,7 @@ use qspin_sim::Scenario;
 use serde::{Deserialize, Serialize};
 
 /// Parts at most.
-pub const MOST: u32 = 100_000;
+pub const MAX: u32 = 100_000;
 
 /// Which part, of how many; both count from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,14 +46,14 @@ impl Part {
     pub fn parse(text: &str) -> Result<Self, String> {
         let wrong = || {
             format!(
-                "`{text}` is no part: give I/N, such as 2/3, with I from 1 to N, and N at most {MOST}"
+                "`{text}` is no part: give I/N, such as 2/3, with I from 1 to N, and N at most {MAX}"
             )
         };
         let (number, of) = text.split_once('/').ok_or_else(wrong)?;
         let plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
         let count = |text: &str| text.parse().ok().filter(|_| plain(text));
         let (Some(number), Some(of)) = (count(number), count(of)) else { return Err(wrong()) };
-        if number < 1 || number > of || of > MOST {
+        if number < 1 || number > of || of > MAX {
             return Err(wrong());
         }
         Ok(Self { number, of })

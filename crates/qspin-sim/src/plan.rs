@@ -53,7 +53,7 @@ struct File {
     locks: Vec<Lock>,
     cpus: Vec<u32>,
     duration_ns: f64,
-    #[serde(default = "crate::scenario::patience")]
+    #[serde(default = "crate::scenario::default_watchdog_ns")]
     watchdog_ns: f64,
     #[serde(default)]
     start_ns: f64,

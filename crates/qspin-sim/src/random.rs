@@ -22,17 +22,17 @@ use crate::engine::Random;
 use crate::hypervisor::{Hypervisor, Pinning};
 use crate::lock::Lock;
 use crate::machine::{Costs, Machine, Shape};
-use crate::scenario::{Placement, Scenario, patience};
+use crate::scenario::{Placement, Scenario, default_watchdog_ns};
 use crate::workload::{Lengths, Spread, Workload};
 
 /// In one cell of this many, tasks that compute run beside.
 const DISTURBED: u32 = 5;
 /// The least duration of a simulated run: learning takes its time.
-const LEAST_NS: f64 = 10e6;
+const MIN_NS: f64 = 10e6;
 /// The same where threads outnumber processors: some time slices.
-const LEAST_CROWDED_NS: f64 = 30e6;
+const MIN_CROWDED_NS: f64 = 30e6;
 /// The approximate limit of sections in one run: each costs a microsecond or more of the host's time.
-const MOST_SECTIONS: f64 = 300_000.0;
+const MAX_SECTIONS: f64 = 300_000.0;
 
 /// Draws cell `number` of `seed`. Its lock is arbitrary: the caller is to choose it.
 ///
@@ -65,13 +65,13 @@ pub fn draw(seed: u64, number: u32) -> Scenario {
     let parallel = f64::from(threads.min(processors));
     let by_locks = f64::from(locks) / (inside_ns + same_cache);
     let by_threads = parallel / (inside_ns + outside_ns + SHORTEST_NS);
-    let least = if threads + hogs > processors { LEAST_CROWDED_NS } else { LEAST_NS };
-    let duration_ns = (MOST_SECTIONS / by_locks.min(by_threads)).clamp(LEAST_NS, least);
+    let least = if threads + hogs > processors { MIN_CROWDED_NS } else { MIN_NS };
+    let duration_ns = (MAX_SECTIONS / by_locks.min(by_threads)).clamp(MIN_NS, least);
     Scenario {
         lock: Lock::Native,
         cpus: threads,
         duration_ns,
-        watchdog_ns: 10.0 * patience(),
+        watchdog_ns: 10.0 * default_watchdog_ns(),
         start_ns: 10_000.0,
         placement: Placement::InOrder,
         pinning: Pinning::Any,

@@ -12,7 +12,7 @@ use crate::machine::Machine;
 use crate::workload::Workload;
 
 /// The most processors of a simulated guest: what a tail can name.
-pub const MOST_CPUS: u32 = 1 << 13;
+pub const MAX_CPUS: u32 = 1 << 13;
 
 /// The largest pause of the lock `backoff`, among the tunables of a scenario: a constant of that lock's type.
 pub(crate) const BACKOFF_CAP: &str = "backoff_cap";
@@ -49,7 +49,7 @@ pub struct Scenario {
     /// For how long, in nanoseconds, for a workload without an end of its own.
     pub duration_ns: f64,
     /// Simulated nanoseconds without progress after which the run ends as a standstill.
-    #[serde(default = "patience")]
+    #[serde(default = "default_watchdog_ns")]
     pub watchdog_ns: f64,
     /// CPUs begin at random moments of this time: if all began at once, the order in which they first meet
     /// would last.
@@ -85,7 +85,7 @@ pub struct Scenario {
 }
 
 /// A fifth of a second: some slices of an overcommitted processor.
-pub(crate) fn patience() -> f64 {
+pub(crate) fn default_watchdog_ns() -> f64 {
     2e8
 }
 
@@ -115,11 +115,11 @@ impl Scenario {
         }
         self.workload.check()?;
         self.tuning()?;
-        if !(1..=MOST_CPUS).contains(&self.cpus) {
-            return Err(format!("cpus is {}: it must be from 1 to {MOST_CPUS}", self.cpus));
+        if !(1..=MAX_CPUS).contains(&self.cpus) {
+            return Err(format!("cpus is {}: it must be from 1 to {MAX_CPUS}", self.cpus));
         }
-        if self.hogs > MOST_CPUS {
-            return Err(format!("hogs is {}: it must be at most {MOST_CPUS}", self.hogs));
+        if self.hogs > MAX_CPUS {
+            return Err(format!("hogs is {}: it must be at most {MAX_CPUS}", self.hogs));
         }
         for (name, ns) in [("duration_ns", self.duration_ns), ("watchdog_ns", self.watchdog_ns)] {
             if !(1.0..=1e13).contains(&ns) {

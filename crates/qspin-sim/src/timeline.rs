@@ -10,7 +10,7 @@ use std::fmt::Write;
 use crate::engine::{Time, to_ns};
 
 /// How many steps are kept; later ones are cut off, and the timeline says so.
-const MOST: usize = 1 << 20;
+const MAX: usize = 1 << 20;
 
 /// A step of a simulated CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub struct Timeline {
 
 impl Timeline {
     pub(crate) fn add(&mut self, time: Time, task: u32, step: Step) {
-        if self.steps.len() < MOST {
+        if self.steps.len() < MAX {
             self.steps.push((time, task, step));
         } else {
             self.cut = true;

@@ -14,7 +14,7 @@ const OWNER: &[u8] = b"Xen\0";
 
 /// Why an image cannot be loaded.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Wrong {
+pub enum ImageError {
     /// It is no ELF file for this architecture, or a broken one.
     #[error("it is no ELF file for x86_64")]
     NoElf,
@@ -31,24 +31,24 @@ pub enum Wrong {
 /// # Errors
 ///
 /// What is wrong with it.
-pub fn load(bytes: &[u8], memory: &Memory) -> Result<u32, Wrong> {
-    let file = ElfBytes::<LittleEndian>::minimal_parse(bytes).map_err(|_| Wrong::NoElf)?;
+pub fn load(bytes: &[u8], memory: &Memory) -> Result<u32, ImageError> {
+    let file = ElfBytes::<LittleEndian>::minimal_parse(bytes).map_err(|_| ImageError::NoElf)?;
     if file.ehdr.e_machine != EM_X86_64 {
-        return Err(Wrong::NoElf);
+        return Err(ImageError::NoElf);
     }
     let mut entry = None;
-    for part in file.segments().ok_or(Wrong::NoElf)? {
+    for part in file.segments().ok_or(ImageError::NoElf)? {
         match part.p_type {
             PT_LOAD => {
-                let data = file.segment_data(&part).map_err(|_| Wrong::NoElf)?;
-                let end = part.p_paddr.checked_add(part.p_memsz).ok_or(Wrong::TooBig)?;
+                let data = file.segment_data(&part).map_err(|_| ImageError::NoElf)?;
+                let end = part.p_paddr.checked_add(part.p_memsz).ok_or(ImageError::TooBig)?;
                 if part.p_memsz < part.p_filesz || end > memory.size() as u64 {
-                    return Err(Wrong::TooBig);
+                    return Err(ImageError::TooBig);
                 }
-                memory.write(part.p_paddr, data).ok_or(Wrong::TooBig)?;
+                memory.write(part.p_paddr, data).ok_or(ImageError::TooBig)?;
             }
             PT_NOTE => {
-                let notes = file.segment_data_as_notes(&part).map_err(|_| Wrong::NoElf)?;
+                let notes = file.segment_data_as_notes(&part).map_err(|_| ImageError::NoElf)?;
                 for note in notes {
                     if let Note::Unknown(note) = note
                         && note.n_type == PHYS32_ENTRY
@@ -61,7 +61,7 @@ pub fn load(bytes: &[u8], memory: &Memory) -> Result<u32, Wrong> {
             _ => {}
         }
     }
-    entry.ok_or(Wrong::NoEntry)
+    entry.ok_or(ImageError::NoEntry)
 }
 
 #[cfg(test)]
@@ -80,16 +80,16 @@ mod tests {
     #[test]
     fn what_is_not_an_image_is_refused() {
         let memory = Memory::new(2 << 20).unwrap();
-        assert_eq!(load(b"", &memory), Err(Wrong::NoElf));
-        assert_eq!(load(b"\x7fELF and nothing more", &memory), Err(Wrong::NoElf));
+        assert_eq!(load(b"", &memory), Err(ImageError::NoElf));
+        assert_eq!(load(b"\x7fELF and nothing more", &memory), Err(ImageError::NoElf));
         let mut other = qspin_guest::IMAGE.to_vec();
         other[18] = 183;
-        assert_eq!(load(&other, &memory), Err(Wrong::NoElf), "for another processor");
+        assert_eq!(load(&other, &memory), Err(ImageError::NoElf), "for another processor");
         let cut = &qspin_guest::IMAGE[..8192];
-        assert_eq!(load(cut, &memory), Err(Wrong::NoElf), "cut off");
-        assert_eq!(load(qspin_guest::IMAGE, &memory), Err(Wrong::TooBig));
+        assert_eq!(load(cut, &memory), Err(ImageError::NoElf), "cut off");
+        assert_eq!(load(qspin_guest::IMAGE, &memory), Err(ImageError::TooBig));
         // This test is an ELF file for this architecture, too.
         let own = std::fs::read(std::env::current_exe().unwrap()).unwrap();
-        assert_eq!(load(&own, &Memory::new(1 << 30).unwrap()), Err(Wrong::NoEntry));
+        assert_eq!(load(&own, &Memory::new(1 << 30).unwrap()), Err(ImageError::NoEntry));
     }
 }

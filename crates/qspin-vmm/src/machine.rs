@@ -34,7 +34,7 @@ use crate::warden::CpuControl;
 
 /// Why there is no machine.
 #[derive(Debug, thiserror::Error)]
-pub enum Trouble {
+pub enum MachineError {
     /// The kernel does not do something.
     #[error("KVM refuses to {0}: {1}")]
     Kvm(&'static str, io::Error),
@@ -46,15 +46,15 @@ pub enum Trouble {
     Memory(#[from] io::Error),
     /// The image is wrong.
     #[error("the image cannot be loaded: {0}")]
-    Image(#[from] image::Wrong),
+    Image(#[from] image::ImageError),
     /// The command line is too long.
     #[error(transparent)]
     Line(#[from] start::TooLong),
 }
 
 /// Names what the kernel was asked for when it refuses.
-fn asked<T>(what: &'static str, done: Result<T, kvm_ioctls::Error>) -> Result<T, Trouble> {
-    done.map_err(|why| Trouble::Kvm(what, io::Error::from_raw_os_error(why.errno())))
+fn asked<T>(what: &'static str, done: Result<T, kvm_ioctls::Error>) -> Result<T, MachineError> {
+    done.map_err(|why| MachineError::Kvm(what, io::Error::from_raw_os_error(why.errno())))
 }
 
 /// What there is of a thread.
@@ -267,7 +267,7 @@ fn segment(flat: Flat) -> kvm_segment {
 }
 
 /// Puts the first CPU where a PVH loader leaves it.
-fn begin(cpu: &VcpuFd, entry: u32) -> Result<(), Trouble> {
+fn begin(cpu: &VcpuFd, entry: u32) -> Result<(), MachineError> {
     let mut special = asked("tell registers", cpu.get_sregs())?;
     special.cs = segment(CODE);
     for data in
@@ -320,7 +320,7 @@ impl Machine {
     /// # Errors
     ///
     /// Why it cannot be had.
-    pub fn start(plan: &Plan<'_>, lines: Sender<String>) -> Result<Self, Trouble> {
+    pub fn start(plan: &Plan<'_>, lines: Sender<String>) -> Result<Self, MachineError> {
         install_handler()?;
         let memory = Arc::new(Memory::new(plan.memory)?);
         let entry = image::load(plan.image, &memory)?;
@@ -333,7 +333,7 @@ impl Machine {
             (Cap::SignalMsi, "way to send interrupts"),
         ] {
             if !kvm.check_extension(ability) {
-                return Err(Trouble::Missing(name));
+                return Err(MachineError::Missing(name));
             }
         }
         let supports =
@@ -356,7 +356,7 @@ impl Machine {
             let cpu = asked("make a virtual CPU", vm.create_vcpu(number.into()))?;
             let says = cpuid::of_cpu(supports.as_slice(), number, plan.vcpus, plan.offer);
             let says =
-                CpuId::from_entries(&says).map_err(|_| Trouble::Missing("room for CPUID"))?;
+                CpuId::from_entries(&says).map_err(|_| MachineError::Missing("room for CPUID"))?;
             asked("take CPUID", cpu.set_cpuid2(&says))?;
             if number == 0 {
                 begin(&cpu, entry)?;

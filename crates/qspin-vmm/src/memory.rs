@@ -11,7 +11,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 
-use qspin_guest::board::{Board, MAGIC};
+use qspin_guest::shared_page::{MAGIC, SharedPage};
 
 /// A guest's memory, from its physical address 0 on.
 #[derive(Debug)]
@@ -113,17 +113,17 @@ impl Memory {
         Some(bytes)
     }
 
-    /// The board that a guest has at `address`; `None` if none is there.
+    /// The shared page that a guest has at `address`; `None` if none is there.
     #[must_use]
-    pub fn board(&self, address: u64) -> Option<&Board> {
-        if !address.is_multiple_of(align_of::<Board>() as u64) {
+    pub fn shared(&self, address: u64) -> Option<&SharedPage> {
+        if !address.is_multiple_of(align_of::<SharedPage>() as u64) {
             return None;
         }
-        let board = self.at(address, size_of::<Board>())?.cast::<Board>();
+        let shared = self.at(address, size_of::<SharedPage>())?.cast::<SharedPage>();
         // SAFETY: VMMEMORY-1, aligned as a page is; all of it is atomic words, for which any bits are right
         // (VMMEMORY-2).
-        let board = unsafe { &*board };
-        (board.magic.load(std::sync::atomic::Ordering::Acquire) == MAGIC).then_some(board)
+        let shared = unsafe { &*shared };
+        (shared.magic.load(std::sync::atomic::Ordering::Acquire) == MAGIC).then_some(shared)
     }
 }
 
@@ -154,14 +154,14 @@ mod tests {
     #[test]
     fn a_board_is_one_that_lies_right_and_begins_as_one() {
         let memory = Memory::new(4 * 4096).unwrap();
-        assert!(memory.board(4096).is_none(), "zeros are none");
+        assert!(memory.shared(4096).is_none(), "zeros are none");
         memory.write(4096, &MAGIC.to_le_bytes()).unwrap();
-        let board = memory.board(4096).unwrap();
-        board.seats[63].stopped.store(7, std::sync::atomic::Ordering::Relaxed);
+        let shared = memory.shared(4096).unwrap();
+        shared.seats[63].stopped.store(7, std::sync::atomic::Ordering::Relaxed);
         assert_eq!(memory.read(4096 + 64 + 63 * 64 + 20, 1).unwrap(), [7]);
         for wrong in [0, 4097, 3 * 4096, u64::MAX - 4095] {
             memory.write(3 * 4096, &MAGIC.to_le_bytes()).unwrap();
-            assert!(memory.board(wrong).is_none(), "{wrong}");
+            assert!(memory.shared(wrong).is_none(), "{wrong}");
         }
     }
 

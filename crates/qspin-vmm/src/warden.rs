@@ -1,10 +1,10 @@
 //! Which CPU is stopped, when, and for how long.
 //!
 //! The guest rings when its plan strikes, and says on the shared page which CPU owns the lock and since when which wait
-//! ([`qspin_guest::board`]). The warden stops one of them, keeps it so for the time that was ordered, and
+//! ([`qspin_guest::shared_page`]). The warden stops one of them, keeps it so for the time that was ordered, and
 //! lets it go on. Where it honours hints (remedy b of document 001), it stops no holder that asks not to be
 //! preempted: that one owes the time, and pays when its critical section has ended, or when the warden's
-//! patience has.
+//! timeout has.
 //!
 //! # Invariants
 //! * **WARDEN-1** A CPU that was stopped is let go on: when its time has passed, or when the warden ends.
@@ -16,8 +16,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use qspin_guest::board::{Board, NOTHING, OWED, PAYS};
 use qspin_guest::preempt::Victim;
+use qspin_guest::shared_page::{NOTHING, OWED, PAYS, SharedPage};
 
 /// What a warden can do with virtual CPUs, which it knows by the names of their APICs.
 pub trait CpuControl {
@@ -48,7 +48,7 @@ pub struct Order {
 }
 
 /// The longest that a holder's hint is honoured.
-pub const PATIENCE: Duration = Duration::from_millis(10);
+pub const TIMEOUT: Duration = Duration::from_millis(10);
 
 /// What has happened so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -63,7 +63,7 @@ pub struct Tally {
     pub hit: u64,
     /// Requests that a hint has put off.
     pub put_off: u64,
-    /// Of these, the ones for which the patience ended first.
+    /// Of these, the ones for which the timeout ended first.
     pub impatient: u64,
     /// Nanoseconds for which CPUs were stopped, in sum, the shortest and the longest.
     pub ns: u64,
@@ -116,110 +116,110 @@ impl<H: CpuControl> Warden<H> {
         self.tally
     }
 
-    /// Deals with everything that the board asks for; whether there was anything. `clock` is read where
+    /// Deals with everything that the shared page asks for; whether there was anything. `clock` is read where
     /// the time of a stop begins and ends.
-    pub fn look(&mut self, board: &Board, clock: &impl Fn() -> Instant) -> bool {
+    pub fn look(&mut self, shared: &SharedPage, clock: &impl Fn() -> Instant) -> bool {
         let mut found = false;
         // ORDERING: Acquire pairs with the Release of the guest: what it has written before.
-        let request = board.request.load(Acquire);
-        if request != board.answer.load(Acquire) {
+        let request = shared.request.load(Acquire);
+        if request != shared.answer.load(Acquire) {
             found = true;
-            self.strike(board, clock);
+            self.strike(shared, clock);
             // ORDERING: Release pairs with the Acquire of the guest.
-            board.answer.store(request, Release);
+            shared.answer.store(request, Release);
         }
-        for seat in 0..board.seats.len() {
-            if board.seats[seat].owed.load(Acquire) == PAYS {
+        for seat in 0..shared.seats.len() {
+            if shared.seats[seat].owed.load(Acquire) == PAYS {
                 found = true;
                 self.owing.retain(|(other, _)| *other != seat);
-                self.stop(board, seat, clock);
-                board.seats[seat].owed.store(NOTHING, Release);
+                self.stop(shared, seat, clock);
+                shared.seats[seat].owed.store(NOTHING, Release);
             }
         }
         found
     }
 
-    fn strike(&mut self, board: &Board, clock: &impl Fn() -> Instant) {
+    fn strike(&mut self, shared: &SharedPage, clock: &impl Fn() -> Instant) {
         self.tally.asked += 1;
         let victim = match self.order.victim {
-            Victim::Holder => board.holder(),
-            Victim::Next => board.next(),
+            Victim::Holder => shared.holder(),
+            Victim::Next => shared.next(),
         };
         let Some(seat) = victim else {
             self.tally.missed += 1;
             return;
         };
-        let asks = board.seats[seat].keep.load(Acquire) != 0;
+        let asks = shared.seats[seat].keep.load(Acquire) != 0;
         if self.order.honours_hints && self.order.victim == Victim::Holder && asks {
             self.tally.put_off += 1;
-            board.seats[seat].owed.store(OWED, Release);
+            shared.seats[seat].owed.store(OWED, Release);
             self.owing.push((seat, clock()));
             return;
         }
-        if self.stop(board, seat, clock)
+        if self.stop(shared, seat, clock)
             && let Some(stopped) = self.stopped.last_mut()
         {
             stopped.hit = match self.order.victim {
-                Victim::Holder => board.holder() == Some(seat),
-                Victim::Next => board.seats[seat].waits_since.load(Acquire) != 0,
+                Victim::Holder => shared.holder() == Some(seat),
+                Victim::Next => shared.seats[seat].waits_since.load(Acquire) != 0,
             };
         }
     }
 
-    fn stop(&mut self, board: &Board, seat: usize, clock: &impl Fn() -> Instant) -> bool {
-        let name = board.seats[seat].apic_id.load(Acquire).checked_sub(1);
+    fn stop(&mut self, shared: &SharedPage, seat: usize, clock: &impl Fn() -> Instant) -> bool {
+        let name = shared.seats[seat].apic_id.load(Acquire).checked_sub(1);
         let free = self.stopped.iter().all(|stopped| stopped.seat != seat);
         let Some(apic_id) = name.filter(|name| free && self.hands.stop(*name)) else {
             self.tally.missed += 1;
             return false;
         };
-        board.seats[seat].stopped.store(1, Release);
+        shared.seats[seat].stopped.store(1, Release);
         self.stopped.push(Stopped { seat, apic_id, since: clock(), hit: false });
         true
     }
 
     /// Lets those go on whose time has passed, and takes what is owed for too long; when to look again.
-    pub fn due(&mut self, board: &Board, clock: &impl Fn() -> Instant) -> Option<Instant> {
+    pub fn due(&mut self, shared: &SharedPage, clock: &impl Fn() -> Instant) -> Option<Instant> {
         let now = clock();
         while let Some(late) = self.stopped.iter().position(|s| s.since + self.order.time <= now) {
-            self.free(late, board, clock);
+            self.free(late, shared, clock);
         }
-        let late = |(_, since): &mut (usize, Instant)| *since + PATIENCE <= now;
+        let late = |(_, since): &mut (usize, Instant)| *since + TIMEOUT <= now;
         for (seat, _) in self.owing.extract_if(.., late).collect::<Vec<_>>() {
-            let owed = &board.seats[seat].owed;
+            let owed = &shared.seats[seat].owed;
             // ORDERING: as in `look`. Fails where the guest pays in this moment, and rings.
             if owed.compare_exchange(OWED, NOTHING, Acquire, Acquire).is_ok() {
                 self.tally.impatient += 1;
-                self.stop(board, seat, clock);
+                self.stop(shared, seat, clock);
             }
         }
         let times = self.stopped.iter().map(|stopped| stopped.since + self.order.time);
-        times.chain(self.owing.iter().map(|(_, since)| *since + PATIENCE)).min()
+        times.chain(self.owing.iter().map(|(_, since)| *since + TIMEOUT)).min()
     }
 
-    fn free(&mut self, index: usize, board: &Board, clock: &impl Fn() -> Instant) {
+    fn free(&mut self, index: usize, shared: &SharedPage, clock: &impl Fn() -> Instant) {
         let stopped = self.stopped.swap_remove(index);
-        board.seats[stopped.seat].stopped.store(0, Release);
+        shared.seats[stopped.seat].stopped.store(0, Release);
         self.tally.add(stopped.hit, clock().saturating_duration_since(stopped.since));
         self.hands.go_on(stopped.apic_id);
     }
 
     /// Everybody goes on (WARDEN-1), and the guest waits for nothing (WARDEN-2).
-    pub fn end(&mut self, board: &Board, clock: &impl Fn() -> Instant) {
+    pub fn end(&mut self, shared: &SharedPage, clock: &impl Fn() -> Instant) {
         while !self.stopped.is_empty() {
-            self.free(0, board, clock);
+            self.free(0, shared, clock);
         }
-        board.answer.store(board.request.load(Acquire), Release);
-        for seat in &board.seats {
+        shared.answer.store(shared.request.load(Acquire), Release);
+        for seat in &shared.seats {
             seat.owed.store(NOTHING, Release);
         }
     }
 
     /// Serves a guest whose bell rings through `bells`, until that is closed; `shown` is kept up to date.
-    pub fn serve(mut self, board: &Board, bells: &Receiver<()>, shown: &Arc<Mutex<Tally>>) {
+    pub fn serve(mut self, shared: &SharedPage, bells: &Receiver<()>, shown: &Arc<Mutex<Tally>>) {
         let clock = Instant::now;
         loop {
-            let next = self.due(board, &clock);
+            let next = self.due(shared, &clock);
             *shown.lock().unwrap_or_else(PoisonError::into_inner) = self.tally;
             let left = next.map(|next| next.saturating_duration_since(clock()));
             let rung = match left {
@@ -227,21 +227,21 @@ impl<H: CpuControl> Warden<H> {
                 None => bells.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
             match rung {
-                Ok(()) => self.answer(board, &clock),
+                Ok(()) => self.answer(shared, &clock),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
-        self.end(board, &clock);
+        self.end(shared, &clock);
         *shown.lock().unwrap_or_else(PoisonError::into_inner) = self.tally;
     }
 
     /// The word comes after the bell; where none comes, nothing was rung for.
-    fn answer(&mut self, board: &Board, clock: &impl Fn() -> Instant) {
+    fn answer(&mut self, shared: &SharedPage, clock: &impl Fn() -> Instant) {
         let until = Instant::now() + Duration::from_secs(1);
-        while !self.look(board, clock) && Instant::now() < until {
+        while !self.look(shared, clock) && Instant::now() < until {
             // A CPU must not be stopped for longer because another one does not run.
-            self.due(board, clock);
+            self.due(shared, clock);
             std::thread::sleep(Duration::from_micros(20));
         }
     }

@@ -86,7 +86,7 @@ fn the_holder_is_stopped_as_often_as_the_plan_says() {
     let line = "mode=bench kick=vector ms=300 locks=paravirt preempt=holder:3:200000000";
     let Some((mut machine, lines)) = start(line, 2) else { return };
     let Some(heard) = until("\"ready\"", &lines) else { return };
-    let board = number(heard.last().unwrap(), "board");
+    let shared = number(heard.last().unwrap(), "shared_page");
     let (memory, hands) = (machine.memory(), machine.hands());
     let (bell, bells) = channel();
     let tally = Arc::new(Mutex::new(Tally::default()));
@@ -96,7 +96,7 @@ fn the_holder_is_stopped_as_often_as_the_plan_says() {
         let tally = tally.clone();
         move || {
             sleep_exactly();
-            Warden::new(order, hands).serve(memory.board(board).unwrap(), &bells, &tally);
+            Warden::new(order, hands).serve(memory.shared(shared).unwrap(), &bells, &tally);
         }
     });
     machine.ring(bell);

@@ -4,13 +4,13 @@ use std::path::Path;
 
 /// The beginning of `text`, without line ends and other control characters.
 pub(crate) fn excerpt(text: &str) -> String {
-    const MOST: usize = 60;
+    const MAX: usize = 60;
     let text = text.trim();
     let shown = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-    if text.chars().nth(MOST).is_none() {
+    if text.chars().nth(MAX).is_none() {
         shown.collect()
     } else {
-        shown.take(MOST).chain(['…']).collect()
+        shown.take(MAX).chain(['…']).collect()
     }
 }
 

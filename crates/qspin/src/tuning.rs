@@ -25,7 +25,7 @@ pub(crate) use environment::{apply, note};
 pub use listen::{ListenError, listen};
 
 pub use qspin_core::tuning::{
-    Adaptive, Defer, Group, KICK_AHEAD_MOST, Part, Setting, Tunable, Tuning, kick_ahead_level,
+    Adaptive, Defer, Group, KICK_AHEAD_MAX, Part, Setting, Tunable, Tuning, kick_ahead_level,
 };
 
 static IN_FORCE: AtomicPtr<Tuning> =
@@ -107,7 +107,7 @@ pub(crate) mod tests {
         let sound = in_range(&tuning);
         assert_eq!(sound.numa_threshold_ns, 1);
         assert_eq!(sound.numa_skip_bits, 16);
-        assert_eq!(sound.kick_ahead, KICK_AHEAD_MOST as u32);
+        assert_eq!(sound.kick_ahead, KICK_AHEAD_MAX as u32);
         tuning.numa_threshold_ns = u32::MAX;
         assert_eq!(in_range(&tuning).numa_threshold_ns, 1 << 30);
         let _turn = TURN.lock().unwrap();

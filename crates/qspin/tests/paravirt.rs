@@ -72,7 +72,7 @@ fn every_step_counts_exactly<R: RawMutex + Send + Sync>() {
 /// and a deferral.
 fn steps_together_count_exactly<R: RawMutex + Send + Sync>() {
     let _alone = Alone::with(Tuning::DEFAULT);
-    for kick_ahead in 0..=tuning::KICK_AHEAD_MOST as u32 {
+    for kick_ahead in 0..=tuning::KICK_AHEAD_MAX as u32 {
         for defer in [tuning::Defer::Never, tuning::Defer::Conditions, tuning::Defer::Always] {
             for adaptive in
                 [tuning::Adaptive::History, tuning::Adaptive::Neighbour, tuning::Adaptive::Periodic]

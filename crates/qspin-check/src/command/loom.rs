@@ -6,8 +6,8 @@ use super::arguments::Arguments;
 use super::report::{Report, in_words};
 use crate::battery::for_loom;
 use crate::checks::{self, under_loom};
-use crate::ledger::Coverage;
 use crate::subject::Checker;
+use crate::trace::Coverage;
 use crate::workers;
 
 /// The most that one check may take, on a machine that has something else to do.

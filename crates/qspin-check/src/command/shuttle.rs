@@ -4,8 +4,8 @@ use super::arguments::Arguments;
 use super::report::Report;
 use crate::battery::for_shuttle;
 use crate::explore::{ShuttlePlan, Strategy};
-use crate::ledger::Coverage;
 use crate::subject::Checker;
+use crate::trace::Coverage;
 use crate::workers;
 
 /// Executions of each scenario with each strategy.

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::{Outcome, quietly};
 use crate::failure::{Failure, Kind};
-use crate::ledger::{self, Touched};
 use crate::machine::{Loom, Machine};
+use crate::trace::{self, Touched};
 
 /// How far loom goes.
 #[derive(Debug, Clone, Copy)]
@@ -18,7 +18,7 @@ pub struct LoomLimits {
     pub time: Duration,
 }
 
-/// Branches of one execution. Loom panics beyond; the ledger finds deadlocks and endless loops
+/// Branches of one execution. Loom panics beyond; the trace finds deadlocks and endless loops
 /// long before.
 const MAX_BRANCHES: usize = 5_000;
 
@@ -38,7 +38,7 @@ pub fn explore(
 
     let executions = Arc::new(AtomicU64::new(0));
     let begun = Instant::now();
-    ledger::begin_check();
+    trace::begin_check();
     let result = {
         let executions = Arc::clone(&executions);
         quietly(|| {
@@ -52,18 +52,18 @@ pub fn explore(
             });
         })
     };
-    let touched = ledger::touched();
-    let failure = match (ledger::take_failure(), result) {
+    let touched = trace::touched();
+    let failure = match (trace::take_failure(), result) {
         (Some(failure), _) => Some(failure),
         (None, Err(message)) => Some(classify(message, touched)),
         (None, Ok(())) => None,
     };
-    ledger::end();
+    trace::end();
     Outcome {
         executions: executions.load(Relaxed),
         failure,
         seed: None,
-        coverage: ledger::coverage(),
+        coverage: trace::coverage(),
         took: begun.elapsed(),
     }
 }

@@ -13,7 +13,7 @@ pub use self::scheduler::Strategy;
 pub use self::shuttle::{ShuttlePlan, explore as shuttle};
 
 use crate::failure::Failure;
-use crate::ledger::Coverage;
+use crate::trace::Coverage;
 
 /// What came of a run.
 #[derive(Debug, Clone)]

@@ -6,7 +6,7 @@
 
 use shuttle::scheduler::{Schedule, Scheduler, Task, TaskId};
 
-use crate::ledger;
+use crate::trace;
 
 /// How the next task is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,7 +125,7 @@ impl Scheduler for Seeded {
         current: Option<TaskId>,
         yields: bool,
     ) -> Option<TaskId> {
-        if ledger::has_failed() {
+        if trace::has_failed() {
             return None;
         }
         self.steps += 1;

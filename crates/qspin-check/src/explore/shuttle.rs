@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::scheduler::Seeded;
 use super::{Outcome, Strategy, quietly};
 use crate::failure::{Failure, Kind};
-use crate::ledger;
+use crate::trace;
 
 /// Which schedules shuttle runs.
 #[derive(Debug, Clone, Copy)]
@@ -19,7 +19,7 @@ pub struct ShuttlePlan {
     pub executions: u64,
 }
 
-/// Steps of one execution; the ledger finds endless loops long before.
+/// Steps of one execution; the trace finds endless loops long before.
 const MAX_STEPS: usize = 1_000_000;
 
 /// Explores what `execute` does once.
@@ -32,7 +32,7 @@ pub fn explore(plan: ShuttlePlan, execute: impl Fn() + Send + Sync + 'static) ->
     let execute = Arc::new(execute);
     let (mut executions, begun) = (0, Instant::now());
     let mut failed = None;
-    ledger::begin_check();
+    trace::begin_check();
     let mut failure = None;
     // A failing execution ends without a panic, and the record of it with it; so one execution
     // at a time, which costs shuttle nothing worth saving.
@@ -42,18 +42,18 @@ pub fn explore(plan: ShuttlePlan, execute: impl Fn() + Send + Sync + 'static) ->
         executions += 1;
         let execute = Arc::clone(&execute);
         let result = quietly(|| runner.run(move || execute()));
-        failure = match (ledger::take_failure(), result) {
+        failure = match (trace::take_failure(), result) {
             (Some(failure), _) => Some(failure),
             (None, Err(message)) => Some(classify(message)),
             (None, Ok(_)) => None,
         };
-        ledger::end();
+        trace::end();
         if failure.is_some() {
             failed = Some(seed);
             break;
         }
     }
-    let (seed, coverage, took) = (failed, ledger::coverage(), begun.elapsed());
+    let (seed, coverage, took) = (failed, trace::coverage(), begun.elapsed());
     Outcome { executions, failure, seed, coverage, took }
 }
 

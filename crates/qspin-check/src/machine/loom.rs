@@ -9,7 +9,7 @@ use qspin_core::platform::AtomicWord;
 
 use super::{Data, Life, Machine};
 use crate::failure::Failure;
-use crate::ledger;
+use crate::trace;
 
 /// The checker loom.
 #[derive(Debug, Clone, Copy)]
@@ -38,7 +38,7 @@ impl Machine for Loom {
     }
 
     fn prune() {
-        if ledger::prunes() {
+        if trace::prunes() {
             loom::skip_branch();
         }
     }
@@ -52,16 +52,16 @@ impl Machine for Loom {
     }
 
     fn came_so_far() {
-        views::came_so_far(ledger::current());
+        views::came_so_far(trace::current());
     }
 
     fn fence_everywhere(spares: impl Fn(usize) -> bool, ended: impl Fn(usize) -> bool) {
-        views::fence_everywhere(ledger::current(), spares, ended);
+        views::fence_everywhere(trace::current(), spares, ended);
     }
 
     fn abandon(failure: Failure) -> ! {
-        ledger::failed(failure);
-        // Loom ends at the first panic; the explorer reads the failure from the ledger.
+        trace::failed(failure);
+        // Loom ends at the first panic; the explorer reads the failure from the trace.
         panic!("counterexample")
     }
 }

@@ -55,7 +55,7 @@ use crate::failure::Failure;
 ///
 /// Both run every thread of an execution on one thread of the operating system, and change from
 /// one to another only inside the functions below and inside the operations of
-/// [`Machine::Atomic`]. The record of an execution ([`crate::ledger`]) relies on it.
+/// [`Machine::Atomic`]. The record of an execution ([`crate::trace`]) relies on it.
 pub trait Machine: Sized + Send + Sync + 'static {
     /// A 32-bit atomic.
     type Atomic: AtomicWord + Send + Sync + 'static;

@@ -10,7 +10,7 @@ use shuttle::sync::atomic::AtomicU32;
 
 use super::{Data, Life, Machine};
 use crate::failure::Failure;
-use crate::ledger;
+use crate::trace;
 
 /// The checker shuttle.
 #[derive(Debug, Clone, Copy)]
@@ -41,7 +41,7 @@ impl Machine for Shuttle {
     fn fence(_: Ordering) {}
 
     fn abandon(failure: Failure) -> ! {
-        ledger::failed(failure);
+        trace::failed(failure);
         // The scheduler sees the failure and ends the execution; no context runs after this yield.
         loop {
             shuttle::thread::yield_now();

@@ -16,9 +16,9 @@ pub use expected::{Expectation, expectation};
 use crate::battery::{Check, for_loom};
 use crate::checks::{loom_check, under_loom};
 use crate::failure::{Failure, Kind};
-use crate::ledger::Coverage;
 use crate::model::{Buckets, Traits};
 use crate::subject::{Subject, lookup, variants};
+use crate::trace::Coverage;
 use crate::weakening::Weakening;
 use crate::workers;
 

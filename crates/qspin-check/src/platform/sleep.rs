@@ -11,9 +11,9 @@ use qspin_core::platform::{AtomicWord, Budget, Platform, Until};
 use qspin_core::sleepers::{SleepBucket, SleepPlatform, Sleeper, settle_all};
 
 use super::{Address, Context, DEADLINE};
-use crate::ledger::{self, Role};
 use crate::machine::Machine;
 use crate::model::{Buckets, Traits};
+use crate::trace::{self, Role};
 use crate::word::{Word, judge};
 
 /// What all sleepers share.
@@ -35,10 +35,10 @@ impl<M: Machine> Sleepers<M> {
             Buckets::Two | Buckets::Swapped => 2,
         };
         let nodes = if traits.sleeps { nodes } else { 0 };
-        ledger::making(Role::Sleeper, || Self {
+        trace::making(Role::Sleeper, || Self {
             asymmetric: traits.asymmetric,
             kind: traits.buckets,
-            hints: ledger::making(Role::Hint, || (0..count).map(|_| Word::new(0)).collect()),
+            hints: trace::making(Role::Hint, || (0..count).map(|_| Word::new(0)).collect()),
             buckets: (0..count).map(|_| SleepBucket::new()).collect(),
             records: (0..nodes).map(|_| Sleeper::new()).collect(),
         })
@@ -55,8 +55,8 @@ impl<M: Machine> Sleepers<M> {
         let first = (id + 1) * Self::NEAR;
         let wanted = match self.kind {
             Buckets::One => return id + 1,
-            Buckets::Two => ledger::index_in_lock(id) % 2,
-            Buckets::Swapped => 1 - ledger::index_in_lock(id) % 2,
+            Buckets::Two => trace::index_in_lock(id) % 2,
+            Buckets::Swapped => 1 - trace::index_in_lock(id) % 2,
         };
         // The hash of `qspin_core::sleepers`, for two buckets.
         let place = |on: usize| (on as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32 & 1;
@@ -90,7 +90,7 @@ impl<M: Machine> SleepPlatform for Context<M> {
     fn token(&self) -> u32 {
         match self.cpu {
             Some(cpu) => cpu.number() + 1,
-            None => 1 << 31 | ledger::current() as u32,
+            None => 1 << 31 | trace::current() as u32,
         }
     }
 
@@ -100,14 +100,14 @@ impl<M: Machine> SleepPlatform for Context<M> {
 
     fn light_barrier(&self, order: Ordering) {
         if order != Ordering::SeqCst {
-            ledger::lacks_light_barrier();
+            trace::lacks_light_barrier();
         }
     }
 
     fn heavy_barrier(&self, order: Ordering) {
         self.fence(order);
         if order == Ordering::SeqCst && self.domain.sleepers.asymmetric {
-            ledger::keep(|| M::fence_everywhere(ledger::is_out_of_order, ledger::has_ended));
+            trace::keep(|| M::fence_everywhere(trace::is_out_of_order, trace::has_ended));
         }
     }
 
@@ -117,13 +117,13 @@ impl<M: Machine> SleepPlatform for Context<M> {
             return self.halt(me);
         }
         // It may be preempted here, so this stands for a return at any later time, too, and that it was kicked meanwhile.
-        if ledger::oversleeps() {
-            ledger::keep(M::yield_now);
+        if trace::oversleeps() {
+            trace::keep(M::yield_now);
         }
     }
 
     fn generation(&self) -> u32 {
-        ledger::generation()
+        trace::generation()
     }
 
     fn wait_briefly(&self, word: &Word<M>, until: Until, _: u32) -> bool {
@@ -136,10 +136,10 @@ impl<M: Machine> SleepPlatform for Context<M> {
     }
 
     fn timed_backoff(&self) {
-        if !ledger::backs_off_in_vain() {
-            return ledger::keep(M::yield_now);
+        if !trace::backs_off_in_vain() {
+            return trace::keep(M::yield_now);
         }
-        judge::<M, _>(ledger::waits_for_any());
+        judge::<M, _>(trace::waits_for_any());
         self.wait_for_a_change();
     }
 }

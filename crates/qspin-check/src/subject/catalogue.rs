@@ -20,12 +20,12 @@ use super::convert::{
 use super::timed::{Done, Latch, Timed, TimedRw};
 use super::{NoPending, Runs, Source, Subject, rules, runs, tunings};
 use crate::contend::{Exclusive, Shared};
-use crate::ledger::Reached::{
+use crate::model::{Buckets, Model, Traits};
+use crate::platform::Address;
+use crate::trace::Reached::{
     ClaimedArranged, FartherStay, FlushedInFront, HaltedAside, KickedAheadPast, TailRaceLost,
     TailReplaced,
 };
-use crate::model::{Buckets, Model, Traits};
-use crate::platform::Address;
 use crate::word::Word;
 
 /// How the types of the register are run, in its order.

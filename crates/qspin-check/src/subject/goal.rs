@@ -12,8 +12,8 @@ use qspin_core::events::Event::{
 };
 use qspin_core::tuning::Part;
 
-use crate::ledger::{Coverage, Reached};
 use crate::model::Traits;
+use crate::trace::{Coverage, Reached};
 
 /// A checker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -19,9 +19,9 @@ use qspin_core::locks::Id;
 use qspin_core::tuning::{Part, Tuning};
 
 use crate::explore::{self, LoomLimits, Outcome, ShuttlePlan};
-use crate::ledger::{Coverage, Rules};
 use crate::model::{Model, Traits};
 use crate::scenario::Scenario;
+use crate::trace::{Coverage, Rules};
 use crate::weakening::Weakening;
 
 /// Runs a scenario once, in the execution that a checker has begun.

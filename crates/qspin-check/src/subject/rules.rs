@@ -7,7 +7,7 @@ use qspin_core::node::NodeId;
 use qspin_core::tuning::Part;
 use qspin_core::word::{self, Kind, LOCKED, LOCKED_MASK, PENDING, TAIL_MASK};
 
-use crate::ledger::Rules;
+use crate::trace::Rules;
 
 /// The rules of a lock of the register: those of its kind, of which it promises no more than it says there. Of a
 /// kind that has no diagram here nothing is known but that it excludes.
@@ -233,20 +233,20 @@ pub const SMALL_QUEUE: Rules =
 
 const TAKEN: u32 = 1;
 const AWAKE: u32 = 2;
-const MOST_AWAKE: u32 = 3 * AWAKE;
+const MAX_AWAKE: u32 = 3 * AWAKE;
 const HEIR: u32 = 8;
 const PLACE: u32 = 0xff << 4;
 
 /// The default mutex: taken where it is free; released with or without its marks; marked while it is taken,
 /// or by the release that wakes a waiter. Where it was taken comes and goes with the owner.
 pub const MUTEX: Rules = no_order(|_, from, to| {
-    let known = (from | to) & !(TAKEN | MOST_AWAKE | HEIR | PLACE) == 0;
+    let known = (from | to) & !(TAKEN | MAX_AWAKE | HEIR | PLACE) == 0;
     let owned = to & PLACE == 0 || to & TAKEN != 0;
-    let expected = to & HEIR == 0 || to & MOST_AWAKE != 0;
-    let (before, after) = (from & (MOST_AWAKE | HEIR), to & (MOST_AWAKE | HEIR));
-    let one_more = (before & MOST_AWAKE) + AWAKE;
-    let one_more = one_more.min(MOST_AWAKE) | before & HEIR;
-    let one_less = after == (before & MOST_AWAKE).saturating_sub(AWAKE);
+    let expected = to & HEIR == 0 || to & MAX_AWAKE != 0;
+    let (before, after) = (from & (MAX_AWAKE | HEIR), to & (MAX_AWAKE | HEIR));
+    let one_more = (before & MAX_AWAKE) + AWAKE;
+    let one_more = one_more.min(MAX_AWAKE) | before & HEIR;
+    let one_less = after == (before & MAX_AWAKE).saturating_sub(AWAKE);
     let takes = to & TAKEN & !from != 0 && (after == before || one_less || after == 0);
     let wakes = after | HEIR == one_more | HEIR && after & before & HEIR == before & HEIR;
     let hands_over = after == before | HEIR;

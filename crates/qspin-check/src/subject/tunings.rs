@@ -4,7 +4,7 @@
 //! waiter does something after its first looks and goes on looking, they are two.
 
 use qspin_core::locks::Lock;
-use qspin_core::tuning::{Adaptive, Defer, KICK_AHEAD_MOST, Part, Tuning};
+use qspin_core::tuning::{Adaptive, Defer, KICK_AHEAD_MAX, Part, Tuning};
 
 use crate::platform::TICK;
 
@@ -112,7 +112,7 @@ pub(crate) const NO_PENDING: Tuning = Tuning { pending: false, ..ONE_LOOK };
 
 /// Patch 4, as far as it goes.
 pub(crate) const KICK_AHEAD: Tuning =
-    Tuning { kick_ahead: KICK_AHEAD_MOST as u32, pending: false, ..ONE_LOOK };
+    Tuning { kick_ahead: KICK_AHEAD_MAX as u32, pending: false, ..ONE_LOOK };
 
 /// Without patch 5.
 pub(crate) const DEFER_NEVER: Tuning = Tuning { defer: Defer::Never, kick_ahead: 1, ..NO_PENDING };

@@ -27,9 +27,9 @@ use crate::platform::AtomicWord;
 const UNKNOWN_NS: u32 = 6000;
 /// No machine puts a thread to sleep and wakes it in less, in nanoseconds: a shorter delay is that of a thread
 /// that was kicked on its way to sleep. Many such delays would make sleeping look free.
-const LEAST_NS: u32 = 1500;
+const MIN_NS: u32 = 1500;
 /// The longest delay that is believed, in nanoseconds.
-const MOST_NS: u32 = 50_000;
+const MAX_NS: u32 = 50_000;
 /// A longer delay raises the estimate by this part of it, a shorter one lowers it by four times as much: a fifth
 /// of all delays is below the estimate.
 const STEP: u32 = 64;
@@ -58,7 +58,7 @@ pub(super) fn kicks<P: SleepPlatform>(p: &P, sleeper: &Sleeper<P::Word, P::Addre
 pub(super) fn woke<P: SleepPlatform>(p: &P, sleeper: &Sleeper<P::Word, P::Address>) {
     let Some(known) = p.wake_ns() else { return };
     let delay = (p.now_ns() as u32).wrapping_sub(sleeper.woken_at.load(Relaxed));
-    if delay < LEAST_NS {
+    if delay < MIN_NS {
         return;
     }
     let before = known.load(Relaxed);
@@ -67,5 +67,5 @@ pub(super) fn woke<P: SleepPlatform>(p: &P, sleeper: &Sleeper<P::Word, P::Addres
         _ if delay > before => before + before / STEP + 1,
         _ => before - before / (STEP / 4),
     };
-    known.store(now.clamp(LEAST_NS, MOST_NS), Relaxed);
+    known.store(now.clamp(MIN_NS, MAX_NS), Relaxed);
 }

@@ -47,7 +47,7 @@ use crate::node::{CLAIMED, HALTED, HASHED, Node, NodeId, RUNNING, TURN};
 use crate::order::{Arranged, Order};
 use crate::platform::{AtomicWord, Budget, Platform, Until};
 use crate::site::Site;
-use crate::tuning::{Adaptive, Defer, KICK_AHEAD_MOST};
+use crate::tuning::{Adaptive, Defer, KICK_AHEAD_MAX};
 use crate::word::{LOCKED, NO_STEAL, SLEEPER};
 
 /// Spins, then halts.
@@ -199,7 +199,7 @@ fn release_slow<P: Platform, A: Admission>(p: &P, word: &P::Word, seen: u32) {
     // ORDERING: Acquire pairs with the Release of `HaltSleeper`: the entry is there (HASH-3).
     p.fence(p.ordering(Site::HaltSlow, Acquire));
     let head = hash::remove(p, word);
-    let mut ahead = [None; KICK_AHEAD_MOST];
+    let mut ahead = [None; KICK_AHEAD_MAX];
     if let Some(head) = head {
         collect(p, head, &mut ahead);
     }
@@ -251,7 +251,7 @@ fn defers<P: Platform, A: Admission>(p: &P, next: &Node<P::Word>) -> bool {
 
 /// Sets halted waiters behind `head` to running; the caller kicks them after the release. The links do not change
 /// meanwhile, and lead to the next successors (NUMA-5, NUMA-7 of the order).
-fn collect<P: Platform>(p: &P, head: NodeId, ahead: &mut [Option<NodeId>; KICK_AHEAD_MOST]) {
+fn collect<P: Platform>(p: &P, head: NodeId, ahead: &mut [Option<NodeId>; KICK_AHEAD_MAX]) {
     let mut node = head;
     for place in ahead.iter_mut().take(p.tuning().kick_ahead as usize) {
         // HALT-5: the head waits for the lock that this CPU holds, so the waiters behind it stay, too.

@@ -11,10 +11,10 @@ use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicU32, AtomicUsize};
 
 use super::instruction::write_msr;
-use crate::options::MOST_CPUS;
+use crate::options::MAX_CPUS;
 
 /// Most CPUs that the guest uses.
-pub const MOST: usize = MOST_CPUS as usize;
+pub const MAX: usize = MAX_CPUS as usize;
 
 const GS_BASE: u32 = 0xc000_0101;
 
@@ -78,7 +78,7 @@ impl Cpu {
 }
 
 /// Every CPU that there may be.
-pub static CPUS: [Cpu; MOST] = [const { Cpu::NEW }; MOST];
+pub static CPUS: [Cpu; MAX] = [const { Cpu::NEW }; MAX];
 
 /// Makes `number` the number of this CPU.
 ///

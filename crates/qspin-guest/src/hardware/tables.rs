@@ -7,7 +7,7 @@
 use core::arch::asm;
 use core::cell::UnsafeCell;
 
-use super::cpu::MOST;
+use super::cpu::MAX;
 use super::entry::{
     ABOVE, BELOW, KICK, SPURIOUS, TIMER, error_entry, fault_entry, interrupt_entry, nmi_entry,
 };
@@ -64,7 +64,7 @@ const EMPTY_TABLES: Own<Tables> = Own(UnsafeCell::new(Tables {
     stacks: [const { Stack([0; ENTRY_STACK]) }; 3],
 }));
 
-static TABLES: [Own<Tables>; MOST] = [const { EMPTY_TABLES }; MOST];
+static TABLES: [Own<Tables>; MAX] = [const { EMPTY_TABLES }; MAX];
 static ENTRIES: Own<[[u64; 2]; 256]> = Own(UnsafeCell::new([[0; 2]; 256]));
 
 /// What `lgdt` and `lidt` read.

@@ -9,7 +9,7 @@
 use core::arch::global_asm;
 
 use qspin_guest::boot::STACK;
-use qspin_guest::hardware::cpu::MOST;
+use qspin_guest::hardware::cpu::MAX;
 use qspin_guest::processors::TRAMPOLINE;
 
 global_asm!(
@@ -150,7 +150,7 @@ qspin_stacks:
     .skip {stack} * {most}
     "#,
     stack = const STACK,
-    most = const MOST,
+    most = const MAX,
     trampoline = const TRAMPOLINE,
     options(att_syntax)
 );

@@ -17,7 +17,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 use qspin_core::locks::{LOCKS, Waits};
 
 use crate::hardware::clock::{self, now_ns};
-use crate::hardware::cpu::{self, MOST};
+use crate::hardware::cpu::{self, MAX};
 use crate::hardware::serial;
 use crate::locks::{Lock, Place};
 use crate::options::{Options, TESTS};
@@ -96,7 +96,7 @@ fn is_of_crew(cpu: u32, all: u32) -> bool {
 #[repr(align(128))]
 struct Mine([AtomicU64; 4]);
 
-static MINE: [Mine; MOST] = [const { Mine([const { AtomicU64::new(0) }; 4]) }; MOST];
+static MINE: [Mine; MAX] = [const { Mine([const { AtomicU64::new(0) }; 4]) }; MAX];
 
 /// Counts what was added, for this CPU.
 fn count(level: usize) {

@@ -389,9 +389,9 @@ fn preside(
 fn await_all(slots: &[Padded<Slot>], conditions: &Conditions<'_>) -> Option<()> {
     const STEP: Duration = Duration::from_micros(500);
     let turns = conditions.threads.div_ceil(conditions.placement.cpus()) as u32;
-    let patience = Instant::now() + Duration::from_millis(10) * turns.min(100);
+    let timeout = Instant::now() + Duration::from_millis(10) * turns.min(100);
     let missing = || slots.iter().any(|slot| slot.0.progress.load(Ordering::Relaxed) == 0);
-    while missing() && Instant::now() < patience {
+    while missing() && Instant::now() < timeout {
         if conditions.interrupt.sleep(STEP) {
             return None;
         }

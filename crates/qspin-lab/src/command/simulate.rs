@@ -86,7 +86,7 @@ pub struct Args {
 }
 
 fn parse_cpus(text: &str) -> Result<u32, String> {
-    parse_count(text, "CPUs", qspin_sim::scenario::MOST_CPUS, ", several as 1,2,4,8")
+    parse_count(text, "CPUs", qspin_sim::scenario::MAX_CPUS, ", several as 1,2,4,8")
 }
 
 /// Simulates, and reports.

@@ -60,9 +60,9 @@ pub struct Args {
 
 fn parse_process(text: &str) -> Result<u32, String> {
     /// What Linux never exceeds.
-    const MOST: u32 = 1 << 22;
+    const MAX: u32 = 1 << 22;
     match text.trim().parse::<u32>() {
-        Ok(process @ 1..=MOST) => Ok(process),
+        Ok(process @ 1..=MAX) => Ok(process),
         _ => Err(format!("`{text}` is no process: give its number, such as 1234 (`pidof NAME`)")),
     }
 }

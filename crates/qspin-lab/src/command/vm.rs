@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use qspin_core::locks::Id;
-use qspin_guest::options::{self, MOST_CPUS, TESTS};
+use qspin_guest::options::{self, MAX_CPUS, TESTS};
 
 use self::guest::{Found, Host};
 use crate::bench::affinity::{Pin, Placement, allowed_cpus};
@@ -130,7 +130,7 @@ pub struct Args {
 }
 
 fn parse_vcpus(text: &str) -> Result<u32, String> {
-    parse_count(text, "virtual CPUs", MOST_CPUS, ", several as 2,4,8")
+    parse_count(text, "virtual CPUs", MAX_CPUS, ", several as 2,4,8")
 }
 
 fn parse_lock(text: &str) -> Result<String, String> {

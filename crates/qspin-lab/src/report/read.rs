@@ -25,7 +25,7 @@ pub const KINDS: [&str; 3] = ["bench", "vm", "simulate"];
 /// fill the memory.
 const LONGEST_LINE: u64 = 1 << 20;
 /// A report of more rows could not be read by a person, nor shown by a browser.
-const MOST_ROWS: usize = 100_000;
+const MAX_ROWS: usize = 100_000;
 
 /// Reads all runs of all files; `-` is the standard input.
 ///
@@ -100,9 +100,9 @@ fn read_one(
                     )));
                 };
                 *rows += 1;
-                if *rows > MOST_ROWS {
+                if *rows > MAX_ROWS {
                     return Err(bad(format!(
-                        "more than {MOST_ROWS} rows; report on fewer files at a time"
+                        "more than {MAX_ROWS} rows; report on fewer files at a time"
                     )));
                 }
                 match seen.get(&row.key()) {

@@ -9,7 +9,7 @@ use qspin::platform::topology::{parse_cpu_list, sharing_last_cache};
 use qspin_sim::machine::Shape;
 
 /// Pairs that are measured at each distance: medians of them differ little from those of all.
-const MOST_PAIRS: usize = 6;
+const MAX_PAIRS: usize = 6;
 
 /// A CPU, and by what numbers it is one of a socket, a core, a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,7 +122,7 @@ impl Found {
         }
         // Evenly from all of them.
         let some = |pairs: Vec<(Cpu, Cpu)>| {
-            let step = pairs.len().div_ceil(MOST_PAIRS);
+            let step = pairs.len().div_ceil(MAX_PAIRS);
             pairs.into_iter().step_by(step).collect()
         };
         all.into_iter().map(|(apart, pairs)| (apart, some(pairs))).collect()
@@ -183,7 +183,7 @@ mod tests {
         let distances: Vec<Apart> = pairs.iter().map(|(apart, _)| *apart).collect();
         assert_eq!(distances, [Apart::Core, Apart::Cache, Apart::Socket, Apart::Sockets]);
         for (distance, pairs) in pairs {
-            assert!((1..=MOST_PAIRS).contains(&pairs.len()), "{distance}: {}", pairs.len());
+            assert!((1..=MAX_PAIRS).contains(&pairs.len()), "{distance}: {}", pairs.len());
             assert!(pairs.iter().all(|&(a, b)| a != b && apart(a, b) == distance));
         }
     }

@@ -17,7 +17,7 @@ pub(super) const LINES: usize = 96;
 /// From one to the next in memory: beyond the neighbour that a prefetcher would bring along.
 const STRIDE: usize = 256 / 4;
 /// A CPU that has not answered by then will not.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// Polls before a waiter lets another thread run: on a busy machine the other one may need this very CPU.
 const LOOKS: u32 = 20_000;
 
@@ -74,7 +74,7 @@ impl Turn {
         while self.0.load(Ordering::Acquire) != number {
             looks += 1;
             if looks.is_multiple_of(LOOKS) {
-                if since.elapsed() > PATIENCE {
+                if since.elapsed() > TIMEOUT {
                     return false;
                 }
                 thread::yield_now();
@@ -124,7 +124,7 @@ pub(super) fn between(from: usize, to: usize, rounds: u32) -> anyhow::Result<f64
     if times.len() < rounds as usize {
         bail!(
             "CPU {from} and CPU {to} did not answer each other for {} s: are they online?",
-            PATIENCE.as_secs()
+            TIMEOUT.as_secs()
         );
     }
     Ok(crate::bench::stats::median(&mut times))

@@ -48,7 +48,9 @@ pub fn parse_spec(text: &str) -> Result<Spec, String> {
     let time = parse_duration(time)?;
     if time.is_zero() || time > LONGEST {
         let longest = show_duration(LONGEST);
-        return Err(format!("`{text}` stops a CPU for no time, or too long: give 1ns to {longest}"));
+        return Err(format!(
+            "`{text}` stops a CPU for no time, or too long: give 1ns to {longest}"
+        ));
     }
     let number = chance.strip_prefix("p=").and_then(|chance| chance.parse::<f64>().ok());
     match number {
@@ -133,20 +135,20 @@ impl Guard {
         let (bell, bells) = channel();
         let tally = Arc::new(Mutex::new(Tally::default()));
         let shown = tally.clone();
-        let board = ready.board;
+        let shared = ready.shared;
         let serve = move |hands: Box<dyn CpuControl + Send>, memory: Arc<Memory>| {
             sleep_exactly();
             // Whether it is there was asked before.
-            if let Some(board) = memory.board(board) {
-                Warden::new(order, hands).serve(board, &bells, &shown);
+            if let Some(shared) = memory.shared(shared) {
+                Warden::new(order, hands).serve(shared, &bells, &shown);
             }
         };
-        let no_board = || Failure::from(anyhow!("the guest has no board where it says"));
+        let no_page = || Failure::from(anyhow!("the guest has no shared page where it says"));
         let thread = match runs {
             Runs::Emulator(emulator) => {
                 let nothing = || anyhow!("the machine was started without a bell");
                 let (memory, stream) = emulator.take_shared().ok_or_else(nothing)?;
-                memory.board(board).ok_or_else(no_board)?;
+                memory.shared(shared).ok_or_else(no_page)?;
                 let traced = threads(emulator.id(), ready.vcpus)?;
                 thread::spawn(move || listen(stream, &bell));
                 thread::spawn(move || serve(Box::new(traced), memory))
@@ -154,7 +156,7 @@ impl Guard {
             #[cfg(target_arch = "x86_64")]
             Runs::Own(machine) => {
                 let (memory, hands) = (machine.memory(), machine.hands());
-                memory.board(board).ok_or_else(no_board)?;
+                memory.shared(shared).ok_or_else(no_page)?;
                 machine.ring(bell);
                 thread::spawn(move || serve(Box::new(hands), memory))
             }

@@ -68,8 +68,8 @@ pub struct Ready {
     pub kick: String,
     /// It runs on KVM.
     pub kvm: bool,
-    /// Where its board is, on which it says which CPU owns the lock and which wait.
-    pub board: u64,
+    /// Where its shared page is, on which it says which CPU owns the lock and which wait.
+    pub shared: u64,
     /// Microseconds from its first instruction to its first lock.
     pub first_lock_us: u64,
 }

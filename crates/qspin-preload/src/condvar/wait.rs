@@ -14,7 +14,7 @@ use super::{Condvar, LISTED, Waiter, at, mixed, register};
 use crate::deadline::{self, Deadline};
 use crate::libc_locks as real;
 use crate::mutex;
-use crate::sleep::Patience;
+use crate::sleep::Backoff;
 use crate::statistics::{self, Begins, Kind, Record};
 
 unsafe extern "C-unwind" {
@@ -86,11 +86,11 @@ unsafe fn leave_or_wait(waiter: *mut Waiter) -> bool {
         if Condvar::leave((*waiter).condvar, waiter) {
             return true;
         }
-        let mut patience = Patience::new();
+        let mut backoff = Backoff::new();
         while libc::sem_trywait(&raw mut (*waiter).semaphore) != 0 {
             // Next to nothing happens between taking a waiter out and posting it, unless the signaller is not
             // running.
-            patience.wait();
+            backoff.wait();
         }
     }
     false

@@ -65,7 +65,7 @@ const _: () = assert!(align_of::<RwLock>() <= align_of::<pthread_rwlock_t>());
 
 const COUNT: u64 = (1 << 22) - 1;
 const WRITER: u64 = COUNT;
-const MOST_READERS: u64 = COUNT - 1;
+const MAX_READERS: u64 = COUNT - 1;
 const READERS_WAIT: u64 = 1 << 22;
 const WRITERS_WAIT: u64 = 1 << 23;
 const WAIT: u64 = READERS_WAIT | WRITERS_WAIT;
@@ -123,7 +123,7 @@ impl RwLock {
     }
 
     fn admits_reader(&self, state: u64) -> bool {
-        state & COUNT < MOST_READERS && (state & WRITERS_WAIT == 0 || !self.writers_first())
+        state & COUNT < MAX_READERS && (state & WRITERS_WAIT == 0 || !self.writers_first())
     }
 
     /// Acquires the lock for reading if that takes no waiting; else EBUSY or EAGAIN.
@@ -132,7 +132,7 @@ impl RwLock {
         let mut state = self.state.load(Relaxed);
         loop {
             if !self.admits_reader(state) {
-                let is_full = state & COUNT == MOST_READERS;
+                let is_full = state & COUNT == MAX_READERS;
                 return Err(if is_full { libc::EAGAIN } else { libc::EBUSY });
             }
             let after = (state + 1).wrapping_add(ACQUISITION);
@@ -191,7 +191,7 @@ impl RwLock {
             if state & COUNT == WRITER && self.is_mine() {
                 return Err(libc::EDEADLK);
             }
-            if self.admits_reader(state) || state & COUNT == MOST_READERS {
+            if self.admits_reader(state) || state & COUNT == MAX_READERS {
                 continue;
             }
             // PTHREADRW-1.

@@ -190,7 +190,7 @@ fn fetch_the_rest() {
 /// A program that executed this one has not ended, and its map is not this process's: in its slot the map with
 /// which it began is valid.
 fn end_predecessors(file: u64, process: u64, slots: u64) {
-    let at = |slot: u64, field: usize| PAGE as u64 + slot * size_of::<Slot>() as u64 + field as u64;
+    let at = |slot: u64, field: usize| BLOCK as u64 + slot * SLOT_BYTES as u64 + field as u64;
     let access = |number, place: u64, value: &mut u64| {
         let arguments = [file, core::ptr::from_mut(value) as u64, 8, place];
         // SAFETY: eight bytes of this frame.

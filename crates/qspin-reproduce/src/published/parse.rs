@@ -26,7 +26,7 @@ const REQUIRED: usize = 10;
 const REPEATED: &str = "note";
 
 /// What is wrong, and on which line.
-type Wrong = (usize, String);
+type ParseError = (usize, String);
 
 /// The table in a text; `file` is what errors call it.
 pub(super) fn table(file: &str, text: &str) -> Result<Table, BadTable> {
@@ -34,7 +34,7 @@ pub(super) fn table(file: &str, text: &str) -> Result<Table, BadTable> {
     read(name, text).map_err(|(line, message)| BadTable { file: file.to_owned(), line, message })
 }
 
-fn read(name: String, text: &str) -> Result<Table, Wrong> {
+fn read(name: String, text: &str) -> Result<Table, ParseError> {
     let head_lines = text.lines().take_while(|line| line.starts_with('#')).count();
     let head = head(text.lines().take(head_lines), head_lines + 1)?;
     let no_row = |line: &str| line.trim().is_empty() || line.starts_with('#');
@@ -101,7 +101,7 @@ fn read(name: String, text: &str) -> Result<Table, Wrong> {
 fn head<'a>(
     lines: impl Iterator<Item = &'a str>,
     behind: usize,
-) -> Result<BTreeMap<&'a str, (usize, String)>, Wrong> {
+) -> Result<BTreeMap<&'a str, (usize, String)>, ParseError> {
     let mut head = BTreeMap::new();
     for (number, line) in (1..).zip(lines) {
         let pair = line.strip_prefix("# ").and_then(|line| line.split_once(": "));
@@ -131,14 +131,14 @@ fn head<'a>(
 }
 
 /// The index of a column of numbers that a key of the head names.
-fn index(line: usize, columns: &[String], name: &str) -> Result<usize, Wrong> {
+fn index(line: usize, columns: &[String], name: &str) -> Result<usize, ParseError> {
     columns.iter().position(|column| column == name).ok_or_else(|| {
         let there = columns.join(", ");
         (line, format!("there is no column '{name}' of numbers; there are: {there}"))
     })
 }
 
-fn ratio((line, ratio): &(usize, String), columns: &[String]) -> Result<Ratio, Wrong> {
+fn ratio((line, ratio): &(usize, String), columns: &[String]) -> Result<Ratio, ParseError> {
     if ratio == "none" {
         return Ok(Ratio::None);
     }
@@ -171,7 +171,7 @@ fn row(
     (line, record): (usize, csv::StringRecord),
     header: &[String],
     labels: usize,
-) -> Result<Row, Wrong> {
+) -> Result<Row, ParseError> {
     if record.len() != header.len() {
         let message = format!("{} fields, but the header names {}", record.len(), header.len());
         return Err((line, message));

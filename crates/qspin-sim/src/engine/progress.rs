@@ -44,10 +44,7 @@ pub(crate) struct Progress {
 impl Progress {
     pub(crate) fn new(locks: usize, watchdog: Time) -> Self {
         Self {
-            locks: vec![
-                Held { by: NONE, readers: 0, reader: NONE, socket: 0, last: NONE };
-                locks
-            ],
+            locks: vec![Held { by: NONE, readers: 0, reader: NONE, socket: 0, last: NONE }; locks],
             hand_overs: 0,
             remote_hand_overs: 0,
             moved: 0,
@@ -68,7 +65,7 @@ impl Progress {
     }
 
     /// When the watchdog's time runs out.
-    pub(crate) fn patience(&self) -> Time {
+    pub(crate) fn limit(&self) -> Time {
         self.moved.saturating_add(self.watchdog)
     }
 }

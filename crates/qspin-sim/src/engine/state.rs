@@ -82,7 +82,7 @@ impl State {
     /// Gives every strand a processor.
     pub(crate) fn begin(&mut self) {
         self.begin_schedule();
-        self.queue.push(self.progress.patience(), What::Watchdog);
+        self.queue.push(self.progress.limit(), What::Watchdog);
     }
 
     /// Processes events until one of them resumes a strand. `None` when all strands are done.
@@ -158,11 +158,11 @@ impl State {
                 None
             }
             What::Watchdog => {
-                let patience = self.progress.patience();
-                if self.now >= patience {
+                let limit = self.progress.limit();
+                if self.now >= limit {
                     return Err(self.standstill());
                 }
-                self.queue.push(patience, What::Watchdog);
+                self.queue.push(limit, What::Watchdog);
                 None
             }
         })

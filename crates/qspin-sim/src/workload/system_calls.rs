@@ -65,7 +65,7 @@ fn one() -> u32 {
     1
 }
 
-const MOST_LOCKS: u32 = 1 << 12;
+const MAX_LOCKS: u32 = 1 << 12;
 
 impl SystemCalls {
     /// Lines of data of each lock.
@@ -81,9 +81,9 @@ impl SystemCalls {
 
 impl Work for SystemCalls {
     fn check(&self) -> Result<(), String> {
-        if self.locks > MOST_LOCKS || self.steps.is_empty() {
+        if self.locks > MAX_LOCKS || self.steps.is_empty() {
             return Err(format!(
-                "workload: system-calls needs at least one step, and at most {MOST_LOCKS} locks"
+                "workload: system-calls needs at least one step, and at most {MAX_LOCKS} locks"
             ));
         }
         match self.steps.iter().find(|step| step.lock >= self.locks) {

@@ -20,7 +20,7 @@ impl CpuControl for Scribe {
 }
 
 struct Stage {
-    board: Board,
+    shared: SharedPage,
     warden: Warden<Scribe>,
     scribe: Scribe,
     start: Instant,
@@ -31,13 +31,13 @@ impl Stage {
     fn new(victim: Victim, honours_hints: bool) -> Self {
         let order = Order { victim, time: Duration::from_millis(5), honours_hints };
         let scribe = Scribe::default();
-        let board = Board::EMPTY;
-        for (seat, at) in board.seats.iter().enumerate() {
+        let shared = SharedPage::EMPTY;
+        for (seat, at) in shared.seats.iter().enumerate() {
             // Names that are not the numbers.
             at.apic_id.store(seat as u32 + 10 + 1, Relaxed);
         }
         Self {
-            board,
+            shared,
             warden: Warden::new(order, scribe.clone()),
             scribe,
             start: Instant::now(),
@@ -49,20 +49,20 @@ impl Stage {
     fn at(&mut self, ms: u64) -> Option<u64> {
         self.ms.set(ms);
         let (start, ms) = (self.start, &self.ms);
-        let next = self.warden.due(&self.board, &|| start + Duration::from_millis(ms.get()));
+        let next = self.warden.due(&self.shared, &|| start + Duration::from_millis(ms.get()));
         next.map(|next| (next - self.start).as_millis() as u64 - ms.get())
     }
 
     /// The guest asks; whether it is answered.
     fn ask(&mut self) -> bool {
-        self.board.request.fetch_add(1, Relaxed);
+        self.shared.request.fetch_add(1, Relaxed);
         self.look();
-        self.board.answer.load(Relaxed) == self.board.request.load(Relaxed)
+        self.shared.answer.load(Relaxed) == self.shared.request.load(Relaxed)
     }
 
     fn look(&mut self) -> bool {
         let (start, ms) = (self.start, &self.ms);
-        self.warden.look(&self.board, &|| start + Duration::from_millis(ms.get()))
+        self.warden.look(&self.shared, &|| start + Duration::from_millis(ms.get()))
     }
 
     fn did(&self) -> String {
@@ -75,16 +75,16 @@ impl Stage {
 fn the_holder_is_stopped_for_its_time() {
     let mut stage = Stage::new(Victim::Holder, false);
     assert_eq!(stage.at(0), None);
-    stage.board.holds(1);
-    stage.board.keep(1);
+    stage.shared.holds(1);
+    stage.shared.keep(1);
     assert!(stage.ask());
     assert_eq!(stage.did(), "-11");
-    assert_eq!(stage.board.seats[1].stopped.load(Relaxed), 1);
+    assert_eq!(stage.shared.seats[1].stopped.load(Relaxed), 1);
     assert_eq!(stage.at(2), Some(3));
     assert_eq!(stage.did(), "");
     assert_eq!(stage.at(6), None);
     assert_eq!(stage.did(), "+11");
-    assert_eq!(stage.board.seats[1].stopped.load(Relaxed), 0);
+    assert_eq!(stage.shared.seats[1].stopped.load(Relaxed), 0);
     let tally = stage.warden.tally();
     assert_eq!((tally.asked, tally.stopped, tally.hit, tally.put_off), (1, 1, 1, 0));
     assert_eq!((tally.ns, tally.least_ns, tally.most_ns), (6_000_000, 6_000_000, 6_000_000));
@@ -95,13 +95,13 @@ fn the_longest_waiter_is_stopped_and_none_twice() {
     let mut stage = Stage::new(Victim::Next, true);
     assert!(stage.ask(), "no CPU waits, and the guest is answered all the same");
     assert_eq!((stage.did(), stage.warden.tally().missed), (String::new(), 1));
-    stage.board.waits(7, 100);
-    stage.board.waits(8, 90);
+    stage.shared.waits(7, 100);
+    stage.shared.waits(8, 90);
     assert!(stage.ask());
     assert_eq!(stage.did(), "-18");
     assert!(stage.ask());
     assert_eq!((stage.did(), stage.warden.tally().missed), (String::new(), 2));
-    stage.board.holds(8);
+    stage.shared.holds(8);
     assert_eq!(stage.at(3), Some(2));
     assert!(stage.ask());
     assert_eq!(stage.did(), "-17");
@@ -113,55 +113,55 @@ fn the_longest_waiter_is_stopped_and_none_twice() {
 #[test]
 fn a_hint_puts_it_off_until_the_release() {
     let mut stage = Stage::new(Victim::Holder, true);
-    stage.board.holds(2);
-    stage.board.keep(2);
+    stage.shared.holds(2);
+    stage.shared.keep(2);
     assert!(stage.ask());
-    assert_eq!((stage.did(), stage.board.seats[2].owed.load(Relaxed)), (String::new(), OWED));
+    assert_eq!((stage.did(), stage.shared.seats[2].owed.load(Relaxed)), (String::new(), OWED));
     assert_eq!(stage.at(1), Some(9));
-    stage.board.seats[2].owed.store(PAYS, Relaxed);
+    stage.shared.seats[2].owed.store(PAYS, Relaxed);
     assert!(stage.look());
-    assert_eq!((stage.did(), stage.board.seats[2].owed.load(Relaxed)), ("-12".into(), NOTHING));
-    assert_eq!(stage.at(1), Some(5), "the same time is taken, and the patience is forgotten");
+    assert_eq!((stage.did(), stage.shared.seats[2].owed.load(Relaxed)), ("-12".into(), NOTHING));
+    assert_eq!(stage.at(1), Some(5), "the same time is taken, and the timeout is forgotten");
     assert_eq!(stage.at(6), None);
     let tally = stage.warden.tally();
     assert_eq!((tally.put_off, tally.impatient, tally.stopped, tally.hit), (1, 0, 1, 0));
 }
 
 #[test]
-fn a_holder_without_a_hint_is_stopped_at_once_and_patience_ends() {
+fn a_holder_without_a_hint_is_stopped_at_once_and_a_hint_has_its_time() {
     let mut stage = Stage::new(Victim::Holder, true);
-    stage.board.holds(2);
+    stage.shared.holds(2);
     assert!(stage.ask());
     assert_eq!(stage.did(), "-12");
     assert_eq!(stage.at(5), None);
     stage.did();
-    stage.board.keep(2);
+    stage.shared.keep(2);
     assert!(stage.ask());
     assert_eq!(stage.at(14), Some(1));
     assert_eq!(stage.did(), "");
     assert_eq!(stage.at(15), Some(5));
-    assert_eq!((stage.did(), stage.board.seats[2].owed.load(Relaxed)), ("-12".into(), NOTHING));
+    assert_eq!((stage.did(), stage.shared.seats[2].owed.load(Relaxed)), ("-12".into(), NOTHING));
     assert_eq!(stage.warden.tally().impatient, 1);
 }
 
 #[test]
 fn a_thread_that_cannot_be_stopped_is_not_let_go_on() {
     let mut stage = Stage::new(Victim::Holder, false);
-    stage.board.holds(3);
+    stage.shared.holds(3);
     assert!(stage.ask());
     assert_eq!((stage.did(), stage.at(50)), ("-13".into(), None));
     assert_eq!((stage.did(), stage.warden.tally().missed), (String::new(), 1));
-    stage.board.seats[4].apic_id.store(0, Relaxed);
-    stage.board.holds(4);
+    stage.shared.seats[4].apic_id.store(0, Relaxed);
+    stage.shared.holds(4);
     assert!(stage.ask(), "one that never came");
     assert_eq!((stage.did(), stage.warden.tally().missed), (String::new(), 2));
 }
 
 #[test]
 fn at_the_end_everybody_goes_on() {
-    let board = Board::EMPTY;
-    board.seats[0].apic_id.store(1, Relaxed);
-    board.holds(0);
+    let shared = SharedPage::EMPTY;
+    shared.seats[0].apic_id.store(1, Relaxed);
+    shared.holds(0);
     let order =
         Order { victim: Victim::Holder, time: Duration::from_secs(3600), honours_hints: false };
     let scribe = Scribe::default();
@@ -169,11 +169,11 @@ fn at_the_end_everybody_goes_on() {
     let (bell, bells) = channel();
     let tally = Arc::new(Mutex::new(Tally::default()));
     bell.send(()).unwrap();
-    board.request.store(1, Relaxed);
+    shared.request.store(1, Relaxed);
     drop(bell);
-    warden.serve(&board, &bells, &tally);
+    warden.serve(&shared, &bells, &tally);
     assert_eq!(*scribe.0.borrow(), [('-', 0), ('+', 0)]);
-    assert_eq!(board.answer.load(Relaxed), 1);
+    assert_eq!(shared.answer.load(Relaxed), 1);
     let tally = *tally.lock().unwrap();
     assert_eq!((tally.asked, tally.stopped, tally.hit), (1, 1, 1));
 }

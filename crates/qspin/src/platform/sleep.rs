@@ -41,7 +41,7 @@ static WAKE_NS: AtomicU32 = AtomicU32::new(0);
 /// many times longer, so that all of them together poll as often.
 const TIMED_BACKOFF_NS: u32 = 50_000;
 /// More contexts do not make it longer: a fifth of a second.
-const MOST_BACKING_OFF: u32 = 4000;
+const MAX_BACKING_OFF: u32 = 4000;
 /// How many contexts are in a timed backoff.
 pub(super) static DOZING: AtomicU32 = AtomicU32::new(0);
 
@@ -122,7 +122,7 @@ impl<E: StaticEvents, H: Hint, C: Clock> SleepPlatform for Threads<E, H, C> {
     #[cold]
     fn timed_backoff(&self) {
         let others = DOZING.fetch_add(1, Relaxed);
-        sleep_ns(TIMED_BACKOFF_NS * (others.min(MOST_BACKING_OFF) + 1));
+        sleep_ns(TIMED_BACKOFF_NS * (others.min(MAX_BACKING_OFF) + 1));
         // In a child forked by a handler that interrupted this, it is not counted.
         let _ = DOZING.fetch_update(Relaxed, Relaxed, |count| count.checked_sub(1));
     }

@@ -53,9 +53,9 @@ pub use sysfs::{SYSFS, parse_cpu_list};
 pub const VARIABLE: &str = "QSPIN_TOPOLOGY";
 
 /// How many nodes a topology may have: what Linux can be built for.
-const MOST_NODES: usize = 1 << 10;
+const MAX_NODES: usize = 1 << 10;
 /// How many CPUs a fake topology may have.
-const MOST_CPUS: usize = 1 << 16;
+const MAX_CPUS: usize = 1 << 16;
 
 /// A last-level cache, or the part of one that is on one node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,7 +116,7 @@ impl Topology {
             grid::parse(described).ok_or_else(|| {
                 format!(
                     "{VARIABLE}={shown} is neither NODESxCORESxTHREADS like 4x18x2 (at most \
-                     {MOST_NODES} nodes and {MOST_CPUS} CPUs) nor a folder with files like \
+                     {MAX_NODES} nodes and {MAX_CPUS} CPUs) nor a folder with files like \
                      those of {SYSFS}"
                 )
             })?

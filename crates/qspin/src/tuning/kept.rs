@@ -14,7 +14,7 @@ use super::Tuning;
 use crate::platform::system::tunables::reserve;
 
 /// How many different sets are kept.
-const MOST: usize = 4096;
+const MAX: usize = 4096;
 
 struct Slot {
     /// Whether it is written, for good.
@@ -24,7 +24,7 @@ struct Slot {
 
 struct Slots {
     used: AtomicUsize,
-    slots: [Slot; MOST],
+    slots: [Slot; MAX],
 }
 
 // SAFETY: a slot is written by the thread that took its number, and read only once it is `written`.
@@ -54,7 +54,7 @@ pub(super) fn keep(tuning: &Tuning) -> Option<&'static Tuning> {
         return Some(&Tuning::DEFAULT);
     }
     let Slots { used, slots } = slots()?;
-    let taken = used.load(Relaxed).min(MOST);
+    let taken = used.load(Relaxed).min(MAX);
     for slot in &slots[..taken] {
         // ORDERING: Acquire pairs with the Release below.
         if slot.written.load(Acquire) != 0 {

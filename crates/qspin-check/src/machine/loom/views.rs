@@ -29,10 +29,10 @@ use loom::lazy_static::Lazy;
 use loom::thread::Thread;
 
 /// Operations of all contexts in one execution.
-const MOST: usize = 5 * 4096;
+const MAX: usize = 5 * 4096;
 
 /// A view each, in the order of the operations of an execution.
-static VIEWS: [Lazy<()>; MOST] = [const { Lazy { init: nothing, _p: PhantomData } }; MOST];
+static VIEWS: [Lazy<()>; MAX] = [const { Lazy { init: nothing, _p: PhantomData } }; MAX];
 
 fn nothing() {}
 

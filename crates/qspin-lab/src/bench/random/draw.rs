@@ -28,7 +28,7 @@ use crate::bench::workload::varied::Spread;
 const DISTURBED: u32 = 5;
 
 /// Threads are at most so many times the CPUs.
-const MOST_TIMES: usize = 16;
+const MAX_TIMES: usize = 16;
 
 /// Which cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -98,7 +98,7 @@ pub fn draw(seed: u64, number: u32, cpus: usize, shared: bool) -> Drawn {
         (seed ^ SPREAD).wrapping_mul(SPREAD) ^ u64::from(number).wrapping_mul(SPREAD),
     ));
     // What is not used is drawn all the same: it moves nothing that comes after it.
-    let threads = dice.log_uniform(2.0, (MOST_TIMES * cpus) as f64).round() as usize;
+    let threads = dice.log_uniform(2.0, (MAX_TIMES * cpus) as f64).round() as usize;
     let critical = dice.critical();
     let outside = dice.outside(critical);
     let lengths = dice.one_of([Spread::Fixed, Spread::Exponential, Spread::Tailed]);

@@ -14,7 +14,7 @@ use crate::bench::station::{Padded, count};
 use crate::contender::Contender;
 
 use super::watchdog::Queue;
-use super::{LEVELS, Outcome, Torment, Wrong, signals};
+use super::{LEVELS, Outcome, Torment, Violation, signals};
 
 /// The longest critical section, and the longest pause.
 const LONGEST_NS: f64 = 200_000.0;
@@ -219,10 +219,10 @@ impl Arena {
     }
 
     /// Whether an owner was seen inside beside another one.
-    pub(super) fn met(&self) -> Option<Wrong> {
+    pub(super) fn met(&self) -> Option<Violation> {
         let found = self.met.load(Relaxed);
         let place = (found as u32).checked_sub(1)? as usize;
-        Some(Wrong::TwoInside { level: (found >> 32) as usize, place })
+        Some(Violation::TwoInside { level: (found >> 32) as usize, place })
     }
 
     /// How many handlers are under way in the thread at `place`.
@@ -271,12 +271,12 @@ impl Arena {
     }
 
     /// The locks whose counter is wrong, now that all threads have ended.
-    pub(super) fn miscounted(&self) -> Vec<Wrong> {
+    pub(super) fn miscounted(&self) -> Vec<Violation> {
         (0..LEVELS)
             .filter_map(|level| {
                 let acquired = self.sum(level, |own| &own.acquired);
                 let counted = self.levels[level].counter.0.load(Relaxed);
-                (acquired != counted).then_some(Wrong::Counts { level, acquired, counted })
+                (acquired != counted).then_some(Violation::Counts { level, acquired, counted })
             })
             .collect()
     }

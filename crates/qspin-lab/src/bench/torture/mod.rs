@@ -10,7 +10,7 @@
 //! * *exclusion, in the end*: a counter that only exclusion keeps right equals the sum of what the
 //!   threads have counted for themselves;
 //! * *progress*: while there are waiters, one of them gets the lock within the
-//!   [patience](Torment::patience). A lock that has collapsed but goes on is not at fault; one
+//!   [timeout](Torment::timeout). A lock that has collapsed but goes on is not at fault; one
 //!   whose last waiter sleeps through its turn is.
 //!
 //! Everything that is drawn comes from the seed; what the scheduler makes of it does not, so a
@@ -47,7 +47,7 @@ use watchdog::{Stall, Watchdog};
 pub const LEVELS: usize = 5;
 
 /// While there are waiters, one of them must get the lock within so much time.
-pub const PATIENCE: Duration = Duration::from_secs(5);
+pub const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How often the supervising thread looks.
 const TICK: Duration = Duration::from_millis(1);
@@ -61,8 +61,8 @@ pub struct Torment {
     pub placement: Placement,
     /// For how long.
     pub time: Duration,
-    /// How long a lock may stand still while it has waiters; [`PATIENCE`].
-    pub patience: Duration,
+    /// How long a lock may stand still while it has waiters; [`TIMEOUT`].
+    pub timeout: Duration,
     /// What everything drawn is drawn from.
     pub seed: u64,
     /// How work takes a given time.
@@ -95,12 +95,12 @@ pub struct Outcome {
     /// The user asked to stop before the time was over.
     pub interrupted: bool,
     /// What was seen that must not be; empty where the lock held.
-    pub wrong: Vec<Wrong>,
+    pub wrong: Vec<Violation>,
 }
 
 /// What a lock did wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wrong {
+pub enum Violation {
     /// An owner inside met another one.
     TwoInside {
         /// Of which lock: the depth of its handlers, 0 for that of the threads.
@@ -131,7 +131,7 @@ fn which(level: usize) -> String {
     }
 }
 
-impl fmt::Display for Wrong {
+impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TwoInside { level, place } => {
@@ -167,7 +167,7 @@ fn torture_in(
 ) -> anyhow::Result<Outcome> {
     signals::listen()?;
     let mut crowd = Crowd::new(torment);
-    let mut watchdog = Watchdog::new(torment.patience);
+    let mut watchdog = Watchdog::new(torment.timeout);
     let mut outcome = Outcome::default();
     let began = Instant::now();
     let mut ending = false;
@@ -179,8 +179,8 @@ fn torture_in(
             outcome.interrupted = asked;
             ending = asked || began.elapsed() >= torment.time;
         }
-        if crowd.bury() && !outcome.wrong.contains(&Wrong::Died) {
-            outcome.wrong.push(Wrong::Died);
+        if crowd.bury() && !outcome.wrong.contains(&Violation::Died) {
+            outcome.wrong.push(Violation::Died);
         }
         if outcome.wrong.is_empty() {
             outcome.wrong.extend(arena.met());
@@ -198,7 +198,7 @@ fn torture_in(
             }
         }
         if let Some(stall) = watchdog.look(&arena.queues(), ending, began.elapsed()) {
-            outcome.wrong.push(Wrong::Stall(stall));
+            outcome.wrong.push(Violation::Stall(stall));
             break;
         }
     }
@@ -218,8 +218,8 @@ mod tests {
     #[test]
     fn what_was_seen_is_one_line() {
         let wrong = vec![
-            Wrong::TwoInside { level: 0, place: 3 },
-            Wrong::Counts { level: 2, acquired: 10, counted: 9 },
+            Violation::TwoInside { level: 0, place: 3 },
+            Violation::Counts { level: 2, acquired: 10, counted: 9 },
         ];
         let outcome = Outcome { wrong, ..Outcome::default() };
         assert_eq!(

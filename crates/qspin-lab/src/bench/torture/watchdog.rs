@@ -58,15 +58,15 @@ const WORRIES: Duration = Duration::from_millis(20);
 /// Looks at the locks again and again.
 #[derive(Debug)]
 pub struct Watchdog {
-    patience: Duration,
+    timeout: Duration,
     looked: Duration,
     seen: [(u64, Duration); LEVELS],
 }
 
 impl Watchdog {
     /// One that reports what stands still for so long.
-    pub fn new(patience: Duration) -> Self {
-        Self { patience, looked: Duration::ZERO, seen: [(0, Duration::ZERO); LEVELS] }
+    pub fn new(timeout: Duration) -> Self {
+        Self { timeout, looked: Duration::ZERO, seen: [(0, Duration::ZERO); LEVELS] }
     }
 
     /// Whether some lock has stood still for a while, though not for too long yet. Then no thread
@@ -88,7 +88,7 @@ impl Watchdog {
                 continue;
             }
             *still += since;
-            if *still >= self.patience {
+            if *still >= self.timeout {
                 stall = Some(Stall { level, lasts: *still, at, ending, queue: *queue });
             }
         }

@@ -45,7 +45,7 @@ const SHARING: Duration = Duration::from_millis(120);
 /// What a measurement takes beside its phase: threads that come and go, and warm up.
 const COMING_AND_GOING: Duration = Duration::from_millis(25);
 /// Threads are at most so many times the CPUs: with more, a minute shows no thread often enough.
-const MOST_TIMES: usize = 4;
+const MAX_TIMES: usize = 4;
 /// A critical section from this length on is long.
 const LONG: Duration = Duration::from_micros(1);
 /// So many drawn loads are looked at for one of a kind.
@@ -103,7 +103,7 @@ fn loads(seed: u64, cpus: usize) -> impl Iterator<Item = Drawn> {
         let kind = index % next.len();
         let (crowded, long) = (kind % 2 == 1, kind >= 2);
         let fits = |cell: &Drawn| {
-            cell.threads <= MOST_TIMES * cpus
+            cell.threads <= MAX_TIMES * cpus
                 && (cell.threads > cpus) == (crowded || cpus == 1)
                 && (cell.load.critical >= LONG) == long
         };
@@ -130,7 +130,7 @@ fn plan(args: &Args, entrants: &[Entrant], placement: Placement, seed: u64) -> P
         turn: if args.seconds.is_some() { Duration::ZERO } else { TURN },
         waits: false,
         fairness: Some(Fairness {
-            length: args.seconds.unwrap_or(SHARING * MOST_TIMES as u32),
+            length: args.seconds.unwrap_or(SHARING * MAX_TIMES as u32),
             locks: named,
         }),
         cell_by_cell: true,

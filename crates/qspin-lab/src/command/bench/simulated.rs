@@ -37,7 +37,7 @@ const SEEDS: u64 = 6;
 const ALONE_NS: f64 = 2e6;
 const IN_TURNS_NS: f64 = 20e6;
 /// Lines that a simulated section may write.
-const MOST_LINES: u32 = 64;
+const MAX_LINES: u32 = 64;
 
 /// What simulates beside a measurement.
 pub(super) struct Simulator {
@@ -59,9 +59,9 @@ impl Simulator {
                 "--compare-simulated simulates one pair of lengths: leave out {option}"
             )));
         }
-        if args.lines() > MOST_LINES {
+        if args.lines() > MAX_LINES {
             return Err(Failure::usage(format!(
-                "--compare-simulated simulates at most {MOST_LINES} lines"
+                "--compare-simulated simulates at most {MAX_LINES} lines"
             )));
         }
         knows_one(entrants)?;

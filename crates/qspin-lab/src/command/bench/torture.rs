@@ -13,7 +13,7 @@ use crate::bench::busy::Pace;
 use crate::bench::hogs::Hogs;
 use crate::bench::interrupt::Interrupt;
 use crate::bench::plan::Variant;
-use crate::bench::torture::{Outcome, PATIENCE, Torment, seen};
+use crate::bench::torture::{Outcome, TIMEOUT, Torment, seen};
 use crate::contender::catalog::Engine;
 use crate::failure::Failure;
 use crate::this_machine;
@@ -26,7 +26,7 @@ const SECONDS: Duration = Duration::from_secs(5);
 const QUICK_SECONDS: Duration = Duration::from_secs(1);
 /// The most threads where nothing is said: a spinlock that is strictly fair needs a time slice a
 /// thread for each turn.
-const MOST_THREADS: usize = 64;
+const MAX_THREADS: usize = 64;
 
 /// A lock's line in the table.
 struct Line {
@@ -42,7 +42,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let seed = args.seed();
     let cpus = allowed_cpus();
     let threads = if args.threads.is_empty() {
-        vec![(4 * cpus.len()).min(MOST_THREADS.max(cpus.len() + 1))]
+        vec![(4 * cpus.len()).min(MAX_THREADS.max(cpus.len() + 1))]
     } else {
         args.threads.clone()
     };
@@ -58,7 +58,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         threads: most,
         placement: Placement::new(args.pin, cpus.clone()),
         time: time(args, entrants.len() * threads.len()),
-        patience: PATIENCE,
+        timeout: TIMEOUT,
         seed,
         pace: Pace::calibrate(),
     };

@@ -315,7 +315,7 @@ pub(super) fn read_slot(file: &File, slot: u64) -> Result<Option<Process>, Failu
     }
     // The second is written over the first.
     let mut map = vec![0; number(&head, 88).max(number(&head, 128)).min(MAP) as usize];
-    file.read_exact_at(&mut map, at + PAGE + ROWS * ROW).context(PROBLEM)?;
+    file.read_exact_at(&mut map, at + HEAD + ROWS * ROW).context(PROBLEM)?;
     let map = String::from_utf8_lossy(&map).into_owned();
     let (map, first_map) =
         if number(&head, 88) > 0 { (map, String::new()) } else { (String::new(), map) };
@@ -366,11 +366,13 @@ mod tests {
             )
         };
         for slot in [0, 1, SLOTS - 1] {
-            assert_eq!(slots_in(&map(PAGE + slot * SLOT)), [slot]);
+            assert_eq!(slots_in(&map(place_of(slot))), [slot]);
         }
-        let both = map(PAGE) + &map(PAGE + SLOT);
+        let both = map(place_of(0)) + &map(place_of(1));
         assert_eq!(slots_in(&both), [0, 1]);
         assert!(slots_in(&map(0)).is_empty());
+        // Any kernel can map a slot: no page is larger than a block.
+        assert_eq!([place_of(1) % BLOCK, place_of(SLOTS - 1) % BLOCK], [0, 0]);
         assert!(slots_in("55e0-55f0 r-xp 00000000 08:01 7   /bin/true\n").is_empty());
     }
 
@@ -398,7 +400,7 @@ mod tests {
         file.write_all_at(&(SLOTS + 3).to_ne_bytes(), 16).unwrap();
         for (slot, pid) in [(0, 7_u64), (1, 7), (SLOTS - 1, 9)] {
             let head = [MAGIC.as_slice(), &pid.to_ne_bytes(), &1_u64.to_ne_bytes()].concat();
-            file.write_all_at(&head, PAGE + slot * SLOT).unwrap();
+            file.write_all_at(&head, place_of(slot)).unwrap();
         }
         let report = read(&file).unwrap();
         let seen: Vec<_> = report.processes.iter().map(|one| (one.slot, one.number)).collect();

@@ -9,7 +9,7 @@ const FORMAT: u64 = 1;
 /// Bytes of the file's beginning that hold the header.
 pub(super) const LONGEST: usize = 4096;
 /// The largest file that is read, and the longest name.
-const MOST_BYTES: u64 = 1 << 26;
+const MAX_BYTES: u64 = 1 << 26;
 const LONGEST_NAME: usize = 64;
 
 const NOT_OURS: &str = "is not a file of qspin";
@@ -150,8 +150,8 @@ impl Header {
         }
         let end = self.stride.checked_mul(self.records);
         match end.and_then(|length| length.checked_add(self.offset)) {
-            Some(end) if end <= MOST_BYTES && end <= size => Ok(()),
-            Some(end) if end <= MOST_BYTES => {
+            Some(end) if end <= MAX_BYTES && end <= size => Ok(()),
+            Some(end) if end <= MAX_BYTES => {
                 wrong(format!("is cut off: {size} of {end} bytes are there"))
             }
             _ => contradicts("its records are larger than any"),

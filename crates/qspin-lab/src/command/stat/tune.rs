@@ -22,11 +22,11 @@ const FILE: &str = "/memfd:qspin-tunables";
 const FORMAT: &str = "qspin-tune 1";
 /// The largest text, and the most tunables, that are read.
 const LONGEST: u64 = 1 << 16;
-const MOST: usize = 1 << 10;
+const MAX: usize = 1 << 10;
 /// In a request: that it is one.
 const REQUEST: u32 = 1 << 31;
 /// How long a thread of the process may take to heed before the command ends without an answer.
-const PATIENCE: Duration = Duration::from_millis(500);
+const TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Where a process takes requests.
 struct Page {
@@ -85,7 +85,7 @@ pub(super) fn run(process: &Process, tunes: &[Tune]) -> Result<(), Failure> {
         page.request(place, tune.value()).map_err(cannot)?;
     }
     page.ask().map_err(cannot)?;
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     while page.heeded().map_err(cannot)? == heeded && Instant::now() < end && !process.has_ended() {
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -180,7 +180,7 @@ fn parse(bytes: &[u8]) -> Option<(u32, u64, Vec<String>)> {
     }
     let (words, number) = words?;
     let most = words.checked_add(4 * (2 + 2 * number as u64))?;
-    (number == names.len() && number <= MOST && most <= bytes.len() as u64)
+    (number == names.len() && number <= MAX && most <= bytes.len() as u64)
         .then_some((pid?, words, names))
 }
 

@@ -40,7 +40,7 @@ const LABEL_CHARACTERS: usize = 22;
 /// Room for the names.
 const COLUMN: f64 = 190.0;
 /// What lies beyond is drawn at the border.
-const MOST: f64 = 4.0;
+const MAX: f64 = 4.0;
 const TICKS: [f64; 8] = [0.8, 1.0, 1.05, 1.1, 1.2, 1.5, 2.0, 4.0];
 
 impl Shares {
@@ -56,7 +56,7 @@ impl Shares {
         let all = || self.lines.iter().flat_map(|line| &line.regrets).copied();
         let x = Scale::Log {
             lo: all().fold(1.0, f64::min).max(TICKS[0]),
-            hi: all().fold(1.2, f64::max).min(MOST),
+            hi: all().fold(1.2, f64::max).min(MAX),
         };
         let (right, bottom) = (self.width - COLUMN, self.height() - BOTTOM);
         let across = |regret: f64| LEFT + x.place(regret) * (right - LEFT);

@@ -3,7 +3,7 @@
 /// Those on which it may run at this moment; none if the kernel does not say.
 pub(crate) fn allowed() -> Vec<usize> {
     /// More CPUs than any kernel is built for.
-    const MOST: usize = 1 << 20;
+    const MAX: usize = 1 << 20;
     let bits = u64::BITS as usize;
     // The kernel refuses a set that is smaller than its own, and does not say how big that is.
     let mut set = vec![0u64; 1024 / bits];
@@ -14,7 +14,7 @@ pub(crate) fn allowed() -> Vec<usize> {
         if code == 0 {
             break;
         }
-        if set.len() * bits >= MOST {
+        if set.len() * bits >= MAX {
             return Vec::new();
         }
         set.resize(set.len() * 2, 0);

@@ -5,7 +5,7 @@
 
 use std::ffi::OsStr;
 
-use super::{MOST_CPUS, MOST_NODES, Place, Topology};
+use super::{MAX_CPUS, MAX_NODES, Place, Topology};
 
 /// Distance of another node: the level above "same cache" and "same node".
 pub(super) const NEXT_NODE: u32 = 2;
@@ -16,7 +16,7 @@ pub(super) fn parse(described: &OsStr) -> Option<Topology> {
     let &[nodes, cores, threads] = numbers.as_slice() else { return None };
     let per_node = cores.checked_mul(threads)?;
     let cpus = per_node.checked_mul(nodes)?;
-    if nodes > MOST_NODES || cpus > MOST_CPUS {
+    if nodes > MAX_NODES || cpus > MAX_CPUS {
         return None;
     }
     let rank = |at: usize| if at / nodes == at % nodes { 0 } else { NEXT_NODE };

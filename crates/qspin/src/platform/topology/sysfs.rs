@@ -9,7 +9,7 @@ use std::io;
 use std::path::Path;
 
 use super::grid::NEXT_NODE;
-use super::{MOST_NODES, NOWHERE, Place, Topology};
+use super::{MAX_NODES, NOWHERE, Place, Topology};
 use crate::excerpt;
 
 /// Where Linux shows its CPUs (`cpu`) and NUMA nodes (`node`).
@@ -101,8 +101,8 @@ fn nodes(folder: &Path) -> io::Result<BTreeMap<u32, File>> {
         let path = entry.path().join("cpulist");
         let text = text_of(&path).map_err(|error| in_file(&path, &error))?;
         nodes.insert(number, (path, text));
-        if nodes.len() > MOST_NODES {
-            let message = format!("{}: more than {MOST_NODES} nodes", folder.display());
+        if nodes.len() > MAX_NODES {
+            let message = format!("{}: more than {MAX_NODES} nodes", folder.display());
             return Err(io::Error::new(io::ErrorKind::InvalidData, message));
         }
     }
@@ -267,12 +267,12 @@ fn in_file(path: &Path, error: &io::Error) -> io::Error {
 #[must_use]
 pub fn parse_cpu_list(list: &str) -> Option<Vec<u32>> {
     /// More CPUs than any kernel is built for: a guard against a list that fills the memory.
-    const MOST: u32 = 1 << 20;
+    const MAX: u32 = 1 << 20;
     let mut cpus = Vec::new();
     for range in list.split(',').filter(|range| !range.is_empty()) {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
         let (first, last) = (first.parse::<u32>().ok()?, last.parse::<u32>().ok()?);
-        if first > last || last >= MOST || cpus.len() > MOST as usize {
+        if first > last || last >= MAX || cpus.len() > MAX as usize {
             return None;
         }
         cpus.extend(first..=last);
@@ -433,8 +433,8 @@ mod tests {
     fn what_is_malformed_says_where_and_what() {
         let long = "9".repeat(5000);
         /// Files, and what is said of them.
-        type Wrong<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str]);
-        let wrong: [Wrong<'_>; 8] = [
+        type Malformed<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str]);
+        let wrong: [Malformed<'_>; 8] = [
             (&[("node/node0/cpulist", "zero")], &["node0/cpulist", "`zero`", "0-3,8"]),
             (&[("cpu/online", "0-")], &["cpu/online", "`0-`"]),
             (&[("cpu/online", "")], &["cpu/online", "list of CPUs"]),

@@ -5,19 +5,19 @@ use super::{coverage, current, with};
 /// The running context has a deadline, which is over at its look at the clock of this number, counted from 0.
 pub fn set_deadline(looks: u32) {
     let slot = current();
-    with(|ledger| ledger.slots[slot].deadline = Some((looks, !looks.is_multiple_of(2))));
+    with(|trace| trace.slots[slot].deadline = Some((looks, !looks.is_multiple_of(2))));
 }
 
 /// The running context has no deadline any more.
 pub fn forget_deadline() {
     let slot = current();
-    with(|ledger| ledger.slots[slot].deadline = None);
+    with(|trace| trace.slots[slot].deadline = None);
 }
 
 /// The running context looks at the clock: whether its deadline is over.
 pub fn is_late() -> bool {
     let slot = current();
-    let (late, now) = with(|ledger| match &mut ledger.slots[slot].deadline {
+    let (late, now) = with(|trace| match &mut trace.slots[slot].deadline {
         None => (false, false),
         Some((u32::MAX, _)) => (true, false),
         Some((left, _)) if *left == 0 => {
@@ -38,7 +38,7 @@ pub fn is_late() -> bool {
 /// The running context sleeps until its deadline, which is over afterwards. Whether others run before that.
 pub fn oversleeps() -> bool {
     let slot = current();
-    with(|ledger| match &mut ledger.slots[slot].deadline {
+    with(|trace| match &mut trace.slots[slot].deadline {
         Some((left, odd)) if *left != u32::MAX => {
             *left = u32::MAX;
             *odd
@@ -49,11 +49,11 @@ pub fn oversleeps() -> bool {
 
 /// What runs from now on is a child.
 pub fn fork() {
-    with(|ledger| ledger.forks += 1);
+    with(|trace| trace.forks += 1);
 }
 
 /// Which process of a line of forks this is.
 #[must_use]
 pub fn generation() -> u32 {
-    with(|ledger| ledger.forks)
+    with(|trace| trace.forks)
 }

@@ -17,7 +17,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use super::{Ledger, WordId, current, with};
+use super::{Trace, WordId, current, with};
 
 /// The context that left a spot first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,14 +54,14 @@ pub(super) fn mix(path: u64, what: u64) -> u64 {
 }
 
 /// The running context did something. Returns whether that begins nothing new.
-pub(super) fn went_on(ledger: &mut Ledger, id: WordId, value: u32) -> bool {
-    if !ledger.exhaustive {
+pub(super) fn went_on(trace: &mut Trace, id: WordId, value: u32) -> bool {
+    if !trace.exhaustive {
         return false;
     }
-    let Place { point, spot } = ledger.place;
+    let Place { point, spot } = trace.place;
     let who = (current() as u64) << 56 | (id as u64) << 32;
     let next = mix(point, who | u64::from(value));
-    ledger.place = Place { point: next, spot: next };
+    trace.place = Place { point: next, spot: next };
     KNOWN.with(|known| {
         let mut known = known.borrow_mut();
         known.left.entry(spot).or_insert(First::DidSomething);
@@ -73,12 +73,12 @@ pub(super) fn went_on(ledger: &mut Ledger, id: WordId, value: u32) -> bool {
 /// nothing new.
 pub fn woke_in_vain() -> bool {
     let slot = current();
-    with(|ledger| {
-        if !ledger.exhaustive {
+    with(|trace| {
+        if !trace.exhaustive {
             return false;
         }
-        let spot = ledger.place.spot;
-        ledger.place.spot = mix(spot, !(slot as u64));
+        let spot = trace.place.spot;
+        trace.place.spot = mix(spot, !(slot as u64));
         let me = First::InVain(slot);
         KNOWN.with(|known| *known.borrow_mut().left.entry(spot).or_insert(me) != me)
     })

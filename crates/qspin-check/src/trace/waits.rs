@@ -1,6 +1,6 @@
 //! What each context waits for, and whether any can go on.
 
-use super::{Ledger, WordId, current, outcomes, with};
+use super::{Trace, WordId, current, outcomes, with};
 use crate::failure::{Failure, Kind};
 
 /// What a context waits for.
@@ -14,19 +14,19 @@ pub enum Wait {
     Arrivals(usize, usize),
 }
 
-fn is_stuck(ledger: &Ledger, wait: Wait) -> bool {
+fn is_stuck(trace: &Trace, wait: Wait) -> bool {
     match wait {
-        Wait::Word(id, version) => ledger.words[id].version == version,
-        Wait::Any(clock) => ledger.clock == clock,
-        Wait::Arrivals(lock, count) => ledger.locks[lock].arrivals.len() < count,
+        Wait::Word(id, version) => trace.words[id].version == version,
+        Wait::Any(clock) => trace.clock == clock,
+        Wait::Arrivals(lock, count) => trace.locks[lock].arrivals.len() < count,
     }
 }
 
-fn check(ledger: &Ledger) -> Result<(), Failure> {
+fn check(trace: &Trace) -> Result<(), Failure> {
     let mut waiting = Vec::new();
-    for (number, slot) in ledger.slots.iter().enumerate() {
+    for (number, slot) in trace.slots.iter().enumerate() {
         match slot.wait {
-            Some(wait) if !slot.done && is_stuck(ledger, wait) => waiting.push(number),
+            Some(wait) if !slot.done && is_stuck(trace, wait) => waiting.push(number),
             _ if slot.done => {}
             _ => return Ok(()),
         }
@@ -34,8 +34,7 @@ fn check(ledger: &Ledger) -> Result<(), Failure> {
     if waiting.is_empty() {
         return Ok(());
     }
-    let halted: Vec<_> =
-        waiting.iter().copied().filter(|&slot| ledger.slots[slot].halted).collect();
+    let halted: Vec<_> = waiting.iter().copied().filter(|&slot| trace.slots[slot].halted).collect();
     if !halted.is_empty() {
         let message = format!(
             "contexts {waiting:?} wait and no other is left, to kick the halted {halted:?}"
@@ -52,8 +51,8 @@ fn check(ledger: &Ledger) -> Result<(), Failure> {
 /// a context that waits for it waits for ever.
 const OLD_LOOKS: u32 = 16;
 
-fn begin(ledger: &mut Ledger, wait: Wait) -> Result<(), Failure> {
-    let slot = &mut ledger.slots[current()];
+fn begin(trace: &mut Trace, wait: Wait) -> Result<(), Failure> {
+    let slot = &mut trace.slots[current()];
     if slot.trying {
         return Err(Failure::new(Kind::TryWaited, "an attempt waits for another context"));
     }
@@ -61,7 +60,7 @@ fn begin(ledger: &mut Ledger, wait: Wait) -> Result<(), Failure> {
     slot.old_looks = if slot.saw_latest { 0 } else { slot.old_looks + 1 };
     // What is not the latest value may be looked at again at once.
     slot.wait = (slot.saw_latest || slot.old_looks > OLD_LOOKS).then_some(wait);
-    check(ledger)
+    check(trace)
 }
 
 /// The running context has looked at `id` and goes on waiting for it.
@@ -82,10 +81,10 @@ pub fn waits_for_kick(id: WordId) -> Result<(), Failure> {
 
 fn waits_for_change(id: WordId, halted: bool) -> Result<(), Failure> {
     let slot = current();
-    with(|ledger| {
-        let version = ledger.words[id].version;
-        ledger.slots[slot].halted = halted;
-        begin(ledger, Wait::Word(id, version))
+    with(|trace| {
+        let version = trace.words[id].version;
+        trace.slots[slot].halted = halted;
+        begin(trace, Wait::Word(id, version))
     })
 }
 
@@ -94,11 +93,11 @@ fn waits_for_change(id: WordId, halted: bool) -> Result<(), Failure> {
 /// # Errors
 /// As [`waits_for`].
 pub fn waits_for_any() -> Result<(), Failure> {
-    with(|ledger| {
-        let slot = &mut ledger.slots[current()];
+    with(|trace| {
+        let slot = &mut trace.slots[current()];
         slot.halted = false;
         let clock = slot.clock;
-        begin(ledger, Wait::Any(clock))
+        begin(trace, Wait::Any(clock))
     })
 }
 
@@ -109,15 +108,15 @@ pub fn waits_for_any() -> Result<(), Failure> {
 /// No context is left that would come.
 pub fn waits_for_arrivals(lock: usize, count: usize) -> Result<bool, Failure> {
     let slot = current();
-    with(|ledger| {
+    with(|trace| {
         let wait = Wait::Arrivals(lock, count);
-        if !is_stuck(ledger, wait) {
+        if !is_stuck(trace, wait) {
             return Ok(false);
         }
-        let slot = &mut ledger.slots[slot];
+        let slot = &mut trace.slots[slot];
         slot.halted = false;
         slot.wait = Some(wait);
-        check(ledger)?;
+        check(trace)?;
         Ok(true)
     })
 }
@@ -129,9 +128,9 @@ pub fn waits_for_arrivals(lock: usize, count: usize) -> Result<bool, Failure> {
 /// from what followed before only in how often.
 pub fn looked_in_vain(id: WordId, most: u32) -> bool {
     let slot = current();
-    with(|ledger| {
-        let version = ledger.words[id].version;
-        let vain = &mut ledger.slots[slot].vain;
+    with(|trace| {
+        let version = trace.words[id].version;
+        let vain = &mut trace.slots[slot].vain;
         let times = match *vain {
             Some((word, seen, times)) if (word, seen) == (id, version) => times + 1,
             _ => 1,
@@ -144,8 +143,8 @@ pub fn looked_in_vain(id: WordId, most: u32) -> bool {
 /// The running context halts. Returns whether the halt returns at once, for no reason.
 pub fn halts_in_vain() -> bool {
     let slot = current();
-    with(|ledger| {
-        let slot = &mut ledger.slots[slot];
+    with(|trace| {
+        let slot = &mut trace.slots[slot];
         slot.vain = None;
         let left = slot.vain_halts;
         slot.vain_halts = left.saturating_sub(1);
@@ -160,9 +159,9 @@ const VAIN_DOZES: u32 = 3;
 /// The running context sleeps for a short time. Returns whether it would find what it has found before.
 pub fn backs_off_in_vain() -> bool {
     let slot = current();
-    with(|ledger| {
-        let clock = ledger.clock;
-        let slot = &mut ledger.slots[slot];
+    with(|trace| {
+        let clock = trace.clock;
+        let slot = &mut trace.slots[slot];
         let others = clock - slot.own_changes;
         let times = if slot.dozed.0 == others { slot.dozed.1 + 1 } else { 1 };
         slot.dozed = (others, times);
@@ -173,10 +172,10 @@ pub fn backs_off_in_vain() -> bool {
 /// Whether the wait of the running context may have ended. Ends it if so.
 pub fn may_look() -> bool {
     let slot = current();
-    with(|ledger| {
-        let stuck = ledger.slots[slot].wait.is_some_and(|wait| is_stuck(ledger, wait));
+    with(|trace| {
+        let stuck = trace.slots[slot].wait.is_some_and(|wait| is_stuck(trace, wait));
         if !stuck {
-            ledger.slots[slot].wait = None;
+            trace.slots[slot].wait = None;
         }
         !stuck
     })
@@ -188,21 +187,21 @@ pub fn may_look() -> bool {
 /// All others wait for it in vain.
 pub fn finished() -> Result<(), Failure> {
     let slot = current();
-    with(|ledger| {
-        ledger.slots[slot].done = true;
-        check(ledger)
+    with(|trace| {
+        trace.slots[slot].done = true;
+        check(trace)
     })
 }
 
 /// Whether the running context makes an attempt that may not wait.
 pub fn set_trying(trying: bool) {
     let slot = current();
-    with(|ledger| ledger.slots[slot].trying = trying);
+    with(|trace| trace.slots[slot].trying = trying);
 }
 
 /// Whether the last value that the running context has read was the latest.
 #[must_use]
 pub fn saw_latest() -> bool {
     let slot = current();
-    with(|ledger| ledger.slots[slot].saw_latest)
+    with(|trace| trace.slots[slot].saw_latest)
 }

@@ -9,7 +9,7 @@ use qspin_core::node::{CLAIMED, HALTED, NodeId, RUNNING, WAITING};
 use qspin_core::word;
 
 use super::coverage::{Reached, reached};
-use super::{Ledger, WordId, with};
+use super::{Trace, WordId, with};
 use crate::failure::{Failure, Kind};
 
 /// The words of a node that tell about the order.
@@ -51,21 +51,21 @@ pub(super) struct Secondary {
 
 /// Says which words are those of a node.
 pub fn know_node(words: NodeWords) {
-    with(|ledger| {
-        let index = ledger.secondary.nodes.len();
+    with(|trace| {
+        let index = trace.secondary.nodes.len();
         for (word, part) in [
             (words.state, Part::State),
             (words.second_head, Part::SecondHead),
             (words.second_tail, Part::SecondTail),
         ] {
-            ledger.words[word].part = Some((index, part));
+            trace.words[word].part = Some((index, part));
         }
-        ledger.secondary.nodes.push(words);
+        trace.secondary.nodes.push(words);
     });
 }
 
-fn find(ledger: &Ledger, id: NodeId) -> Option<&NodeWords> {
-    ledger.secondary.nodes.iter().find(|node| node.id == id)
+fn find(trace: &Trace, id: NodeId) -> Option<&NodeWords> {
+    trace.secondary.nodes.iter().find(|node| node.id == id)
 }
 
 fn named(number: u32) -> Option<NodeId> {
@@ -74,93 +74,93 @@ fn named(number: u32) -> Option<NodeId> {
 
 /// A word of a node has stepped; `begins` with a new life.
 pub(super) fn stepped(
-    ledger: &mut Ledger,
+    trace: &mut Trace,
     (index, part): (usize, Part),
     from: u32,
     to: u32,
     begins: bool,
 ) -> Result<(), Failure> {
-    let node = ledger.secondary.nodes[index];
+    let node = trace.secondary.nodes[index];
     match part {
         Part::State if begins => {
-            ledger.secondary.claimed.retain(|&id| id != node.id);
-            ledger.secondary.rested.retain(|&id| id != node.id);
+            trace.secondary.claimed.retain(|&id| id != node.id);
+            trace.secondary.rested.retain(|&id| id != node.id);
         }
-        Part::State if to == CLAIMED => ledger.secondary.claimed.push(node.id),
+        Part::State if to == CLAIMED => trace.secondary.claimed.push(node.id),
         Part::State => {
             // The owner itself wakes by the same step; for it the queue is arranged no otherwise.
-            let waits = ledger.words[node.locked].value == WAITING;
-            let marked = from == HALTED && to == RUNNING && !is_owner(ledger, node.id);
+            let waits = trace.words[node.locked].value == WAITING;
+            let marked = from == HALTED && to == RUNNING && !is_owner(trace, node.id);
             if marked && waits {
-                return kicked_ahead(ledger, node.id);
+                return kicked_ahead(trace, node.id);
             }
         }
-        Part::SecondHead if to == 0 && !begins => leave(ledger, &node, named(from)),
+        Part::SecondHead if to == 0 && !begins => leave(trace, &node, named(from)),
         Part::SecondHead => {}
         Part::SecondTail => {
             if let Some(last) = named(to).filter(|_| !begins) {
-                put_aside(ledger, node.id, last);
+                put_aside(trace, node.id, last);
             }
         }
     }
     Ok(())
 }
 
-fn is_owner(ledger: &Ledger, id: NodeId) -> bool {
-    ledger.cpus[super::current()] == Some(id.cpu().number())
+fn is_owner(trace: &Trace, id: NodeId) -> bool {
+    trace.cpus[super::current()] == Some(id.cpu().number())
 }
 
 /// `last` is the last of the secondary queue that `head` has, by being moved there, or because the
 /// queue was handed on.
-fn put_aside(ledger: &mut Ledger, head: NodeId, last: NodeId) {
-    if find(ledger, last).is_some_and(|node| ledger.words[node.state].value == HALTED) {
+fn put_aside(trace: &mut Trace, head: NodeId, last: NodeId) {
+    if find(trace, last).is_some_and(|node| trace.words[node.state].value == HALTED) {
         reached(Reached::HaltedAside);
     }
-    if !ledger.secondary.aside.contains(&last) {
-        ledger.secondary.aside.push(last);
-        if ledger.secondary.rested.contains(&head) {
+    if !trace.secondary.aside.contains(&last) {
+        trace.secondary.aside.push(last);
+        if trace.secondary.rested.contains(&head) {
             reached(Reached::FartherStay);
-        } else if ledger.secondary.claimed.contains(&head) {
+        } else if trace.secondary.claimed.contains(&head) {
             reached(Reached::ClaimedArranged);
         }
     }
 }
 
 /// The secondary queue of `head`, which begins with `first`, becomes part of the main one.
-fn leave(ledger: &mut Ledger, head: &NodeWords, first: Option<NodeId>) {
-    let last = named(ledger.words[head.second_tail].value);
-    if named(ledger.words[head.next].value) == first {
-        ledger.secondary.rested.push(head.id);
+fn leave(trace: &mut Trace, head: &NodeWords, first: Option<NodeId>) {
+    let last = named(trace.words[head.second_tail].value);
+    if named(trace.words[head.next].value) == first {
+        trace.secondary.rested.push(head.id);
     } else {
         reached(Reached::FlushedInFront);
     }
     let mut next = first;
     while let Some(id) = next {
-        ledger.secondary.aside.retain(|&aside| aside != id);
-        next = match find(ledger, id) {
-            Some(node) if Some(id) != last => named(ledger.words[node.next].value),
+        trace.secondary.aside.retain(|&aside| aside != id);
+        next = match find(trace, id) {
+            Some(node) if Some(id) != last => named(trace.words[node.next].value),
             _ => None,
         };
     }
 }
 
 /// An owner has chosen a halted waiter to be kicked ahead.
-fn kicked_ahead(ledger: &Ledger, id: NodeId) -> Result<(), Failure> {
-    if ledger.secondary.aside.contains(&id) {
+fn kicked_ahead(trace: &Trace, id: NodeId) -> Result<(), Failure> {
+    if trace.secondary.aside.contains(&id) {
         let message = format!("node {} is kicked ahead, and was put aside", id.number());
         return Err(Failure::new(Kind::Kick, message));
     }
-    if !ledger.secondary.aside.is_empty() {
+    if !trace.secondary.aside.is_empty() {
         reached(Reached::KickedAheadPast);
     }
     Ok(())
 }
 
 /// The last of the main queue has taken the lock and left the tail in `to`.
-pub(super) fn replaced_tail(ledger: &Ledger, to: u32) -> Result<(), Failure> {
+pub(super) fn replaced_tail(trace: &Trace, to: u32) -> Result<(), Failure> {
     reached(Reached::TailReplaced);
     match word::tail(to) {
-        Some(tail) if ledger.secondary.aside.contains(&tail) => Ok(()),
+        Some(tail) if trace.secondary.aside.contains(&tail) => Ok(()),
         tail => {
             let message = format!("the tail is now {tail:?}, which is in no secondary queue");
             Err(Failure::new(Kind::State, message))
@@ -170,9 +170,9 @@ pub(super) fn replaced_tail(ledger: &Ledger, to: u32) -> Result<(), Failure> {
 
 /// A compare-exchange of a lock word from `current` to `new` has failed.
 pub fn refused(id: WordId, current: u32, new: u32) {
-    with(|ledger| {
-        if let Some(rules) = ledger.rules
-            && matches!(ledger.words[id].role, super::Role::Lock { .. })
+    with(|trace| {
+        if let Some(rules) = trace.rules
+            && matches!(trace.words[id].role, super::Role::Lock { .. })
             && (rules.replaces)(current, new)
         {
             reached(Reached::TailRaceLost);

@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 
 use super::paths::mix;
-use super::{Ledger, Slot, WordId, with};
+use super::{Slot, Trace, WordId, with};
 
 thread_local! {
     static PRUNING: Cell<bool> = const { Cell::new(true) };
@@ -27,29 +27,29 @@ pub fn prunes() -> bool {
 
 /// What one context has done and seen.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Trace {
+pub(super) struct History {
     now: u64,
     before: u64,
 }
 
 pub(super) fn did(slot: &mut Slot, id: WordId, value: u32) {
-    slot.trace.before = slot.trace.now;
-    slot.trace.now = mix(slot.trace.now, (id as u64) << 32 | u64::from(value));
+    slot.history.before = slot.history.now;
+    slot.history.now = mix(slot.history.now, (id as u64) << 32 | u64::from(value));
 }
 
 /// The last thing that it did was a look that failed.
 pub(super) fn failed_look(slot: &mut Slot) {
-    slot.trace.now = slot.trace.before;
+    slot.history.now = slot.history.before;
 }
 
-pub(super) fn note(ledger: &Ledger) {
-    let all = ledger.slots.iter().fold(0, |all, slot| mix(all, slot.trace.now));
+pub(super) fn note(trace: &Trace) {
+    let all = trace.slots.iter().fold(0, |all, slot| mix(all, slot.history.now));
     OUTCOMES.with(|outcomes| outcomes.borrow_mut().insert(all));
 }
 
 /// Notes what the execution has come to.
 pub fn came_to_an_end() {
-    with(|ledger| note(ledger));
+    with(|trace| note(trace));
 }
 
 /// The outcomes of all executions since this was last called.

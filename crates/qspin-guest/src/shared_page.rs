@@ -1,4 +1,4 @@
-//! The board: memory in which guest and host tell each other what neither can see.
+//! The shared page: memory in which guest and host tell each other what neither can see.
 //!
 //! The guest writes which CPU owns the lock, which wait and since when, and which ask not to be preempted; the host,
 //! which it has stopped. That makes an experiment of what is otherwise an accident: a host that takes the
@@ -20,16 +20,16 @@
 //! is stopped then would stop all that need that lock, too. So the host waits for the word after the bell.
 //!
 //! # Invariants
-//! * **BOARD-1** All words are atomic, and zero where no CPU has written: a host that knows nothing of the
-//!   board does no harm, and a guest that was not asked for a plan rings no bell.
-//! * **BOARD-2** One CPU requests at a time: it holds the lock that is measured.
+//! * **SHAREDPAGE-1** All words are atomic, and zero where no CPU has written: a host that knows nothing of the
+//!   shared does no harm, and a guest that was not asked for a plan rings no bell.
+//! * **SHAREDPAGE-2** One CPU requests at a time: it holds the lock that is measured.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
-use crate::options::MOST_CPUS;
+use crate::options::MAX_CPUS;
 
-/// What a board begins with.
+/// What a shared page begins with.
 pub const MAGIC: u32 = 0x7173_0001;
 
 /// Nothing is owed.
@@ -58,7 +58,7 @@ pub struct Seat {
 /// The whole of it; its address is in what the guest says when it is ready.
 #[repr(C, align(4096))]
 #[derive(Debug)]
-pub struct Board {
+pub struct SharedPage {
     /// [`MAGIC`].
     pub magic: AtomicU32,
     /// The owner of the lock, plus 1; 0 for none.
@@ -68,10 +68,10 @@ pub struct Board {
     /// The last request that the host has dealt with.
     pub answer: AtomicU32,
     /// By the guest's numbers of CPUs.
-    pub seats: [Seat; MOST_CPUS as usize],
+    pub seats: [Seat; MAX_CPUS as usize],
 }
 
-impl Board {
+impl SharedPage {
     /// A page on which no CPU has written.
     #[allow(clippy::declare_interior_mutable_const)]
     pub const EMPTY: Self = Self {
@@ -87,7 +87,7 @@ impl Board {
                 owed: AtomicU32::new(0),
                 stopped: AtomicU32::new(0),
             }
-        }; MOST_CPUS as usize],
+        }; MAX_CPUS as usize],
     };
 
     /// The owner of the lock.
@@ -126,7 +126,7 @@ impl Board {
         self.holder.store(0, Relaxed);
     }
 
-    /// Asks the host for what the plan says, and waits until it has done it. By the holder (BOARD-2).
+    /// Asks the host for what the plan says, and waits until it has done it. By the holder (SHAREDPAGE-2).
     pub fn ask(&self, ring: impl FnOnce()) {
         let request = self.request.load(Relaxed).wrapping_add(1);
         ring();
@@ -169,22 +169,22 @@ mod tests {
 
     #[test]
     fn the_longest_waiter_is_next_and_an_owner_does_not_wait() {
-        let board = Board::EMPTY;
-        assert_eq!((board.holder(), board.next()), (None, None));
-        board.waits(5, 300);
-        board.waits(2, 200);
-        board.waits(63, 400);
-        assert_eq!(board.next(), Some(2));
-        board.holds(2);
-        assert_eq!((board.holder(), board.next()), (Some(2), Some(5)));
-        board.releases();
-        assert_eq!(board.holder(), None);
-        board.holder.store(1000, Relaxed);
-        assert_eq!(board.holder(), None, "whatever a guest writes there");
+        let shared = SharedPage::EMPTY;
+        assert_eq!((shared.holder(), shared.next()), (None, None));
+        shared.waits(5, 300);
+        shared.waits(2, 200);
+        shared.waits(63, 400);
+        assert_eq!(shared.next(), Some(2));
+        shared.holds(2);
+        assert_eq!((shared.holder(), shared.next()), (Some(2), Some(5)));
+        shared.releases();
+        assert_eq!(shared.holder(), None);
+        shared.holder.store(1000, Relaxed);
+        assert_eq!(shared.holder(), None, "whatever a guest writes there");
     }
 
     /// A host that answers `times`, and then looks no more; `ring` is what the guest rings.
-    fn with_host(board: &Board, times: u32, guest: impl FnOnce(&dyn Fn())) {
+    fn with_host(shared: &SharedPage, times: u32, guest: impl FnOnce(&dyn Fn())) {
         let bells = AtomicU32::new(0);
         let waits = |met: &dyn Fn() -> bool| {
             while !met() {
@@ -196,12 +196,12 @@ mod tests {
                 for bell in 1..=times {
                     waits(&|| bells.load(Relaxed) == bell);
                     waits(&|| {
-                        let request = board.request.load(Acquire);
-                        let asks = request != board.answer.load(Relaxed);
-                        board.answer.store(request, Release);
-                        let pays = board.seats[3].owed.load(Acquire) == PAYS;
+                        let request = shared.request.load(Acquire);
+                        let asks = request != shared.answer.load(Relaxed);
+                        shared.answer.store(request, Release);
+                        let pays = shared.seats[3].owed.load(Acquire) == PAYS;
                         if pays {
-                            board.seats[3].owed.store(NOTHING, Release);
+                            shared.seats[3].owed.store(NOTHING, Release);
                         }
                         asks || pays
                     });
@@ -216,32 +216,32 @@ mod tests {
 
     #[test]
     fn a_request_is_rung_for_and_waits_for_its_answer() {
-        let board = Board::EMPTY;
-        with_host(&board, 3, |ring| {
+        let shared = SharedPage::EMPTY;
+        with_host(&shared, 3, |ring| {
             for request in 1..=3 {
-                board.ask(ring);
-                assert_eq!(board.answer.load(Relaxed), request);
+                shared.ask(ring);
+                assert_eq!(shared.answer.load(Relaxed), request);
             }
         });
     }
 
     #[test]
     fn what_is_owed_is_paid_by_the_outermost_release_only() {
-        let board = Board::EMPTY;
+        let shared = SharedPage::EMPTY;
         let no_ring = || panic!("nothing is to be paid yet");
-        board.keep(3);
-        board.keep(3);
-        board.seats[3].owed.store(OWED, Relaxed);
-        board.give_up(3, no_ring);
-        with_host(&board, 1, |ring| board.give_up(3, ring));
-        board.keep(3);
-        board.give_up(3, no_ring);
-        assert_eq!(board.seats[3].keep.load(Relaxed), 0);
+        shared.keep(3);
+        shared.keep(3);
+        shared.seats[3].owed.store(OWED, Relaxed);
+        shared.give_up(3, no_ring);
+        with_host(&shared, 1, |ring| shared.give_up(3, ring));
+        shared.keep(3);
+        shared.give_up(3, no_ring);
+        assert_eq!(shared.seats[3].keep.load(Relaxed), 0);
     }
 
     #[test]
     fn its_layout_is_the_same_on_both_sides() {
-        assert_eq!(core::mem::offset_of!(Board, seats), 64);
-        assert_eq!((size_of::<Seat>(), size_of::<Board>()), (64, 8192));
+        assert_eq!(core::mem::offset_of!(SharedPage, seats), 64);
+        assert_eq!((size_of::<Seat>(), size_of::<SharedPage>()), (64, 8192));
     }
 }

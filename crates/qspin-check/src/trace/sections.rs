@@ -7,9 +7,9 @@ use crate::scenario::Mode;
 /// The running context is about to acquire; returns the time.
 #[must_use]
 pub fn starts() -> u64 {
-    with(|ledger| {
-        ledger.stamps += 1;
-        ledger.stamps
+    with(|trace| {
+        trace.stamps += 1;
+        trace.stamps
     })
 }
 
@@ -19,12 +19,12 @@ pub fn starts() -> u64 {
 /// It should not have.
 pub fn entered(lock: usize, mode: Mode, start: u64, interrupt: bool) -> Result<(), Failure> {
     let slot = current();
-    with(|ledger| {
-        let (fifo, bypass) = (ledger.check_fifo, ledger.bypass);
-        ledger.sections += 1;
+    with(|trace| {
+        let (fifo, bypass) = (trace.check_fifo, trace.bypass);
+        trace.sections += 1;
         // What it has interrupted goes on, and has not looked yet.
-        ledger.slots[slot].dozed = (0, 0);
-        let lock = &mut ledger.locks[lock];
+        trace.slots[slot].dozed = (0, 0);
+        let lock = &mut trace.locks[lock];
         if fifo {
             match lock.arrivals.pop_front().map(|first| first.slot) {
                 Some(first) if first == slot => {}
@@ -88,13 +88,13 @@ fn served(lock: &mut Lock, slot: usize, urgent: bool, bypass: Option<u32>) -> Re
 /// A clock that ticks once a section.
 #[must_use]
 pub fn clock() -> u64 {
-    with(|ledger| ledger.sections)
+    with(|trace| trace.sections)
 }
 
 /// The running context is about to release lock `lock`.
 pub fn left(lock: usize, mode: Mode) {
-    with(|ledger| {
-        let lock = &mut ledger.locks[lock];
+    with(|trace| {
+        let lock = &mut trace.locks[lock];
         match mode {
             Mode::Write => lock.writers -= 1,
             Mode::Read => lock.readers -= 1,
@@ -104,11 +104,11 @@ pub fn left(lock: usize, mode: Mode) {
 
 /// The running context, which is inside, writes once more.
 pub fn wrote_again(lock: usize) {
-    with(|ledger| ledger.locks[lock].writes += 1);
+    with(|trace| trace.locks[lock].writes += 1);
 }
 
 /// How many writing sections lock `lock` has had.
 #[must_use]
 pub fn writes(lock: usize) -> u32 {
-    with(|ledger| ledger.locks[lock].writes)
+    with(|trace| trace.locks[lock].writes)
 }

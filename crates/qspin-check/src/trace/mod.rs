@@ -126,14 +126,14 @@ struct Slot {
     vain_halts: u32,
     /// The word and its version of its last bounded waits that failed, and how many they were.
     vain: Option<(WordId, u64, u32)>,
-    /// The ledger's clock at its last operation.
+    /// The trace's clock at its last operation.
     clock: u64,
     /// How many changes are its own.
     own_changes: u64,
     /// How many changes of others there had been when it dozed last, and how often it has dozed since.
     dozed: (u64, u32),
     steps: u32,
-    trace: outcomes::Trace,
+    history: outcomes::History,
     interrupt: Option<(u32, Handler)>,
     /// Whether its next operation may come before its last one.
     out_of_order: bool,
@@ -160,10 +160,10 @@ struct Lock {
 }
 
 /// Steps of one context after which an execution has lost its way.
-const MOST_STEPS: u32 = 4000;
+const MAX_STEPS: u32 = 4000;
 
 #[derive(Default)]
-struct Ledger {
+struct Trace {
     rules: Option<Rules>,
     weakening: Option<Weakening>,
     check_fifo: bool,
@@ -201,13 +201,13 @@ pub enum Touched {
 }
 
 thread_local! {
-    static LEDGER: RefCell<Ledger> = RefCell::default();
+    static TRACE: RefCell<Trace> = RefCell::default();
     static CURRENT: Cell<usize> = const { Cell::new(0) };
     static MAKING: Cell<Role> = const { Cell::new(Role::Harness) };
 }
 
-fn with<R>(f: impl FnOnce(&mut Ledger) -> R) -> R {
-    LEDGER.with(|ledger| f(&mut ledger.borrow_mut()))
+fn with<R>(f: impl FnOnce(&mut Trace) -> R) -> R {
+    TRACE.with(|trace| f(&mut trace.borrow_mut()))
 }
 
 /// Begins the record of an execution of `scenario`, in which a waiter may be passed by at most
@@ -220,7 +220,7 @@ pub fn begin(
     bypass: Option<u32>,
 ) {
     let slot = || Slot { vain_halts: scenario.vain_halts, ..Slot::default() };
-    let fresh = Ledger {
+    let fresh = Trace {
         rules: Some(rules),
         weakening,
         exhaustive,
@@ -230,10 +230,10 @@ pub fn begin(
         cpus: scenario.threads.iter().map(|thread| thread.cpu).collect(),
         slots: scenario.threads.iter().map(|_| slot()).collect(),
         locks: (0..scenario.locks).map(|_| Lock::default()).collect(),
-        ..Ledger::default()
+        ..Trace::default()
     };
-    let old = with(|ledger| std::mem::replace(ledger, fresh));
-    // Outside the borrow: what it holds may look into the ledger when dropped.
+    let old = with(|trace| std::mem::replace(trace, fresh));
+    // Outside the borrow: what it holds may look into the trace when dropped.
     drop(old);
     CURRENT.set(0);
 }
@@ -283,15 +283,15 @@ pub fn register(value: u32) -> WordId {
     if let Role::Lock { lock, index } = role {
         MAKING.set(Role::Lock { lock, index: index + 1 });
     }
-    with(|ledger| {
-        ledger.words.push(Word { role, value, version: 0, private: false, part: None });
-        ledger.words.len() - 1
+    with(|trace| {
+        trace.words.push(Word { role, value, version: 0, private: false, part: None });
+        trace.words.len() - 1
     })
 }
 
 /// Which of the words of its lock this one is; 0 for a word that is no part of a lock.
 pub fn index_in_lock(id: WordId) -> usize {
-    match with(|ledger| ledger.words[id].role) {
+    match with(|trace| trace.words[id].role) {
         Role::Lock { index, .. } => index,
         _ => 0,
     }
@@ -299,13 +299,13 @@ pub fn index_in_lock(id: WordId) -> usize {
 
 /// States that no other context reads this word.
 pub fn is_private(id: WordId) {
-    with(|ledger| ledger.words[id].private = true);
+    with(|trace| trace.words[id].private = true);
 }
 
 /// The ordering at a site in this execution.
 pub fn ordering(site: Site, order: Ordering) -> Ordering {
     coverage::consulted(site, order);
-    match with(|ledger| ledger.weakening) {
+    match with(|trace| trace.weakening) {
         Some(weakening) if weakening.site == site => weakening.to,
         _ => order,
     }
@@ -318,10 +318,10 @@ pub fn ordering(site: Site, order: Ordering) -> Ordering {
 /// The context has taken too many steps.
 pub fn before_operation() -> Result<Option<Handler>, Failure> {
     let slot = current();
-    with(|ledger| {
-        let slot = &mut ledger.slots[slot];
+    with(|trace| {
+        let slot = &mut trace.slots[slot];
         slot.steps += 1;
-        if slot.steps > MOST_STEPS {
+        if slot.steps > MAX_STEPS {
             return Err(Failure::new(Kind::Livelock, "a context does not come to an end"));
         }
         match &mut slot.interrupt {
@@ -338,58 +338,58 @@ pub fn before_operation() -> Result<Option<Handler>, Failure> {
 /// Lets `handler` interrupt this context before its operation `at`, counted from 0.
 pub fn arm(at: u32, handler: Handler) {
     let slot = current();
-    with(|ledger| ledger.slots[slot].interrupt = Some((at, handler)));
+    with(|trace| trace.slots[slot].interrupt = Some((at, handler)));
 }
 
 /// Whether the armed interrupt did not come; disarms it.
 pub fn disarm() -> bool {
     let slot = current();
-    let left = with(|ledger| ledger.slots[slot].interrupt.take());
+    let left = with(|trace| trace.slots[slot].interrupt.take());
     left.is_some()
 }
 
 /// Notes an access that the checker may object to.
 pub fn touching(what: Touched) {
-    with(|ledger| ledger.touched = Some(what));
+    with(|trace| trace.touched = Some(what));
 }
 
 /// The same for a word.
 pub fn touching_word(id: WordId) {
-    with(|ledger| ledger.touched = Some(Touched::Word(ledger.words[id].role)));
+    with(|trace| trace.touched = Some(Touched::Word(trace.words[id].role)));
 }
 
 /// What was last noted by [`touching`].
 #[must_use]
 pub fn touched() -> Option<Touched> {
-    with(|ledger| ledger.touched)
+    with(|trace| trace.touched)
 }
 
 /// Notes that a load of the running context returned `value`. Returns whether what follows is
 /// explored in other executions.
 pub fn loaded(id: WordId, value: u32) -> bool {
     let slot = current();
-    with(|ledger| {
-        let latest = ledger.words[id].value == value;
-        let clock = ledger.clock;
-        let slot = &mut ledger.slots[slot];
+    with(|trace| {
+        let latest = trace.words[id].value == value;
+        let clock = trace.clock;
+        let slot = &mut trace.slots[slot];
         slot.saw_latest = latest;
         slot.clock = clock;
         outcomes::did(slot, id, value);
-        paths::went_on(ledger, id, value)
+        paths::went_on(trace, id, value)
     })
 }
 
 /// Nothing keeps the next operation of the running context from coming before its last one.
 pub fn lacks_light_barrier() {
     let slot = current();
-    with(|ledger| ledger.slots[slot].out_of_order = true);
+    with(|trace| trace.slots[slot].out_of_order = true);
 }
 
 /// The running context has done its next operation.
 pub fn has_acted() {
     let slot = current();
-    with(|ledger| {
-        if let Some(slot) = ledger.slots.get_mut(slot) {
+    with(|trace| {
+        if let Some(slot) = trace.slots.get_mut(slot) {
             slot.out_of_order = false;
         }
     });
@@ -398,19 +398,19 @@ pub fn has_acted() {
 /// Whether an interrupt finds a context between two operations that are not in their order.
 #[must_use]
 pub fn is_out_of_order(slot: usize) -> bool {
-    with(|ledger| ledger.slots[slot].out_of_order)
+    with(|trace| trace.slots[slot].out_of_order)
 }
 
 /// Whether a context has ended.
 #[must_use]
 pub fn has_ended(slot: usize) -> bool {
-    with(|ledger| ledger.slots[slot].done)
+    with(|trace| trace.slots[slot].done)
 }
 
 /// The latest value of a word.
 #[must_use]
 pub fn latest(id: WordId) -> u32 {
-    with(|ledger| ledger.words[id].value)
+    with(|trace| trace.words[id].value)
 }
 
 /// Notes that the running context changed a word, perhaps in the step that begins its new life,
@@ -420,36 +420,36 @@ pub fn latest(id: WordId) -> u32 {
 /// The state diagram does not have that step.
 pub fn stepped(id: WordId, from: u32, to: u32, begins: bool) -> Result<bool, Failure> {
     let slot = current();
-    with(|ledger| {
-        let shared = u64::from(!ledger.words[id].private);
-        ledger.clock += shared;
-        let clock = ledger.clock;
-        let word = &mut ledger.words[id];
+    with(|trace| {
+        let shared = u64::from(!trace.words[id].private);
+        trace.clock += shared;
+        let clock = trace.clock;
+        let word = &mut trace.words[id];
         word.value = to;
         word.version += 1;
         let (role, part) = (word.role, word.part);
-        ledger.slots[slot].saw_latest = true;
-        ledger.slots[slot].clock = clock;
-        ledger.slots[slot].own_changes += shared;
-        outcomes::did(&mut ledger.slots[slot], id, to);
-        let known = paths::went_on(ledger, id, to);
-        let Some(rules) = ledger.rules else { return Ok(known) };
+        trace.slots[slot].saw_latest = true;
+        trace.slots[slot].clock = clock;
+        trace.slots[slot].own_changes += shared;
+        outcomes::did(&mut trace.slots[slot], id, to);
+        let known = paths::went_on(trace, id, to);
+        let Some(rules) = trace.rules else { return Ok(known) };
         if let Some(part) = part.filter(|_| rules.near_first) {
-            secondary::stepped(ledger, part, from, to, begins)?;
+            secondary::stepped(trace, part, from, to, begins)?;
         }
         if role == Role::Entry && rules.one_entry && to != 0 {
-            entries::must_be_alone(ledger, id)?;
+            entries::must_be_alone(trace, id)?;
         }
         let Role::Lock { lock, index } = role else { return Ok(known) };
-        let placeless = !ledger.everybody_has_a_place && (rules.placeless)(index, from, to);
+        let placeless = !trace.everybody_has_a_place && (rules.placeless)(index, from, to);
         if !placeless && !(rules.legal)(index, from, to) {
             let step = format!("word {index} stepped from {from:#010x} to {to:#010x}");
             return Err(Failure::new(Kind::State, step));
         }
         if (rules.replaces)(from, to) {
-            secondary::replaced_tail(ledger, to)?;
+            secondary::replaced_tail(trace, to)?;
         }
-        let lock = &mut ledger.locks[lock];
+        let lock = &mut trace.locks[lock];
         if (rules.arrives)(index, from, to) {
             lock.arrivals.push_back(Arrival { slot, passed: 0 });
         }
@@ -457,8 +457,8 @@ pub fn stepped(id: WordId, from: u32, to: u32, begins: bool) -> Result<bool, Fai
             lock.arrivals.retain(|arrival| arrival.slot != slot);
         }
         if (rules.announces)(index, from, to) {
-            ledger.stamps += 1;
-            lock.announced = Some(ledger.stamps);
+            trace.stamps += 1;
+            lock.announced = Some(trace.stamps);
         }
         Ok(known)
     })
@@ -466,18 +466,18 @@ pub fn stepped(id: WordId, from: u32, to: u32, begins: bool) -> Result<bool, Fai
 
 /// Notes the counterexample; the first one counts.
 pub fn failed(failure: Failure) {
-    with(|ledger| {
-        ledger.failure.get_or_insert(failure);
+    with(|trace| {
+        trace.failure.get_or_insert(failure);
     });
 }
 
 /// Whether this execution has a counterexample.
 #[must_use]
 pub fn has_failed() -> bool {
-    with(|ledger| ledger.failure.is_some())
+    with(|trace| trace.failure.is_some())
 }
 
 /// Takes the counterexample.
 pub fn take_failure() -> Option<Failure> {
-    with(|ledger| ledger.failure.take())
+    with(|trace| trace.failure.take())
 }

@@ -8,9 +8,9 @@ use crate::failure::{Failure, Kind};
 /// # Errors
 /// A word of a lock says that there is an owner, or a waiter.
 pub fn must_rest() -> Result<(), Failure> {
-    with(|ledger| {
-        let Some(rules) = ledger.rules else { return Ok(()) };
-        for word in &ledger.words {
+    with(|trace| {
+        let Some(rules) = trace.rules else { return Ok(()) };
+        for word in &trace.words {
             let Role::Lock { lock, index } = word.role else { continue };
             if !(rules.rests)(index, word.value) {
                 let message =
