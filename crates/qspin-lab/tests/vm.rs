@@ -133,7 +133,7 @@ fn figures_are_shown_though_their_file_cannot_be_written() {
     let directory = tempfile::tempdir().unwrap();
     let gone = directory.path().join("gone");
     fs::create_dir(&gone).unwrap();
-    let ready = r#"{"guest":"ready","version":"0.1.0","vcpus":2,"apic":"xapic","kick":"vector","kvm":false,"steal_time":false,"sched_yield":false,"realtime":false,"counter_khz":2293325,"board":1257472,"first_lock_us":28986}"#;
+    let ready = r#"{"guest":"ready","version":"0.1.0","vcpus":2,"apic":"xapic","kick":"vector","kvm":false,"steal_time":false,"sched_yield":false,"realtime":false,"counter_khz":2293325,"shared_page":1257472,"first_lock_us":28986}"#;
     let phase = r#"{"guest":"phase","lock":"tas","round":0,"ns":1000000,"operations":[7,9],"acquisitions":16,"struck":0,"unfinished":0,"longest_ns":5000,"worst_cpu_p999":100,"platform":{"halts_on":0},"waits":[[100,16]]}"#;
     let end = r#"{"guest":"end","ok":true,"failed":0,"ms":5}"#;
     let script = format!("rmdir {}; echo '{ready}'; echo '{phase}'; echo '{end}'", gone.display());

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_board_is_one_that_lies_right_and_begins_as_one() {
+    fn a_shared_page_is_one_that_lies_right_and_begins_as_one() {
         let memory = Memory::new(4 * 4096).unwrap();
         assert!(memory.shared(4096).is_none(), "zeros are none");
         memory.write(4096, &MAGIC.to_le_bytes()).unwrap();

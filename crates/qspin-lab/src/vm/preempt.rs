@@ -135,7 +135,7 @@ impl Guard {
         let (bell, bells) = channel();
         let tally = Arc::new(Mutex::new(Tally::default()));
         let shown = tally.clone();
-        let shared = ready.shared;
+        let shared = ready.shared_page;
         let serve = move |hands: Box<dyn CpuControl + Send>, memory: Arc<Memory>| {
             sleep_exactly();
             // Whether it is there was asked before.

@@ -69,7 +69,7 @@ pub struct Ready {
     /// It runs on KVM.
     pub kvm: bool,
     /// Where its shared page is, on which it says which CPU owns the lock and which wait.
-    pub shared: u64,
+    pub shared_page: u64,
     /// Microseconds from its first instruction to its first lock.
     pub first_lock_us: u64,
 }

@@ -185,6 +185,13 @@ impl Host<'_> {
                     heard.failed += u64::from(!outcome.ok);
                     crate::command::say(&result(&outcome))?;
                 }
+                Ok(Reply::End { .. }) if heard.ready.is_none() => {
+                    return Err(anyhow!(
+                        "the guest ended without a word about itself that this command \
+                         understands: its image is of another version"
+                    )
+                    .into());
+                }
                 Ok(Reply::End { ms, .. }) => {
                     if let (Some(spec), Some(tally)) = (&self.args.preempt, guest.finish())
                         && !quiet
