@@ -248,7 +248,8 @@ tunables! {
         Simple simple_looks: u32 = SIMPLE_LOOKS, LOOKS;
         /// Polls of a taken yielding lock before its waiter yields.
         Yield yield_looks: u32 = YIELD_LOOKS, LOOKS;
-        /// Halt: whether a waiter halts earlier if the one before it is known not to be running.
+        /// Halt: whether a waiter halts earlier if the one before it is known not to be running. It looks
+        /// once, when its wait begins; with [`Adaptive::Periodic`] again before each `check_looks` polls.
         /// Simple: whether a waiter yields at once if the owner is.
         RunStatus heed_preempted: bool = false, SWITCH;
         /// CNA: nanoseconds after which the secondary queue is put before the main one. The series: 1 ms,

@@ -343,10 +343,12 @@ fn watch<P: Platform>(p: &P, me: NodeId, prev: NodeId) -> bool {
     let node = p.node(me);
     // The node of another CPU, which may be in its next life by now: hints only.
     let neighbour = p.node(prev);
-    // As Linux asks: a head that is halted counts, too.
-    let stopped = || tuning.adaptive == Adaptive::Periodic && neighbour.state.peek() != RUNNING;
     let halted = || neighbour.locked.peek() != TURN && neighbour.state.peek() == HALTED;
     let preempted = || tuning.heed_preempted && p.is_preempted(prev.cpu());
+    // As Linux asks: a head that is halted counts, too; and until 2019, whether it was preempted.
+    let stopped = || {
+        tuning.adaptive == Adaptive::Periodic && (neighbour.state.peek() != RUNNING || preempted())
+    };
     // The threshold to begin with, and whether to read the neighbour's state again in between.
     let by_history = tuning.adaptive == Adaptive::History
         && node.history.load(Relaxed) > tuning.history_threshold;

@@ -148,3 +148,17 @@ fn run_status_is_seen_where_it_is_shown() {
     let (hidden, shown) = (heeds(Lock::Simple, false), heeds(Lock::Simple, true));
     assert!(shown.spun_ns < hidden.spun_ns, "{} {}", shown.spun_ns, hidden.spun_ns);
 }
+
+#[test]
+fn a_waiter_that_looks_again_and_again_sees_the_one_before_preempted_later() {
+    let early = |adaptive, heeds| {
+        let mut scenario = guest(Lock::ParavirtQueued, |it| it.run_status = true);
+        let tuning = [("adaptive", adaptive), ("heed_preempted", heeds), ("check_looks", 16)];
+        scenario.tuning.extend(tuning.map(|(name, value)| (name.to_owned(), value)));
+        run(&scenario).events.get("wait_early_count").copied().unwrap_or(0)
+    };
+    let (none, once) = (early(0, 0), early(0, 1));
+    assert!(none == 0 && once > 0, "{none} {once}");
+    let (states, again) = (early(3, 0), early(3, 1));
+    assert!(again > states && again > once, "{again} {states} {once}");
+}
