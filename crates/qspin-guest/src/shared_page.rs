@@ -21,7 +21,7 @@
 //!
 //! # Invariants
 //! * **SHAREDPAGE-1** All words are atomic, and zero where no CPU has written: a host that knows nothing of the
-//!   shared does no harm, and a guest that was not asked for a plan rings no bell.
+//!   shared page does no harm, and a guest that was not asked for a plan rings no bell.
 //! * **SHAREDPAGE-2** One CPU requests at a time: it holds the lock that is measured.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
