@@ -137,7 +137,7 @@ fn errno_is_the_program_s_before_main_at_the_end_and_after_every_call() {
         let bare = run(&program, &[], &[("LD_PRELOAD", end.to_str().unwrap())]);
         let preload = format!("{}:{}", library().display(), end.display());
         let report = directory.path().join("report");
-        File::create(&report).unwrap().set_len(4096 + 64 * SLOT).unwrap();
+        File::create(&report).unwrap().set_len(BLOCK + 64 * SLOT).unwrap();
         for counts in ["0", "1"] {
             for lock in [locks(false), vec!["cna"]].concat() {
                 let environment = [
@@ -248,20 +248,23 @@ fn a_wait_by_the_monotonic_clock_needs_no_function_of_newer_c_libraries() {
 /// The fields of a slot in the library's file, as `qspin run` reads them.
 fn slot(report: &Path, number: u64) -> [u64; 3] {
     let text = File::open(report).unwrap();
-    let at = 4096 + number * SLOT;
+    let at = BLOCK + number * SLOT;
     [16, 40 + 8, 88].map(|field| {
         let mut bytes = [0; 8];
         text.read_exact_at(&mut bytes, at + field).unwrap();
         u64::from_ne_bytes(bytes)
     })
 }
-const SLOT: u64 = 4096 + 2048 * 1024 + (1 << 17) + 4096 * 256 + 1024 * 1024;
+/// What comes before the slots, and of what each has a whole number.
+const BLOCK: u64 = 1 << 16;
+const SLOT: u64 =
+    (4096 + 2048 * 1024 + (1 << 17) + 4096 * 256 + 1024 * 1024_u64).next_multiple_of(BLOCK);
 
 #[test]
 fn a_child_writes_nothing_and_an_executed_program_ends_the_one_before() {
     let directory = tempfile::tempdir().unwrap();
     let report = directory.path().join("report");
-    File::create(&report).unwrap().set_len(4096 + 64 * SLOT).unwrap();
+    File::create(&report).unwrap().set_len(BLOCK + 64 * SLOT).unwrap();
     let Some(compiler) = compilers().pop() else { return };
     let program = compile(compiler, "executes", &directory, &[]);
     let environment = [
@@ -277,7 +280,7 @@ fn a_child_writes_nothing_and_an_executed_program_ends_the_one_before() {
     assert_eq!(robust, 1, "one by the program, none by its child");
     assert!(map > 0 && other_map > 0);
     let mut text = vec![0; map as usize];
-    let of_first = 4096 + 4096 + 2048 * 1024;
+    let of_first = BLOCK + 4096 + 2048 * 1024;
     File::open(&report).unwrap().read_exact_at(&mut text, of_first).unwrap();
     assert!(String::from_utf8_lossy(&text).contains("executes-"), "the map of the first program");
 }
@@ -318,13 +321,13 @@ fn by_hand_the_table_is_printed_at_the_end() {
 
 #[test]
 fn every_acquisition_is_counted_and_what_is_measured_stands_for_all() {
-    const HEADS: usize = 2 * 4096;
+    const HEAD: usize = 4096;
     let Some(compiler) = compilers().pop() else { return };
     let directory = tempfile::tempdir().unwrap();
     let program = compile(compiler, "counts", &directory, &[]);
     for lock in ["mutex", "paravirt", "tas"] {
         let report = directory.path().join(lock);
-        File::create(&report).unwrap().set_len(4096 + 64 * SLOT).unwrap();
+        File::create(&report).unwrap().set_len(BLOCK + 64 * SLOT).unwrap();
         let [preload, lock] = with_lock(lock);
         let counted = [
             preload,
@@ -334,7 +337,7 @@ fn every_acquisition_is_counted_and_what_is_measured_stands_for_all() {
         ];
         let output = run(&program, &[], &counted);
         let mut slot = vec![0; SLOT as usize];
-        File::open(&report).unwrap().read_exact_at(&mut slot, 4096).unwrap();
+        File::open(&report).unwrap().read_exact_at(&mut slot, BLOCK).unwrap();
         let number = |at: usize| u64::from_ne_bytes(slot[at..at + 8].try_into().unwrap());
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         for line in said.lines() {
@@ -342,7 +345,7 @@ fn every_acquisition_is_counted_and_what_is_measured_stands_for_all() {
             let address = u64::from_str_radix(&words[0][2..], 16).unwrap();
             let times: u64 = words[1].parse().unwrap();
             let is_shared = words.len() > 2;
-            let row = (4096..HEADS + 2047 * 1024)
+            let row = (HEAD..HEAD + 2048 * 1024)
                 .step_by(1024)
                 .find(|row| number(*row) == address)
                 .unwrap_or_else(|| panic!("{lock:?}: {line}: no row"));

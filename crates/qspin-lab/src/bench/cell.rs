@@ -429,10 +429,14 @@ fn own_cpu_clock() -> libc::clockid_t {
 
 /// CPU time that the thread of `slot` has used.
 fn cpu_ns(slot: &Slot) -> u64 {
+    let clock = slot.cpu_clock.load(Ordering::Relaxed);
+    // The thread has not begun: zero would be the clock of the day.
+    if clock == 0 {
+        return 0;
+    }
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` may be written; an unknown clock is reported, not acted on.
-    let code =
-        unsafe { libc::clock_gettime(slot.cpu_clock.load(Ordering::Relaxed), &raw mut time) };
+    let code = unsafe { libc::clock_gettime(clock, &raw mut time) };
     if code != 0 {
         return 0;
     }
