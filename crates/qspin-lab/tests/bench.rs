@@ -348,7 +348,7 @@ fn an_interrupted_run_keeps_its_finished_rounds() {
     let directory = tempfile::tempdir().unwrap();
     let (out, report) = (directory.path().join("run.jsonl"), directory.path().join("run.html"));
     // A machine that is busy with other tests may need longer for its first round.
-    for timeout in [1, 5, 25] {
+    for seconds in [1, 5, 25] {
         let mut child = long_bench(&[
             "--seconds",
             "0.01",
@@ -359,7 +359,7 @@ fn an_interrupted_run_keeps_its_finished_rounds() {
             "--report",
             report.to_str().unwrap(),
         ]);
-        std::thread::sleep(Duration::from_secs(timeout));
+        std::thread::sleep(Duration::from_secs(seconds));
         interrupt(&child);
         assert_eq!(child.wait().unwrap().code(), Some(130));
         if out.exists() {

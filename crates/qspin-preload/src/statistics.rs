@@ -131,6 +131,7 @@ impl Row {
         self.waiters.fetch_add(1, Relaxed);
         // In this order: a release that sees the one without the other charges too little, and the next one the
         // rest.
+        // ORDERING: AcqRel pairs with the Acquires of `charge_waiting`, which reads the two the other way round.
         self.began.fetch_add(weight.wrapping_mul(now), AcqRel);
         self.waiting.fetch_add(weight, AcqRel);
         as_one
@@ -151,6 +152,8 @@ impl Row {
         };
         self.uncharged.fetch_add(due, Relaxed);
         self.waiters.fetch_sub(1, Relaxed);
+        // ORDERING: AcqRel pairs with that of other waiters and with `charge_waiting`: the last one to go sees
+        // all of the sum.
         let left = self.waiting.fetch_sub(weight, AcqRel) - weight;
         let began = self
             .began
@@ -190,6 +193,7 @@ impl Row {
     fn charge_waiting(&self, now: u64) -> u64 {
         let before = self.charged.load(Relaxed);
         loop {
+            // ORDERING: Acquire pairs with the AcqRel of `waiter_comes`: a waiter that is counted has begun.
             let waiting = self.waiting.load(Acquire);
             if waiting == 0 {
                 return 0;

@@ -124,6 +124,7 @@ fn install_handler() -> io::Result<()> {
 impl Control {
     /// Takes its thread out of the guest.
     fn kick(&self) {
+        // ORDERING: Acquire pairs with the Releases of `Shared::run`, by which the thread is there, and no longer.
         let thread = self.thread.load(Acquire);
         if thread != 0 {
             // SAFETY: a signal whose handler we are. A thread that has ended is not found.
@@ -134,6 +135,7 @@ impl Control {
     /// Stands as long as it was asked to.
     fn pass(&self, over: &AtomicBool) {
         let mut state = lock(&self.state);
+        // ORDERING: Acquire pairs with the store of `Shared::end`.
         while state.stop && !over.load(Acquire) {
             state.stands = true;
             self.changed.notify_all();
@@ -167,6 +169,7 @@ impl Shared {
         if let Some(text) = complaint {
             lock(&self.complaint).get_or_insert(text);
         }
+        // ORDERING: pairs with the Acquires of `Shared::run` and `Control::pass`.
         self.over.store(true, SeqCst);
         *lock(&self.lines) = None;
         *lock(&self.bell) = None;
@@ -203,8 +206,10 @@ impl Shared {
     fn run(&self, number: usize, mut cpu: VcpuFd) {
         let control = &self.controls[number];
         AT_ONCE.set(&raw mut cpu.get_kvm_run().immediate_exit);
+        // ORDERING: Release pairs with the Acquire of `Control::kick`.
         // SAFETY: asks for a number.
         control.thread.store(unsafe { libc::gettid() }, Release);
+        // ORDERING: Acquire pairs with the store of `end`.
         while !self.over.load(Acquire) {
             control.pass(&self.over);
             let why = match cpu.run() {
@@ -245,6 +250,7 @@ impl Shared {
                 self.end(Some(format!("CPU {number} {why}")));
             }
         }
+        // ORDERING: as above.
         control.thread.store(0, Release);
         AT_ONCE.set(std::ptr::null_mut());
     }

@@ -61,6 +61,7 @@ const LEVEL: u32 = 3;
 impl FutexMutex {
     fn lock<L: RawLock<SimPlatform>>(&self, station: &Station<L>, p: &SimPlatform) {
         let mutex = station.word(MUTEX, 0);
+        // ORDERING: each Acquire pairs with the Release of `unlock`, as in the library that is simulated.
         if mutex.compare_exchange(0, 1, Acquire).is_ok() {
             return;
         }
@@ -97,6 +98,7 @@ impl FutexMutex {
     }
 
     fn unlock<L: RawLock<SimPlatform>>(&self, station: &Station<L>, p: &SimPlatform) {
+        // ORDERING: Release pairs with the Acquires of `lock`.
         if station.word(MUTEX, 0).swap(0, Release) != 2 {
             return;
         }

@@ -103,6 +103,7 @@ impl Row {
     pub(super) fn waiter_comes(&self, now: u64) {
         // In this order: a release that sees the one without the other charges too little, and the next one the
         // rest.
+        // ORDERING: AcqRel pairs with the Acquires of `charge`, which reads the two the other way round.
         self.began.fetch_add(now, AcqRel);
         if self.waiting.fetch_add(1, AcqRel) == 0 {
             self.examined.store(now, Relaxed);
@@ -112,6 +113,7 @@ impl Row {
     pub(super) fn waiter_goes(&self, since: u64, now: u64) {
         let since = since.max(self.charged.load(Relaxed));
         self.uncharged.fetch_add(now.saturating_sub(since), Relaxed);
+        // ORDERING: as in `waiter_comes`.
         self.began.fetch_sub(since, AcqRel);
         self.waiting.fetch_sub(1, AcqRel);
     }
@@ -121,6 +123,7 @@ impl Row {
         let before = self.charged.load(Relaxed);
         let ended = self.uncharged.swap(0, Relaxed);
         loop {
+            // ORDERING: Acquire pairs with the AcqRel of `waiter_comes`: a waiter that is counted has begun.
             let waiting = self.waiting.load(Acquire);
             let began = self.began.load(Acquire);
             let due = waiting.wrapping_mul(now).wrapping_sub(began).cast_signed();

@@ -101,6 +101,7 @@ const EXPEDITED: i32 = libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED;
 pub(crate) fn pass() {
     // Where there never was a barrier no thread relies on one: each side passes its own fence. Nor does any
     // thread rely on it while registration is in progress: a bucket becomes quiet, under its lock, after that.
+    // ORDERING: pairs with the fence of the light side, which is one where there is no barrier.
     fence(SeqCst);
     if matches!(STATE.load(Relaxed), UNKNOWN | ASKING | NONE) || membarrier(EXPEDITED) {
         return;
@@ -110,6 +111,7 @@ pub(crate) fn pass() {
     let time = libc::timespec { tv_sec: 0, tv_nsec: STAND_IN_NS };
     // SAFETY: a valid place, and none for the rest of the time.
     unsafe { syscall(libc::SYS_nanosleep, [&raw const time as u64, 0]) };
+    // ORDERING: after the time in which the light side's store has left its processor (BARRIER-1).
     fence(SeqCst);
 }
 

@@ -22,6 +22,7 @@ pub(crate) fn register() {
     // SAFETY: `key` is a valid place; `thread_ends` has the signature of a key destructor.
     // Without a key (all taken) numbers are simply not given back.
     if unsafe { libc::pthread_key_create(&mut key, Some(thread_ends)) } == 0 {
+        // ORDERING: Release pairs with the Acquire of `set_key`: a thread that sees the key may use it.
         KEY.store(key + 1, Release);
     }
     // SAFETY: a valid handler, which stays loaded as long as this code does.
@@ -42,6 +43,7 @@ pub(crate) fn give_back_at_end(value: u32) -> bool {
 }
 
 fn set_key(value: usize) -> bool {
+    // ORDERING: Acquire pairs with the Release of `register`.
     let key = KEY.load(Acquire);
     // The call may allocate, and set errno.
     let errno = Errno::keep();
