@@ -34,7 +34,7 @@ static int set(const char *name, const char *text) {
 
 int main(int count, char **arguments) {
     if (count != 1 && count != 3) {
-        fputs("tunables: either nothing or NAME VALUE, like: awake_looks 64\n", stderr);
+        fputs("tunables: either nothing or NAME VALUE, like: awake_polls 64\n", stderr);
         return 2;
     }
     if (count == 3) {

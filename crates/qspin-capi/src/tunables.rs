@@ -39,7 +39,8 @@ unsafe fn find(name: *const c_char) -> Result<usize, c_int> {
     }
     // SAFETY: CAPI-4.
     let name = unsafe { passed(name) };
-    Tuning::SUPPORTED.iter().position(|tunable| name == Some(tunable.name)).ok_or(libc::ENOENT)
+    let known = name.and_then(Tuning::named).ok_or(libc::ENOENT)?;
+    Tuning::SUPPORTED.iter().position(|tunable| tunable.name == known.name).ok_or(libc::ENOENT)
 }
 
 /// Applies `change` to the tunables in force, and puts the result in force.
@@ -133,7 +134,7 @@ pub unsafe extern "C" fn qspin_tunables_range(
         Err(error) => return error,
     };
     let standard_value = (tunable.get)(&Tuning::DEFAULT);
-    for (to, value) in [(least, tunable.least), (most, tunable.most), (standard, standard_value)] {
+    for (to, value) in [(least, tunable.min), (most, tunable.max), (standard, standard_value)] {
         if !to.is_null() {
             // SAFETY: the caller's.
             unsafe { to.write(value) };
@@ -183,7 +184,7 @@ pub unsafe extern "C" fn qspin_tunables_set(name: *const c_char, value: u32) -> 
         Ok(at) => &Tuning::SUPPORTED[at],
         Err(error) => return error,
     };
-    if !(tunable.least..=tunable.most).contains(&value) {
+    if !(tunable.min..=tunable.max).contains(&value) {
         return libc::EINVAL;
     }
     change(|tuning| (tunable.set)(tuning, value))

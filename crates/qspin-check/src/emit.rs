@@ -82,7 +82,7 @@ impl Client {
     /// What the client includes.
     fn source(&self, subject: &Subject) -> String {
         let (traits, tuning) = (subject.traits(), subject.model.tuning);
-        let looks = tuning.queue_looks.max(tuning.head_looks).max(tuning.awake_looks);
+        let looks = tuning.queue_polls.max(tuning.head_polls).max(tuning.awake_polls);
         let places = if traits.near_first { 2 } else { 1 };
         let weak = match self.weak {
             Some(Weakening { site, to }) => format!("Some((Site::{site:?}, {to:?}))"),

@@ -86,7 +86,7 @@ impl<M: Machine> Domain<M> {
         let entries = if halts && !traits.sleeps { count } else { 0 };
         let buckets = entries.div_ceil(Bucket::<Word<M>, Address<M>>::ENTRIES);
         let buckets = if entries > 0 { buckets.next_power_of_two() } else { 0 };
-        let looks = tuning.queue_looks.max(tuning.head_looks).max(tuning.awake_looks);
+        let looks = tuning.queue_polls.max(tuning.head_polls).max(tuning.awake_polls);
         // A waiter that sleeps beside the lock polls anew each time it was woken, and for a bounded time.
         let looks = if traits.sleeps { u32::MAX } else { looks };
         let table = (0..buckets).map(|_| Bucket::new()).collect();

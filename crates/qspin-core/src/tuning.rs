@@ -65,7 +65,7 @@ pub enum Adaptive {
     History,
     /// If the one before it is halted: what the patch's reviewer proposed instead.
     Neighbour,
-    /// If the one before it does not run, at a look each `check_looks`: as Linux ended up. The head
+    /// If the one before it does not run, at a look each `check_polls`: as Linux ended up. The head
     /// that is asleep counts, too.
     Periodic,
 }
@@ -175,9 +175,9 @@ pub struct Tunable {
     /// What it does.
     pub about: &'static str,
     /// The smallest value.
-    pub least: u32,
+    pub min: u32,
     /// The largest value.
-    pub most: u32,
+    pub max: u32,
     /// The names of its values, for one that is not a number.
     pub names: &'static [&'static str],
     /// Reads it as a number.
@@ -208,8 +208,8 @@ macro_rules! tunables {
                 group: Group::$group,
                 part: Part::$part,
                 about: concat!($($about),+),
-                least: *$range.start(),
-                most: *$range.end(),
+                min: *$range.start(),
+                max: *$range.end(),
                 names: <$type as Setting>::NAMES,
                 get: |tuning| tuning.$field.to_number(),
                 set: |tuning, number| tuning.$field = <$type>::from_number(number),
@@ -228,7 +228,7 @@ macro_rules! tunables {
 }
 
 /// The range of a number of polls.
-const LOOKS: core::ops::RangeInclusive<u32> = 0..=1 << 24;
+const POLLS: core::ops::RangeInclusive<u32> = 0..=1 << 24;
 const SWITCH: core::ops::RangeInclusive<u32> = 0..=1;
 const CHOICE: core::ops::RangeInclusive<u32> = 0..=2;
 
@@ -236,20 +236,20 @@ tunables! {
     Supported {
         /// Polls of a lock that has an owner and no waiter, before a newcomer becomes the pending waiter.
         /// Linux: 0.
-        Owner owner_looks: u32 = OWNER_LOOKS, 0..=16;
+        Owner owner_polls: u32 = OWNER_POLLS, 0..=16;
         /// Pause instructions before the first of those polls; each further one is after twice as
         /// many.
         Owner owner_pauses: u32 = OWNER_PAUSES, 0..=1024;
         /// Polls of the word while the pending waiter is just acquiring the lock, before a newcomer
         /// gives up waiting for the word to settle and queues. Linux: 1 by default, 512 on x86 and
         /// powerpc ("not tuned").
-        Pending pending_looks: u32 = PENDING_LOOKS, LOOKS;
+        Pending pending_polls: u32 = PENDING_POLLS, POLLS;
         /// Polls of a taken simple lock before its waiter yields to the owner.
-        Simple simple_looks: u32 = SIMPLE_LOOKS, LOOKS;
+        Simple simple_polls: u32 = SIMPLE_POLLS, POLLS;
         /// Polls of a taken yielding lock before its waiter yields.
-        Yield yield_looks: u32 = YIELD_LOOKS, LOOKS;
+        Yield yield_polls: u32 = YIELD_POLLS, POLLS;
         /// Halt: whether a waiter halts earlier if the one before it is known not to be running. It looks
-        /// once, when its wait begins; with [`Adaptive::Periodic`] again before each `check_looks` polls.
+        /// once, when its wait begins; with [`Adaptive::Periodic`] again before each `check_polls` polls.
         /// Simple: whether a waiter yields at once if the owner is.
         RunStatus heed_preempted: bool = false, SWITCH;
         /// CNA: nanoseconds after which the secondary queue is put before the main one. The series: 1 ms,
@@ -259,13 +259,13 @@ tunables! {
         /// queue (shuffle reduction); with 0, each does. The series: 7.
         Numa numa_skip_bits: u32 = 7, 0..=16;
         /// Stealing: polls of a newcomer at a taken lock before it queues.
-        Stealing steal_looks: u32 = STEAL_LOOKS, LOOKS;
+        Stealing steal_polls: u32 = STEAL_POLLS, POLLS;
         /// Culled: polls of a newcomer at a taken lock before it queues.
-        Culled cull_looks: u32 = CULL_LOOKS, LOOKS;
+        Culled cull_polls: u32 = CULL_POLLS, POLLS;
         /// Culled: polls of the awake waiter before it gives up and queues.
-        Culled awake_looks: u32 = AWAKE_LOOKS, 1..=1 << 24;
+        Culled awake_polls: u32 = AWAKE_POLLS, 1..=1 << 24;
         /// Culled: polls of an awake waiter at a taken lock before it forbids stealing.
-        Culled patience_looks: u32 = PATIENCE_LOOKS, LOOKS;
+        Culled forbid_polls: u32 = FORBID_POLLS, POLLS;
         /// Culled: the barging quantum: acquisitions of a CPU past waiters (locks stolen past a queue,
         /// releases past a sleeping head) before it wakes the head, to queue itself when that one has come.
         Turns rotate_turns: u32 = ROTATE_TURNS, 1..=1 << 24;
@@ -277,14 +277,14 @@ tunables! {
     }
     Document000 {
         /// Halt: polls of a waiter in the queue before it halts. Linux: 32768.
-        QueueSpin queue_looks: u32 = QUEUE_LOOKS, 1..=1 << 24;
+        QueueSpin queue_polls: u32 = QUEUE_POLLS, 1..=1 << 24;
         /// Halt: polls of the head of the queue before it halts. Linux: 32768.
-        Halt head_looks: u32 = HEAD_LOOKS, 1..=1 << 24;
+        Halt head_polls: u32 = HEAD_POLLS, 1..=1 << 24;
         /// Halt: whether a newcomer may wait as the pending waiter (patch 2 of the series).
         HaltPending pending: bool = true, SWITCH;
         /// Halt: polls of the pending waiter before it gives up and queues (patch 2). The series: a
         /// 32nd of the threshold in the queue.
-        HaltPending pending_wait_looks: u32 = PENDING_WAIT_LOOKS, 1..=1 << 24;
+        HaltPending pending_wait_polls: u32 = PENDING_WAIT_POLLS, 1..=1 << 24;
         /// Halt: whether a release kicks the halted head whatever its state (patch 1).
         Halt kick_unconditionally: bool = true, SWITCH;
         /// Halt: halted waiters behind the head that a release kicks as well (patch 4).
@@ -293,16 +293,16 @@ tunables! {
         Defer defer: Defer = Defer::Always, CHOICE;
         /// Halt: whether a waiter halts earlier if the one before it is halted (patch 6).
         Halt adaptive: Adaptive = Adaptive::Off, 0..=3;
-        /// Halt: the threshold of a waiter that halts early is `queue_looks` divided by this.
+        /// Halt: the threshold of a waiter that halts early is `queue_polls` divided by this.
         Halt short_divisor: u32 = 32, 1..=1 << 16;
         /// Halt: polls between two checks of the waiter before. The series: 256 of 32768.
-        Halt check_looks: u32 = CHECK_LOOKS, 1..=1 << 24;
+        Halt check_polls: u32 = CHECK_POLLS, 1..=1 << 24;
         /// Halt: what a halt adds to the wait history; a halt that came early adds 1.
         Halt history_increment: u32 = 2, 0..=1 << 16;
         /// Halt: below this the wait history does not fall.
-        Halt history_least: u32 = 1, 0..=1 << 16;
+        Halt history_min: u32 = 1, 0..=1 << 16;
         /// Halt: from this on the wait history does not rise.
-        Halt history_most: u32 = 30, 0..=1 << 16;
+        Halt history_max: u32 = 30, 0..=1 << 16;
         /// Halt: wait history above which waiters heed the one before them.
         Halt history_threshold: u32 = 15, 0..=1 << 16;
     }
@@ -312,7 +312,7 @@ tunables! {
         Numa numa_by_node: bool = false, SWITCH;
     }
     Document003 {
-        /// Backoff: pause instructions between two looks, at most.
+        /// Backoff: pause instructions between two polls, at most.
         Backoff backoff_cap: u32 = BACKOFF_CAP, 1..=1024;
     }
     Document004 {
@@ -337,6 +337,34 @@ tunables! {
     }
 }
 
+/// What tunables were called before the names of today, with those.
+const FORMER: &[(&str, &str)] = &[
+    ("owner_looks", "owner_polls"),
+    ("pending_looks", "pending_polls"),
+    ("simple_looks", "simple_polls"),
+    ("yield_looks", "yield_polls"),
+    ("steal_looks", "steal_polls"),
+    ("cull_looks", "cull_polls"),
+    ("awake_looks", "awake_polls"),
+    ("patience_looks", "forbid_polls"),
+    ("queue_looks", "queue_polls"),
+    ("head_looks", "head_polls"),
+    ("pending_wait_looks", "pending_wait_polls"),
+    ("check_looks", "check_polls"),
+    ("history_least", "history_min"),
+    ("history_most", "history_max"),
+];
+
+impl Tuning {
+    /// The tunable of this name, or of a name that it had before. Takes no lock and allocates nothing.
+    #[must_use]
+    pub fn named(name: &str) -> Option<&'static Tunable> {
+        let former = FORMER.iter().find(|(former, _)| *former == name);
+        let name = former.map_or(name, |(_, today)| today);
+        Self::ALL.iter().find(|tunable| tunable.name == name)
+    }
+}
+
 /// Most waiters that a release may kick beside the head. The series has at most 4, since "I
 /// didn't see much performance difference when I did a kick-ahead of 5".
 pub const KICK_AHEAD_MAX: usize = 5;
@@ -358,56 +386,56 @@ pub const fn kick_ahead_level(cpus: u32) -> u32 {
 // The evidence is printed by `cargo run --release -p qspin --example tunables`; docs/tuning.md sums
 // up a run on a machine with 2 CPUs, docs/notes/tuning.md holds its tables.
 
-/// Default of [`Tuning::owner_looks`]. Without them two threads with empty sections do 0.51 of the
+/// Default of [`Tuning::owner_polls`]. Without them two threads with empty sections do 0.51 of the
 /// work; with sections of 300 ns and of 3 µs there is no clear difference. Eight polls do 1.37 of
 /// the work of empty sections, but keep a newcomer out of the queue for 510 pauses.
-pub const OWNER_LOOKS: u32 = 4;
+pub const OWNER_POLLS: u32 = 4;
 
 /// Default of [`Tuning::owner_pauses`]. With 8, two threads do 1.79 of the work with empty sections
 /// and 0.89 with sections of 300 ns; with 1, it is 0.87 and 1.06.
 pub const OWNER_PAUSES: u32 = 2;
 
-/// Default of [`Tuning::pending_looks`]. With 1, two threads with empty sections do 0.73 of the
+/// Default of [`Tuning::pending_polls`]. With 1, two threads with empty sections do 0.73 of the
 /// work; from 16 to 4096 there is no clear difference, so the document's 512 stays.
-pub const PENDING_LOOKS: u32 = 512;
+pub const PENDING_POLLS: u32 = 512;
 
-/// Default of [`Tuning::simple_looks`]. With 16, eight threads on 2 CPUs do 0.85 to 0.9 of the work,
+/// Default of [`Tuning::simple_polls`]. With 16, eight threads on 2 CPUs do 0.85 to 0.9 of the work,
 /// with 1 from 0.7 to 0.75; more than 256 gains nothing.
-pub const SIMPLE_LOOKS: u32 = 256;
+pub const SIMPLE_POLLS: u32 = 256;
 
-/// Default of [`Tuning::yield_looks`]. With 16, eight threads on 2 CPUs do 0.8 to 0.9 of the work,
+/// Default of [`Tuning::yield_polls`]. With 16, eight threads on 2 CPUs do 0.8 to 0.9 of the work,
 /// with 1 from 0.7 to 0.8; more than 256 gains nothing.
-pub const YIELD_LOOKS: u32 = 256;
+pub const YIELD_POLLS: u32 = 256;
 
 /// Default of [`Tuning::backoff_cap`]: document 003's bound. Its grid,
 /// `qspin bench --workload kernel-lock-bench --ratio backoff/tas`, is the evidence.
 pub const BACKOFF_CAP: u32 = 64;
 
-/// Default of [`Tuning::queue_looks`]: some microseconds. From 1 to 1024 there is no clear
+/// Default of [`Tuning::queue_polls`]: some microseconds. From 1 to 1024 there is no clear
 /// difference; with the series' 32768 eight threads on 2 CPUs do 0.73 to 0.81 of the work.
-pub const QUEUE_LOOKS: u32 = 64;
-/// Default of [`Tuning::head_looks`]. With 1 to 64 eight to 32 threads do 0.88 to 1 of the work with
+pub const QUEUE_POLLS: u32 = 64;
+/// Default of [`Tuning::head_polls`]. With 1 to 64 eight to 32 threads do 0.88 to 1 of the work with
 /// nothing outside, with 32768 0.92 to 1; outside 2 µs there is no clear difference up to 1024.
-pub const HEAD_LOOKS: u32 = 256;
-/// Default of [`Tuning::check_looks`]: eight times within the threshold. The series' 256 is beyond it.
-pub const CHECK_LOOKS: u32 = 8;
-/// Default of [`Tuning::pending_wait_looks`]: the series' figure. Of the locks that halt only the
+pub const HEAD_POLLS: u32 = 256;
+/// Default of [`Tuning::check_polls`]: eight times within the threshold. The series' 256 is beyond it.
+pub const CHECK_POLLS: u32 = 8;
+/// Default of [`Tuning::pending_wait_polls`]: the series' figure. Of the locks that halt only the
 /// strict one has such a waiter; with two threads its gain is hidden in noise (docs/paravirt.md).
-pub const PENDING_WAIT_LOOKS: u32 = 1024;
+pub const PENDING_WAIT_POLLS: u32 = 1024;
 /// Default of [`Tuning::numa_threshold_ns`]: the document's.
 pub const NUMA_THRESHOLD_NS: u32 = 1_000_000;
-/// Default of [`Tuning::steal_looks`]. With 16 eight threads do 0.75 of the work with 2 µs outside,
+/// Default of [`Tuning::steal_polls`]. With 16 eight threads do 0.75 of the work with 2 µs outside,
 /// with 0 a fifth or less; 64 makes no clear difference.
-pub const STEAL_LOOKS: u32 = 256;
-/// Default of [`Tuning::cull_looks`]. From 0 to 512 there is no clear difference with eight threads.
-pub const CULL_LOOKS: u32 = 32;
-/// Default of [`Tuning::awake_looks`]: below a time slice, above a wake-up. From 64 to 16384 there is
+pub const STEAL_POLLS: u32 = 256;
+/// Default of [`Tuning::cull_polls`]. From 0 to 512 there is no clear difference with eight threads.
+pub const CULL_POLLS: u32 = 32;
+/// Default of [`Tuning::awake_polls`]: below a time slice, above a wake-up. From 64 to 16384 there is
 /// no clear difference with more threads than CPUs; with two threads 1024 did 0.97 of the work.
-pub const AWAKE_LOOKS: u32 = 4096;
-/// Default of [`Tuning::patience_looks`]. From 1 to 1024 there is no clear difference in throughput;
+pub const AWAKE_POLLS: u32 = 4096;
+/// Default of [`Tuning::forbid_polls`]. From 1 to 1024 there is no clear difference in throughput;
 /// with empty sections outside, the longest wait of eight threads is a quarter shorter with 8 or 16
 /// than with 64.
-pub const PATIENCE_LOOKS: u32 = 8;
+pub const FORBID_POLLS: u32 = 8;
 /// Default of [`Tuning::rotate_turns`]: out of the way of `rotate_us` on a platform with a clock.
 pub const ROTATE_TURNS: u32 = 4096;
 /// Default of [`Tuning::rotate_us`]. From 250 to 2000 throughput differs little, and the longest wait
@@ -449,11 +477,11 @@ mod tests {
         for tunable in Tuning::ALL {
             assert!(names.insert(tunable.name));
             let default = (tunable.get)(&Tuning::DEFAULT);
-            assert!((tunable.least..=tunable.most).contains(&default), "{}", tunable.name);
+            assert!((tunable.min..=tunable.max).contains(&default), "{}", tunable.name);
             if !tunable.names.is_empty() {
-                assert_eq!(tunable.names.len() as u32, tunable.most + 1, "{}", tunable.name);
+                assert_eq!(tunable.names.len() as u32, tunable.max + 1, "{}", tunable.name);
             }
-            for value in [tunable.least, tunable.most] {
+            for value in [tunable.min, tunable.max] {
                 let mut tuning = Tuning::DEFAULT;
                 (tunable.set)(&mut tuning, value);
                 assert_eq!((tunable.get)(&tuning), value, "{}", tunable.name);
@@ -461,6 +489,19 @@ mod tests {
                 assert_eq!(tuning, Tuning::DEFAULT, "{} set something else", tunable.name);
             }
         }
+    }
+
+    #[test]
+    fn a_tunable_is_found_by_its_name_and_by_what_it_was_called_before() {
+        let name = |name| Tuning::named(name).map(|tunable| tunable.name);
+        for tunable in Tuning::ALL {
+            assert_eq!(name(tunable.name), Some(tunable.name));
+        }
+        for (former, today) in FORMER {
+            assert_eq!(name(former), Some(*today));
+            assert!(Tuning::ALL.iter().all(|tunable| tunable.name != *former), "{former}");
+        }
+        assert_eq!((name("moon"), name("")), (None, None));
     }
 
     #[test]

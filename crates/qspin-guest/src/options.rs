@@ -169,8 +169,8 @@ fn choice<T: Copy>(text: &str, choices: &[(&str, T)]) -> Option<T> {
 fn tune(text: &str, tuning: &mut Tuning) -> Option<()> {
     for setting in text.split(',') {
         let (name, value) = setting.split_once(':')?;
-        let tunable = Tuning::ALL.iter().find(|tunable| tunable.name == name)?;
-        (tunable.set)(tuning, number(value, tunable.least, tunable.most)?);
+        let tunable = Tuning::named(name)?;
+        (tunable.set)(tuning, number(value, tunable.min, tunable.max)?);
     }
     Some(())
 }
@@ -235,14 +235,14 @@ mod tests {
     #[test]
     fn what_is_said_is_understood_and_the_rest_stays() {
         let line = "/guest mode=bench vcpus=16 locks=native,paravirt ms=5000 critical=0 apic=x2 \
-                    tune=awake_looks:64,head_looks:128 preempt=next:18446744073709551615:5";
+                    tune=awake_polls:64,head_polls:128 preempt=next:18446744073709551615:5";
         let options = parse(line).unwrap();
         assert_eq!((options.mode, options.vcpus, options.phase_ms), (Mode::Bench, 16, 5000));
         assert_eq!(options.locks, 1 << Id::Native as u32 | 1 << Id::Paravirt as u32);
         assert_eq!(parse("locks=yielding,yield").unwrap().locks, 1 << Id::Yield as u32);
         assert_eq!((options.critical_ns, options.outside_ns), (0, 1000));
         assert_eq!((options.apic, options.kick), (Apic::X2, Kick::Auto));
-        assert_eq!((options.tuning.awake_looks, options.tuning.head_looks), (64, 128));
+        assert_eq!((options.tuning.awake_polls, options.tuning.head_polls), (64, 128));
         let plan = Plan { victim: Victim::Next, seed: u64::MAX, chance: 5 };
         assert_eq!(options.preempt, Some(plan));
         assert_eq!(parse(""), Ok(Options::DEFAULT));
@@ -259,8 +259,8 @@ mod tests {
             "locks=native,mutex",
             "mode=all",
             "colour=red",
-            "tune=awake_looks",
-            "tune=awake_looks:0",
+            "tune=awake_polls",
+            "tune=awake_polls:0",
             "tests=none",
             "preempt=holder:1",
             "preempt=nobody:1:5",

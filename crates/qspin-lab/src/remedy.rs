@@ -56,7 +56,7 @@ impl FromStr for Remedy {
 pub const PARAM: &str = "remedy";
 
 /// Looks before a yield.
-const YIELDS_AFTER: [&str; 2] = ["yield_looks", "simple_looks"];
+const YIELDS_AFTER: [&str; 2] = ["yield_polls", "simple_polls"];
 /// Yields before a halt.
 const YIELDS: &str = "queue_yields";
 const HEEDS: &str = "heed_preempted";
@@ -87,7 +87,7 @@ impl Remedy {
     pub fn tunes(self, reads: impl Fn(&Tunable) -> bool) -> Result<Vec<Tune>, &'static str> {
         let of =
             |name: &str, value: u32| Tune::of(name, value).filter(|tune| reads(tune.tunable()));
-        let never = |name: &&str| of(name, Tune::named(name)?.most);
+        let never = |name: &&str| of(name, Tune::named(name)?.max);
         let (yields, heeds) = (of(YIELDS, 1), of(HEEDS, 1));
         // The defaults of these two are off.
         let spinning: Vec<Tune> = YIELDS_AFTER.iter().filter_map(never).collect();
@@ -125,11 +125,11 @@ mod tests {
 
     #[test]
     fn each_sets_what_makes_it_and_leaves_the_others_off() {
-        let spins = "yield_looks=16777216".to_owned();
+        let spins = "yield_polls=16777216".to_owned();
         assert_eq!(sets(Remedy::None, "yield"), Ok(vec![spins.clone()]));
         assert_eq!(sets(Remedy::A, "yield"), Ok(vec![]));
         assert_eq!(sets(Remedy::B, "yield"), Ok(vec![spins]));
-        assert_eq!(sets(Remedy::B, "simple"), Ok(vec!["simple_looks=16777216".to_owned()]));
+        assert_eq!(sets(Remedy::B, "simple"), Ok(vec!["simple_polls=16777216".to_owned()]));
         assert_eq!(sets(Remedy::A, "simple"), Ok(vec![]));
         assert_eq!(sets(Remedy::C, "simple"), Ok(vec!["heed_preempted=on".to_owned()]));
         assert_eq!(sets(Remedy::None, "paravirt"), Ok(vec![]));

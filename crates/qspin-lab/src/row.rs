@@ -10,6 +10,8 @@ use qspin_reproduce::shard::Shard;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::tune;
+
 /// The version of the row format that this program writes.
 pub const SCHEMA: u32 = 1;
 
@@ -81,7 +83,7 @@ pub struct Row {
     /// Name of the lock, as `qspin locks` lists it.
     pub lock: String,
     /// What was tuned away from its default.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "tune::by_todays_names")]
     pub tune: BTreeMap<String, Value>,
     /// Threads (vCPUs in a guest).
     pub threads: u32,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use qspin::tuning::{Tunable, Tuning};
 use qspin_table::number::list;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use crate::quantity::parse_duration;
@@ -37,14 +38,14 @@ impl Tune {
     /// The tunable of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Tunable> {
-        named(name)
+        Tuning::named(name)
     }
 
     /// A value that is known to be in range.
     #[must_use]
     pub fn of(name: &str, value: u32) -> Option<Self> {
         let tunable = Self::named(name)?;
-        (tunable.least..=tunable.most).contains(&value).then_some(Self { tunable, value })
+        (tunable.min..=tunable.max).contains(&value).then_some(Self { tunable, value })
     }
 
     /// As it was written, the value by its name where it has one.
@@ -52,10 +53,6 @@ impl Tune {
     pub fn show(&self) -> String {
         format!("{}={}", self.tunable.name, show(self.tunable, self.value))
     }
-}
-
-fn named(name: &str) -> Option<&'static Tunable> {
-    Tuning::ALL.iter().find(|tunable| tunable.name == name)
 }
 
 /// `name=value`, where the value is a number or the name of one.
@@ -66,21 +63,19 @@ fn named(name: &str) -> Option<&'static Tunable> {
 pub fn parse(text: &str) -> Result<Tune, String> {
     let text = text.trim();
     let Some((name, value)) = text.split_once('=') else {
-        return Err(match named(text) {
+        return Err(match Tuning::named(text) {
             Some(tunable) => format!("`{text}` has no value: {}", right(tunable)),
             None => format!("`{text}` is no tuning: write name=value, as kick_ahead=2"),
         });
     };
     let (name, value) = (name.trim(), value.trim());
-    let tunable = named(name).ok_or_else(|| unknown(name))?;
+    let tunable = Tuning::named(name).ok_or_else(|| unknown(name))?;
     let number = match tunable.names.iter().position(|other| *other == value) {
         Some(place) => Some(place as u32),
         None => value.parse().ok(),
     };
     match number {
-        Some(value) if (tunable.least..=tunable.most).contains(&value) => {
-            Ok(Tune { tunable, value })
-        }
+        Some(value) if (tunable.min..=tunable.max).contains(&value) => Ok(Tune { tunable, value }),
         _ => Err(format!("`{value}` is out of range for {name}: {}", right(tunable))),
     }
 }
@@ -156,7 +151,7 @@ fn slips(one: &str, other: &str) -> usize {
 #[must_use]
 pub fn range(tunable: &Tunable) -> String {
     if tunable.names.is_empty() {
-        return format!("{} to {}", tunable.least, tunable.most);
+        return format!("{} to {}", tunable.min, tunable.max);
     }
     let names: Vec<String> = tunable.names.iter().map(|name| (*name).to_owned()).collect();
     list(&names, "or")
@@ -202,6 +197,21 @@ pub fn away_from_default(tuning: &Tuning) -> BTreeMap<String, Value> {
     away.collect()
 }
 
+/// What a row says of a tuning, its tunables as they are called today: rows outlive names.
+///
+/// # Errors
+/// Those of the format.
+pub fn by_todays_names<'a, D: Deserializer<'a>>(
+    from: D,
+) -> Result<BTreeMap<String, Value>, D::Error> {
+    let tune = BTreeMap::<String, Value>::deserialize(from)?;
+    let today = |name: String| match Tuning::named(&name) {
+        Some(tunable) => tunable.name.to_owned(),
+        None => name,
+    };
+    Ok(tune.into_iter().map(|(name, value)| (today(name), value)).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -209,7 +219,7 @@ mod tests {
     #[test]
     fn every_tunable_is_set_by_number_and_by_name_and_shown_again() {
         for tunable in Tuning::ALL {
-            for value in [tunable.least, tunable.most] {
+            for value in [tunable.min, tunable.max] {
                 let shown = show(tunable, value);
                 let by_name = parse(&format!("{}={shown}", tunable.name)).unwrap();
                 let by_number = parse(&format!("{}={value}", tunable.name)).unwrap();
@@ -238,15 +248,28 @@ mod tests {
             ("defer=3", "never, conditions or always"),
             ("pending=yes", "off or on"),
             ("kickahead=2", "do you mean kick_ahead?"),
-            ("history=2", "history_increment, history_least, history_most or history_threshold?"),
+            ("history=2", "history_increment, history_min, history_max or history_threshold?"),
             ("KICK-AHEAD=2", "do you mean kick_ahead?"),
-            ("moon=full", "choose from owner_looks, owner_pauses"),
+            ("moon=full", "choose from owner_polls, owner_pauses"),
             ("", "write name=value"),
             ("moon", "write name=value"),
         ] {
             let said = parse(wrong).unwrap_err();
             assert!(said.contains(right), "{wrong}: {said}");
         }
+    }
+
+    #[test]
+    fn rows_of_before_a_tunable_was_renamed_are_read_by_todays_name() {
+        let read = |text: &str| by_todays_names(&mut serde_json::Deserializer::from_str(text));
+        let today = BTreeMap::from([
+            ("check_polls".to_owned(), 8.into()),
+            ("moon".to_owned(), "full".into()),
+        ]);
+        assert_eq!(read(r#"{"check_looks": 8, "moon": "full"}"#).unwrap(), today);
+        assert_eq!(read(r#"{"check_polls": 8, "moon": "full"}"#).unwrap(), today);
+        assert!(read("[]").is_err());
+        assert_eq!(parse("queue_looks=7").unwrap().show(), "queue_polls=7");
     }
 
     #[test]
@@ -259,7 +282,7 @@ mod tests {
             assert_eq!(numa_threshold(text).map(|tune| tune.show()), Ok(shown.to_owned()));
         }
         // What is said of the default is so.
-        let tunable = named("numa_threshold_ns").unwrap();
+        let tunable = Tuning::named("numa_threshold_ns").unwrap();
         assert_eq!((tunable.get)(&Tuning::DEFAULT), 1_000_000);
         for (wrong, right) in [
             ("0", "1ns to 1s"),

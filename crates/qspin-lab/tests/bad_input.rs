@@ -95,7 +95,7 @@ fn remedies_are_four_and_exclude_what_sets_the_same() {
 #[test]
 fn tunables_have_names_and_ranges() {
     assert_said(&["bench", "--tune", "kickahead=2"], &["`kickahead`", "kick_ahead?", "--tunables"]);
-    assert_said(&["bench", "--tune", "moon=full"], &["`moon`", "owner_looks, ", "rotate_turns"]);
+    assert_said(&["bench", "--tune", "moon=full"], &["`moon`", "owner_polls, ", "rotate_turns"]);
     assert_said(&["bench", "--tune", "kick_ahead=6"], &["kick_ahead", "0 to 5", "default is 0"]);
     assert_said(
         &["bench", "--tune", "kick_ahead=2,defer=sometimes"],
@@ -108,8 +108,8 @@ fn tunables_have_names_and_ranges() {
         &["kick_ahead twice"],
     );
     assert_said(
-        &["bench", "--locks", "std,tas", "--tune", "cull_looks=2"],
-        &["--tune cull_looks=2 says nothing to these locks: add paravirt or cna-paravirt"],
+        &["bench", "--locks", "std,tas", "--tune", "cull_polls=2"],
+        &["--tune cull_polls=2 says nothing to these locks: add paravirt or cna-paravirt"],
     );
     assert_said(&["bench", "--workload", "rw", "--tune", "pending=off"], &["add paravirt-queued"]);
 }

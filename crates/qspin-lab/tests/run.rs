@@ -101,7 +101,7 @@ fn every_lock_is_known_to_the_library() {
     assert!(names.len() > 10, "{names:?}");
     for name in names {
         // A name that the library did not know would be said to be unknown.
-        let output = run(&["--lock", name, "--tune", "queue_looks=7", "--", "true"]);
+        let output = run(&["--lock", name, "--tune", "queue_polls=7", "--", "true"]);
         assert_eq!((output.status.code(), said(&output)), (Some(0), String::new()), "{name}");
     }
 }

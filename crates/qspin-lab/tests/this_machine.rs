@@ -168,7 +168,7 @@ fn one_cpu_and_other_impossible_wishes_are_one_line_and_leave_nothing() {
     refused(bench(&["--locks", "std"]), &["add one of native"]);
     refused(bench(&["--lines", "65"]), &["64"]);
     refused(bench(&["--steps"]), &["--steps"]);
-    let many = ["--random", "2", "--tune", "queue_looks=3"];
+    let many = ["--random", "2", "--tune", "queue_polls=3"];
     refused(bench(&many), &["default tunables", "--tune"]);
 }
 

@@ -74,11 +74,11 @@ fn what_was_tuned_is_in_the_rows_of_the_locks_that_read_it_and_in_the_table() {
 #[test]
 fn the_queue_of_the_reader_writer_lock_is_tuned_like_the_native_lock() {
     let args = ["--workload", "rw", "--locks", "queued-rw", "--threads", "2"];
-    let tunes = ["--tune", "owner_looks=0,owner_pauses=9,pending_looks=1"];
+    let tunes = ["--tune", "owner_polls=0,owner_pauses=9,pending_polls=1"];
     let (_, rows, _) = bench(&[&args[..], &tunes].concat());
     assert!(!rows.is_empty());
     for row in rows {
-        let all = json!({"owner_looks": 0, "owner_pauses": 9, "pending_looks": 1});
+        let all = json!({"owner_polls": 0, "owner_pauses": 9, "pending_polls": 1});
         assert_eq!((&row["lock"], &row["tune"]), (&json!("queued-rw"), &all));
     }
 }
@@ -165,13 +165,13 @@ fn kick_ahead_levels_are_a_row_each() {
         .map(|level| if level == 0 { json!({}) } else { json!({"kick_ahead": level}) })
         .collect();
     assert_eq!(tunes, expected.iter().collect::<Vec<_>>());
-    let args = ["--kick-ahead", "4,1", "--locks", "paravirt", "--tune", "head_looks=9"];
+    let args = ["--kick-ahead", "4,1", "--locks", "paravirt", "--tune", "head_polls=9"];
     let (said, rows, _) = bench(&[&args[..], &["--threads", "2"]].concat());
     assert_eq!(
         first_cells(&said, "kick-ahead"),
         ["native", "std", "paravirt kick_ahead=1", "paravirt kick_ahead=4"]
     );
-    assert_eq!(rows[3]["tune"], json!({"head_looks": 9, "kick_ahead": 4}));
+    assert_eq!(rows[3]["tune"], json!({"head_polls": 9, "kick_ahead": 4}));
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn locks_lists_every_tunable() {
         assert!(text.contains(&format!(" {} ", tunable.name)), "{} in:\n{text}", tunable.name);
     }
     let of = |name: &str| text.split(&format!(" {name} ")).nth(1).unwrap_or("");
-    assert!(of("pending_looks").lines().take(3).any(|line| line.contains("queued-rw")), "{text}");
+    assert!(of("pending_polls").lines().take(3).any(|line| line.contains("queued-rw")), "{text}");
     assert!(text.contains("never, conditions or always") && text.contains("0 to 5"), "{text}");
 }
 
@@ -248,7 +248,7 @@ fn remedies_are_a_row_each_and_those_that_are_not_to_be_had_say_why() {
     };
     // What a lock does not have is in the lock, not in the machine.
     assert_eq!((tune("ticket a"), tune("ticket c"), tune("yield c")), (None, None, None));
-    assert_eq!(tune("simple none"), Some(json!({"simple_looks": 1 << 24})));
+    assert_eq!(tune("simple none"), Some(json!({"simple_polls": 1 << 24})));
     assert_eq!(tune("simple a"), Some(json!({})));
     assert_eq!(tune("paravirt a"), Some(json!({"queue_yields": 1})));
     if let Err(why) = qspin::platform::holder::available() {

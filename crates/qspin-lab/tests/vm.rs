@@ -301,7 +301,7 @@ fn rows_have_everything_that_was_measured_and_a_report_can_be_drawn() {
     let directory = tempfile::tempdir().unwrap();
     let mut vm = qspin();
     vm.args(["vm", "--accel", "tcg", "--vcpus", "2,4", "--locks", "native,cna-paravirt"]);
-    vm.args(["--seconds", "0.05", "--rounds", "2", "--tune", "awake_looks=64"]);
+    vm.args(["--seconds", "0.05", "--rounds", "2", "--tune", "awake_polls=64"]);
     let output = vm.args(["--out", "rows.jsonl"]).current_dir(&directory).output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(0), "{stderr}");
@@ -312,7 +312,7 @@ fn rows_have_everything_that_was_measured_and_a_report_can_be_drawn() {
     assert_eq!(keys, [("native", 2), ("cna-paravirt", 2), ("native", 4), ("cna-paravirt", 4)]);
     for row in &rows {
         assert_eq!((row.kind.as_str(), row.rounds, row.partial), ("vm", 2, false));
-        assert_eq!(row.tune["awake_looks"], 64);
+        assert_eq!(row.tune["awake_polls"], 64);
         assert_eq!(row.params["accel"], "tcg");
         let waits = row.wait_ns.unwrap();
         assert!(waits.p50 <= waits.p99 && waits.p99 <= waits.p999 && waits.p999 <= waits.max);
@@ -346,7 +346,7 @@ fn each_step_is_a_row_tuned_as_it_is_on_threads() {
         return;
     }
     let (rows, shown) =
-        measured(&["--vcpus", "2", "--steps", "--rounds", "2", "--tune", "queue_looks=9"]);
+        measured(&["--vcpus", "2", "--steps", "--rounds", "2", "--tune", "queue_polls=9"]);
     let step = |row: &Row| row.params.get("step").map(|step| step.as_str().unwrap().to_owned());
     let steps: Vec<_> = rows.iter().filter_map(step).collect();
     assert_eq!(rows.len(), steps.len() + 1, "one reference");
@@ -354,7 +354,7 @@ fn each_step_is_a_row_tuned_as_it_is_on_threads() {
     assert!(!steps.iter().any(|step| step == "3-statistics"), "the guest counts by itself");
     for row in &rows {
         assert_eq!((row.rounds, row.pin.as_str(), row.hogs), (2, "B", 0));
-        assert_eq!(row.tune["queue_looks"], 9);
+        assert_eq!(row.tune["queue_polls"], 9);
     }
     let unconditional = &rows.iter().find(|row| step(row).as_deref() == Some("1-unconditional"));
     assert!(!unconditional.unwrap().tune.contains_key("kick_unconditionally"), "the default");

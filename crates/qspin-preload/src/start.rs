@@ -41,9 +41,9 @@ unsafe impl Sync for Tuned {}
 /// The tunables for programs that do not know that their locks spin. Holders wait for disks and for each other,
 /// so a waiter that spins for long takes CPU time from the threads that would do the work. With the defaults of
 /// the paravirt locks rocksdb's `fillrandom` with 8 threads on 2 CPUs does 0.3 to 0.5 of the C library's work,
-/// with `awake_looks` alone 0.9. The default mutex needs no other tunables here (docs/real-programs.md).
+/// with `awake_polls` alone 0.9. The default mutex needs no other tunables here (docs/real-programs.md).
 const POLICY: Tuning =
-    Tuning { awake_looks: 64, head_looks: 16, cull_looks: 0, queue_looks: 1, ..Tuning::DEFAULT };
+    Tuning { awake_polls: 64, head_polls: 16, cull_polls: 0, queue_polls: 1, ..Tuning::DEFAULT };
 
 static TUNED: Tuned = Tuned(UnsafeCell::new(POLICY));
 

@@ -417,7 +417,7 @@ fn a_lock_or_tunable_that_does_not_exist_counts_as_not_said() {
     let environment = [
         ("LD_PRELOAD", library().to_str().unwrap()),
         ("QSPIN_PRELOAD_LOCK", "moon"),
-        ("QSPIN_PRELOAD_TUNE", "moon=full,,head_looks=,=,head_looks=0,queue_looks=99999999999"),
+        ("QSPIN_PRELOAD_TUNE", "moon=full,,head_polls=,=,head_polls=0,queue_polls=99999999999"),
         ("QSPIN_PRELOAD_REPORT", "/nowhere/at/all"),
         ("QSPIN_PRELOAD_STATS", "yes"),
     ];

@@ -179,12 +179,12 @@ impl Scenario {
                 }
                 continue;
             }
-            let Some(tunable) = Tuning::ALL.iter().find(|tunable| tunable.name == name) else {
+            let Some(tunable) = Tuning::named(name) else {
                 return Err(format!("there is no tunable {name}"));
             };
-            if !(tunable.least..=tunable.most).contains(&value) {
-                let (least, most) = (tunable.least, tunable.most);
-                return Err(format!("{name} is {value}: it must be from {least} to {most}"));
+            if !(tunable.min..=tunable.max).contains(&value) {
+                let (min, max) = (tunable.min, tunable.max);
+                return Err(format!("{name} is {value}: it must be from {min} to {max}"));
             }
             (tunable.set)(&mut tuning, value);
         }

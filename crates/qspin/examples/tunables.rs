@@ -7,7 +7,7 @@
 //! in turn, round after round. Printed is the median throughput over that of the default, and the
 //! 95 % interval of the median of the ratios that the rounds gave.
 //!
-//! `-- queue_looks head_looks` measures these two alone. Those of the NUMA order move nothing on a machine with one
+//! `-- queue_polls head_polls` measures these two alone. Those of the NUMA order move nothing on a machine with one
 //! node, unless `QSPIN_TOPOLOGY=2x1x1` makes up two.
 
 use std::arch::asm;
@@ -55,11 +55,11 @@ macro_rules! experiments {
 }
 
 const EXPERIMENTS: &[Experiment] = experiments! {
-    native TWO owner_looks: 0 1 2 4 6 8;
+    native TWO owner_polls: 0 1 2 4 6 8;
     native TWO owner_pauses: 1 2 4 8;
-    native TWO pending_looks: 1 16 64 512 4096;
-    simple CROWD simple_looks: 1 16 64 256 1024;
-    yielding CROWD yield_looks: 1 16 64 256 1024;
+    native TWO pending_polls: 1 16 64 512 4096;
+    simple CROWD simple_polls: 1 16 64 256 1024;
+    yielding CROWD yield_polls: 1 16 64 256 1024;
     backoff TWO backoff_cap: 1 4 16 64 256 1024;
     simple CROWD heed_preempted: 0 1;
     paravirt_queued HALTING heed_preempted: 0 1;
@@ -67,13 +67,13 @@ const EXPERIMENTS: &[Experiment] = experiments! {
     paravirt_queued HALTING adaptive: 0 1 2 3;
     cna CROWD numa_threshold_ns: 1000 100000 1000000 10000000;
     cna CROWD numa_skip_bits: 0 4 7 10;
-    paravirt HALTING queue_looks: 1 16 64 256 1024 32768;
-    paravirt HALTING head_looks: 1 64 256 1024 32768;
-    paravirt_queued HALTING pending_wait_looks: 1 256 1024 4096;
-    paravirt_stealing HALTING steal_looks: 0 16 64 256;
-    paravirt HALTING cull_looks: 0 8 32 128 512;
-    paravirt HALTING awake_looks: 64 256 1024 4096 16384;
-    paravirt HALTING patience_looks: 1 8 64 256 1024;
+    paravirt HALTING queue_polls: 1 16 64 256 1024 32768;
+    paravirt HALTING head_polls: 1 64 256 1024 32768;
+    paravirt_queued HALTING pending_wait_polls: 1 256 1024 4096;
+    paravirt_stealing HALTING steal_polls: 0 16 64 256;
+    paravirt HALTING cull_polls: 0 8 32 128 512;
+    paravirt HALTING awake_polls: 64 256 1024 4096 16384;
+    paravirt HALTING forbid_polls: 1 8 64 256 1024;
     paravirt HALTING rotate_turns: 8 64 512 4096;
     paravirt HALTING rotate_us: 100 500 2000 10000;
     paravirt HALTING yield_turns: 0 1 8 32 256;
@@ -196,7 +196,7 @@ fn main() -> ExitCode {
     let _ = topology::in_force();
     for experiment in EXPERIMENTS {
         if wanted.is_empty() || wanted.iter().any(|name| name == experiment.tunable) {
-            let tunable = Tuning::ALL.iter().find(|tunable| tunable.name == experiment.tunable);
+            let tunable = Tuning::named(experiment.tunable);
             compare(experiment, tunable.expect("an experiment names a tunable"));
         }
     }

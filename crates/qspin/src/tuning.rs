@@ -83,7 +83,7 @@ fn in_range(tuning: &Tuning) -> Tuning {
     let mut in_range = *tuning;
     for tunable in Tuning::ALL {
         let value = (tunable.get)(tuning);
-        (tunable.set)(&mut in_range, value.clamp(tunable.least, tunable.most));
+        (tunable.set)(&mut in_range, value.clamp(tunable.min, tunable.max));
     }
     in_range
 }

@@ -130,7 +130,7 @@ fn waiters_take_it_on_their_slow_path() {
     let page = Page::only(me());
     let heeded = page.word(1);
     let lock = qspin::paravirt::Mutex::new(0);
-    page.ask("steal_looks", 3);
+    page.ask("steal_polls", 3);
     // The fast path does not look.
     *lock.lock() += 1;
     assert_eq!((page.word(0), page.word(1)), (1, heeded));
@@ -142,7 +142,7 @@ fn waiters_take_it_on_their_slow_path() {
         }
         drop(guard);
     });
-    assert_eq!((page.value("steal_looks"), *lock.lock()), (3, 2));
+    assert_eq!((page.value("steal_polls"), *lock.lock()), (3, 2));
     tuning::set(&Tuning::DEFAULT);
 }
 
@@ -151,8 +151,8 @@ fn a_child_has_a_page_of_its_own_from_its_first_look_on() {
     let _turn = TURN.lock().unwrap();
     tuning::listen().unwrap();
     let page = Page::only(me());
-    page.ask("steal_looks", 7);
-    assert_eq!(tuning::get().steal_looks, 7);
+    page.ask("steal_polls", 7);
+    assert_eq!(tuning::get().steal_polls, 7);
     for raw in [false, true] {
         let said = in_a_child(raw, || {
             let own = std::process::id() as i32;
@@ -162,19 +162,19 @@ fn a_child_has_a_page_of_its_own_from_its_first_look_on() {
             }
             if raw {
                 // It notices at its parent's next request, which it does not take.
-                page.ask("cull_looks", 9);
+                page.ask("cull_polls", 9);
             }
-            if *tuning::get() != (Tuning { steal_looks: 7, ..Tuning::DEFAULT }) {
+            if *tuning::get() != (Tuning { steal_polls: 7, ..Tuning::DEFAULT }) {
                 return 2;
             }
             let mine = Page::all(own).into_iter().find(|found| found.pid == own);
-            let Some(mine) = mine.filter(|mine| mine.value("steal_looks") == 7) else { return 3 };
-            mine.ask("steal_looks", 8);
-            i32::from(tuning::get().steal_looks != 8) * 4
+            let Some(mine) = mine.filter(|mine| mine.value("steal_polls") == 7) else { return 3 };
+            mine.ask("steal_polls", 8);
+            i32::from(tuning::get().steal_polls != 8) * 4
         });
         assert_eq!(said, 0, "raw: {raw}");
-        assert_eq!(tuning::get().steal_looks, 7);
-        assert_eq!(tuning::get().cull_looks, if raw { 9 } else { Tuning::DEFAULT.cull_looks });
+        assert_eq!(tuning::get().steal_polls, 7);
+        assert_eq!(tuning::get().cull_polls, if raw { 9 } else { Tuning::DEFAULT.cull_polls });
     }
     tuning::set(&Tuning::DEFAULT);
 }

@@ -46,10 +46,10 @@ fn counts_exactly<R: RawMutex + Send + Sync>(threads: u32, rounds: u32, what: &s
 
 /// Every value of a switch, a choice or a small number; the smallest of a large one.
 fn values(tunable: &tuning::Tunable) -> Vec<u32> {
-    if tunable.most - tunable.least <= 8 {
-        (tunable.least..=tunable.most).collect()
+    if tunable.max - tunable.min <= 8 {
+        (tunable.min..=tunable.max).collect()
     } else {
-        vec![tunable.least]
+        vec![tunable.min]
     }
 }
 
@@ -84,7 +84,7 @@ fn steps_together_count_exactly<R: RawMutex + Send + Sync>() {
                     tuning.adaptive = adaptive;
                     tuning.kick_unconditionally = kick_unconditionally;
                     tuning.history_threshold = 0;
-                    tuning.check_looks = 1;
+                    tuning.check_polls = 1;
                     set(tuning);
                     let what = format!(
                         "{kick_ahead} {defer:?} {adaptive:?} unconditional {kick_unconditionally}"

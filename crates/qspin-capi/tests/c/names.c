@@ -119,6 +119,10 @@ static void tunables(void) {
         REQUIRE(qspin_tunables_get(name, &value) == 0 && value == most);
         REQUIRE(qspin_tunables_value_name(name, most + 1) == NULL);
     }
+    /* By what it was called before. */
+    REQUIRE(qspin_tunables_set("steal_looks", 7) == 0);
+    REQUIRE(qspin_tunables_get("steal_polls", &value) == 0 && value == 7);
+    REQUIRE(qspin_tunables_set("queue_looks", 7) == ENOENT);
     REQUIRE(qspin_tunables_reset() == 0);
     for (size_t i = 0; i < count; i++) {
         REQUIRE(qspin_tunables_range(qspin_tunables_name(i), NULL, NULL, &standard) == 0);
@@ -128,17 +132,17 @@ static void tunables(void) {
     REQUIRE(qspin_tunables_value_name("heed_preempted", UINT32_MAX) == NULL);
     /* A switch of the laboratory. */
     REQUIRE(qspin_tunables_set("defer", 1) == ENOENT);
-    REQUIRE(qspin_tunables_value_name("awake_looks", 1) == NULL);
+    REQUIRE(qspin_tunables_value_name("awake_polls", 1) == NULL);
     REQUIRE(qspin_tunables_value_name(NULL, 1) == NULL);
     value = least = 99;
-    REQUIRE(qspin_tunables_set("awake_looks", 0) == EINVAL);
+    REQUIRE(qspin_tunables_set("awake_polls", 0) == EINVAL);
     REQUIRE(qspin_tunables_set("queue", 1) == ENOENT);
     REQUIRE(qspin_tunables_set("", 1) == ENOENT);
     REQUIRE(qspin_tunables_set("\xff", 1) == ENOENT);
     REQUIRE(qspin_tunables_set(NULL, 1) == EINVAL);
     REQUIRE(qspin_tunables_get("queue", &value) == ENOENT);
     REQUIRE(qspin_tunables_get(NULL, &value) == EINVAL);
-    REQUIRE(qspin_tunables_get("awake_looks", NULL) == EINVAL);
+    REQUIRE(qspin_tunables_get("awake_polls", NULL) == EINVAL);
     REQUIRE(qspin_tunables_range("queue", &least, NULL, NULL) == ENOENT);
     REQUIRE(qspin_tunables_range(NULL, &least, NULL, NULL) == EINVAL);
     REQUIRE(qspin_tunables_about("queue") == NULL && qspin_tunables_about(NULL) == NULL);

@@ -116,14 +116,14 @@ fn an_example_says_what_is_wrong_with_its_input() {
         let program = directory.path().join("tunables");
         let words = pkg_config(prefix(), &["--cflags", "--libs"]);
         compile(c, &C, "examples/tunables.c", &words, &program);
-        let said = output(run(&program, prefix()).args(["awake_looks", "77"]));
-        assert!(said.contains("awake_looks                   77"), "{said}");
+        let said = output(run(&program, prefix()).args(["awake_polls", "77"]));
+        assert!(said.contains("awake_polls                   77"), "{said}");
         for (arguments, told) in [
-            (&["awake_looks"][..], "NAME VALUE"),
+            (&["awake_polls"][..], "NAME VALUE"),
             (&["queue", "1"], "no tunable 'queue'"),
-            (&["awake_looks", "0"], "from 1 to 16777216, not 0"),
-            (&["awake_looks", "many"], "not a number like 64"),
-            (&["awake_looks", "-1"], "not a number like 64"),
+            (&["awake_polls", "0"], "from 1 to 16777216, not 0"),
+            (&["awake_polls", "many"], "not a number like 64"),
+            (&["awake_polls", "-1"], "not a number like 64"),
         ] {
             let ran = run(&program, prefix()).args(arguments).output().unwrap();
             let said = String::from_utf8_lossy(&ran.stderr);

@@ -4,6 +4,10 @@
 //! earlier ones; the failing execution is then the n-th of a run that must be repeated whole.
 //! Here an execution is a function of its own seed.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
 use shuttle::scheduler::{Schedule, Scheduler, Task, TaskId};
 
 use crate::trace;
@@ -49,11 +53,13 @@ impl Strategy {
 /// this crate: a change after the end of one is a change wasted.
 const CHANGES_WITHIN: u64 = 300;
 
-/// A schedule per seed: `first`, `first + 1`, …
+/// A schedule per seed: `first`, `first + 1`, … until an execution fails.
 pub(super) struct Seeded {
     strategy: Strategy,
     next: u64,
     left: u64,
+    /// How many executions have begun.
+    begun: Arc<AtomicU64>,
     random: u64,
     steps: u64,
     changes: Vec<u64>,
@@ -62,11 +68,17 @@ pub(super) struct Seeded {
 }
 
 impl Seeded {
-    pub(super) fn new(strategy: Strategy, first: u64, executions: u64) -> Self {
+    pub(super) fn new(
+        strategy: Strategy,
+        first: u64,
+        executions: u64,
+        begun: Arc<AtomicU64>,
+    ) -> Self {
         Self {
             strategy,
             next: first,
             left: executions,
+            begun,
             random: 0,
             steps: 0,
             changes: Vec::new(),
@@ -103,7 +115,13 @@ impl Seeded {
 
 impl Scheduler for Seeded {
     fn new_execution(&mut self) -> Option<Schedule> {
+        // The execution before ends here: its record is either a counterexample, or dropped.
+        if trace::has_failed() {
+            return None;
+        }
+        trace::end();
         self.left = self.left.checked_sub(1)?;
+        self.begun.fetch_add(1, Relaxed);
         self.random = self.next;
         self.next = self.next.wrapping_add(1);
         self.steps = 0;

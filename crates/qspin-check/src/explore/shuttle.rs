@@ -1,6 +1,8 @@
 //! Shuttle: many schedules of more contexts.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use super::scheduler::Seeded;
@@ -29,32 +31,21 @@ pub fn explore(plan: ShuttlePlan, execute: impl Fn() + Send + Sync + 'static) ->
     config.max_steps = shuttle::MaxSteps::FailAfter(MAX_STEPS);
     config.silence_warnings = true;
 
-    let execute = Arc::new(execute);
-    let (mut executions, begun) = (0, Instant::now());
-    let mut failed = None;
+    let begun = Instant::now();
     trace::begin_check();
-    let mut failure = None;
-    // A failing execution ends without a panic, and the record of it with it; so one execution
-    // at a time, which costs shuttle nothing worth saving.
-    for number in 0..plan.executions {
-        let seed = plan.seed.wrapping_add(number);
-        let runner = shuttle::Runner::new(Seeded::new(plan.strategy, seed, 1), config.clone());
-        executions += 1;
-        let execute = Arc::clone(&execute);
-        let result = quietly(|| runner.run(move || execute()));
-        failure = match (trace::take_failure(), result) {
-            (Some(failure), _) => Some(failure),
-            (None, Err(message)) => Some(classify(message)),
-            (None, Ok(_)) => None,
-        };
-        trace::end();
-        if failure.is_some() {
-            failed = Some(seed);
-            break;
-        }
-    }
-    let (seed, coverage, took) = (failed, trace::coverage(), begun.elapsed());
-    Outcome { executions, failure, seed, coverage, took }
+    let executions = Arc::new(AtomicU64::new(0));
+    let schedules = Seeded::new(plan.strategy, plan.seed, plan.executions, Arc::clone(&executions));
+    // One run for all, which reuses the stacks of the contexts. It ends after a failure, whose record is still there.
+    let result = quietly(|| shuttle::Runner::new(schedules, config).run(execute));
+    let failure = match (trace::take_failure(), result) {
+        (Some(failure), _) => Some(failure),
+        (None, Err(message)) => Some(classify(message)),
+        (None, Ok(_)) => None,
+    };
+    trace::end();
+    let executions = executions.load(Relaxed);
+    let seed = failure.is_some().then(|| plan.seed.wrapping_add(executions - 1));
+    Outcome { executions, failure, seed, coverage: trace::coverage(), took: begun.elapsed() }
 }
 
 fn classify(message: String) -> Failure {

@@ -125,7 +125,7 @@ fn of_numa() -> Vec<Subject> {
             ),
         // The strict one, whose queue is full sooner, with kicks ahead.
         halting("cna-halting")
-            .tuned(tunings::KICK_AHEAD_TWO_LOOKS)
+            .tuned(tunings::KICK_AHEAD_TWO_POLLS)
             .must(&[
                 Counts(KickAheadCount),
                 Reaches(TailReplaced),
@@ -214,7 +214,7 @@ fn of_mutex() -> Vec<Subject> {
         // Without a heavy barrier.
         step("mutex-fenced").with(fenced),
         // With two looks before it sleeps.
-        step("mutex-two-looks").tuned(tunings::MUTEX_TWO_LOOKS),
+        step("mutex-two-polls").tuned(tunings::MUTEX_TWO_POLLS),
         // With deadlines: of waiters that sleep at once, and of those that have marked the word before.
         step("mutex-timed")
             .tuned(tunings::MUTEX_SLEEPY)

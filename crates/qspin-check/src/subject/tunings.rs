@@ -20,22 +20,22 @@ pub(super) fn of(lock: &Lock) -> Tuning {
 
 /// What every lock begins with.
 pub(crate) const ONE_LOOK: Tuning = Tuning {
-    owner_looks: 1,
+    owner_polls: 1,
     // No pause before it: a pause waits here until something changes, which this bounded wait
     // does not.
     owner_pauses: 0,
-    pending_looks: 1,
-    simple_looks: 1,
-    yield_looks: 1,
-    queue_looks: 1,
-    head_looks: 1,
-    pending_wait_looks: 1,
+    pending_polls: 1,
+    simple_polls: 1,
+    yield_polls: 1,
+    queue_polls: 1,
+    head_polls: 1,
+    pending_wait_polls: 1,
     short_divisor: 1,
-    check_looks: 1,
-    steal_looks: 1,
-    cull_looks: 0,
-    awake_looks: 1,
-    patience_looks: 0,
+    check_polls: 1,
+    steal_polls: 1,
+    cull_polls: 0,
+    awake_polls: 1,
+    forbid_polls: 0,
     // Each head arranges the queue; the clock, which ticks once a section, never reaches the threshold.
     numa_skip_bits: 0,
     ..Tuning::DEFAULT
@@ -51,15 +51,15 @@ pub(crate) const FLUSH_LATER: Tuning = Tuning { numa_threshold_ns: 2 * TICK as u
 pub(crate) const FLUSH_HALTING: Tuning = Tuning { numa_threshold_ns: 0, ..KICK_AHEAD };
 
 /// CNA where waiters halt, with kicks ahead. A head looks twice: it arranges, and looks again.
-pub(crate) const KICK_AHEAD_TWO_LOOKS: Tuning = Tuning { head_looks: 2, ..KICK_AHEAD };
+pub(crate) const KICK_AHEAD_TWO_POLLS: Tuning = Tuning { head_polls: 2, ..KICK_AHEAD };
 
 /// Culled, with a look before a waiter forbids stealing and one after, a second look of newcomers,
 /// and a rotation after two turns.
 pub(crate) const IMPATIENT: Tuning = Tuning {
-    head_looks: 2,
-    cull_looks: 1,
-    awake_looks: 2,
-    patience_looks: 1,
+    head_polls: 2,
+    cull_polls: 1,
+    awake_polls: 2,
+    forbid_polls: 1,
     rotate_turns: 2,
     ..ONE_LOOK
 };
@@ -83,7 +83,7 @@ pub(crate) const MUTEX: Tuning = Tuning {
 };
 
 /// The same where waiters look twice before they sleep.
-pub(crate) const MUTEX_TWO_LOOKS: Tuning = Tuning { mutex_spin_ns: 4000, ..MUTEX };
+pub(crate) const MUTEX_TWO_POLLS: Tuning = Tuning { mutex_spin_ns: 4000, ..MUTEX };
 
 /// The same where all turns are short.
 pub(crate) const MUTEX_SHORT: Tuning = Tuning { mutex_short_ns: 1 << 30, ..MUTEX };
@@ -126,9 +126,9 @@ pub(crate) const ADAPTIVE_HISTORY: Tuning = Tuning {
     adaptive: Adaptive::History,
     history_increment: 1,
     // Does not fall below the threshold again.
-    history_least: 1,
+    history_min: 1,
     history_threshold: 0,
-    queue_looks: 2,
+    queue_polls: 2,
     ..NO_PENDING
 };
 
@@ -141,7 +141,7 @@ pub(crate) const ADAPTIVE_NEIGHBOUR: Tuning =
 
 /// As Linux ended up: a look at the one before, then one at the lock, twice.
 pub(crate) const ADAPTIVE_PERIODIC: Tuning =
-    Tuning { adaptive: Adaptive::Periodic, queue_looks: 2, check_looks: 1, ..NO_PENDING };
+    Tuning { adaptive: Adaptive::Periodic, queue_polls: 2, check_polls: 1, ..NO_PENDING };
 
 /// Document 004: a waiter yields to the one before it, and looks again, before it halts.
 pub(crate) const QUEUE_YIELDS: Tuning = Tuning { queue_yields: 1, ..NO_PENDING };

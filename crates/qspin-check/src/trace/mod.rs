@@ -119,7 +119,7 @@ struct Slot {
     /// Whether the last value that it loaded was the latest.
     saw_latest: bool,
     /// How often in a row it went on waiting after it had seen an older one.
-    old_looks: u32,
+    old_polls: u32,
     /// Whether it waits for a kick.
     halted: bool,
     /// How many of its halts are still to return at once.

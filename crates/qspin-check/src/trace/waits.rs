@@ -49,7 +49,7 @@ fn check(trace: &Trace) -> Result<(), Failure> {
 /// word, and does not return one again that was seen before a yield if it has a newer one. Two
 /// stores that are not ordered have no newer one: the last one executed may be the older, and
 /// a context that waits for it waits for ever.
-const OLD_LOOKS: u32 = 16;
+const OLD_POLLS: u32 = 16;
 
 fn begin(trace: &mut Trace, wait: Wait) -> Result<(), Failure> {
     let slot = &mut trace.slots[current()];
@@ -57,9 +57,9 @@ fn begin(trace: &mut Trace, wait: Wait) -> Result<(), Failure> {
         return Err(Failure::new(Kind::TryWaited, "an attempt waits for another context"));
     }
     outcomes::failed_look(slot);
-    slot.old_looks = if slot.saw_latest { 0 } else { slot.old_looks + 1 };
+    slot.old_polls = if slot.saw_latest { 0 } else { slot.old_polls + 1 };
     // What is not the latest value may be looked at again at once.
-    slot.wait = (slot.saw_latest || slot.old_looks > OLD_LOOKS).then_some(wait);
+    slot.wait = (slot.saw_latest || slot.old_polls > OLD_POLLS).then_some(wait);
     check(trace)
 }
 

@@ -73,12 +73,12 @@ impl Admission for Culled {
 
     #[inline]
     fn polls<P: Platform>(p: &P) -> u32 {
-        p.tuning().cull_looks
+        p.tuning().cull_polls
     }
 
     #[inline]
     fn spin_budget<P: Platform>(p: &P) -> u32 {
-        p.tuning().patience_looks
+        p.tuning().forbid_polls
     }
 
     #[inline]
@@ -117,7 +117,7 @@ const REPLACED: u32 = SLEEPER | NO_STEAL;
 fn take_or_compete<P: Platform>(quantum: &Quantum<P>, word: &P::Word, seen: u32) -> bool {
     let p = quantum.p;
     let mut seen = if seen == LOCKED { await_lone_owner(p, word) } else { seen };
-    let mut polls = p.tuning().cull_looks;
+    let mut polls = p.tuning().cull_polls;
     loop {
         match steal(p, word, seen) {
             Ok(()) => {
@@ -150,8 +150,8 @@ fn take_or_compete<P: Platform>(quantum: &Quantum<P>, word: &P::Word, seen: u32)
 /// Competes as the one awake waiter, until it acquires the lock, or gives up and should queue.
 fn compete<P: Platform>(p: &P, word: &P::Word) -> bool {
     let free = Until::clear(LOCKED);
-    let mut polls = p.tuning().awake_looks;
-    let mut spin_budget = p.tuning().patience_looks;
+    let mut polls = p.tuning().awake_polls;
+    let mut spin_budget = p.tuning().forbid_polls;
     let mut raised = 0;
     loop {
         let chunk = if spin_budget == 0 { polls } else { spin_budget.min(polls) };

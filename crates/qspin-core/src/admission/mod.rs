@@ -82,7 +82,7 @@ fn await_lone_owner<P: Platform>(p: &P, word: &P::Word) -> u32 {
     let tuning = p.tuning();
     let mut pauses = tuning.owner_pauses;
     let mut seen = LOCKED;
-    for _ in 0..tuning.owner_looks {
+    for _ in 0..tuning.owner_polls {
         p.relax(pauses);
         pauses = pauses.saturating_mul(2);
         seen = word.load(Relaxed);

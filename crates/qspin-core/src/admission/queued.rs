@@ -42,7 +42,7 @@ impl Admission for Queued {
         if seen == PENDING {
             // The pending waiter is just acquiring the lock; a moment later its place is free. Bounded, since it
             // may be descheduled in that moment.
-            let polls = Budget::Polls(p.tuning().pending_looks);
+            let polls = Budget::Polls(p.tuning().pending_polls);
             seen = p.wait_until(word, Until::is_not(PENDING), polls, Relaxed);
         }
         if seen & !LOCKED_MASK != 0 {

@@ -53,7 +53,7 @@ impl Admission for Stealing {
         _: impl FnOnce(&P) -> Option<Budget>,
     ) -> bool {
         let mut seen = seen;
-        for _ in 0..p.tuning().steal_looks {
+        for _ in 0..p.tuning().steal_polls {
             if steal(p, word, seen).is_ok() {
                 return true;
             }
@@ -68,6 +68,6 @@ impl Admission for Stealing {
 
     #[inline]
     fn polls<P: Platform>(p: &P) -> u32 {
-        p.tuning().steal_looks
+        p.tuning().steal_polls
     }
 }

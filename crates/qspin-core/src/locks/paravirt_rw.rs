@@ -59,7 +59,7 @@ const HEAD: u32 = 0;
 
 impl RwWaiting for Halt {
     fn watch<P: Platform>(p: &P, word: &P::Word, until: Until, order: Ordering) -> bool {
-        until.met_by(p.wait_until(word, until, Budget::Polls(p.tuning().head_looks), order))
+        until.met_by(p.wait_until(word, until, Budget::Polls(p.tuning().head_polls), order))
     }
 
     fn gives_way<P: Platform>(p: &P, since: &mut u64) -> bool {

@@ -59,7 +59,7 @@ impl TicketWaiting for Halt {
         // ORDERING: Acquire pairs with the Release of `release`.
         let order = p.ordering(Site::TicketTurn, Acquire);
         loop {
-            let polls = Budget::Polls(p.tuning().queue_looks);
+            let polls = Budget::Polls(p.tuning().queue_polls);
             if turn.met_by(p.wait_until(word, turn, polls, order)) {
                 return;
             }
@@ -96,7 +96,7 @@ impl TicketWaiting for Halt {
     }
 
     fn await_change<P: Platform>(p: &P, word: &P::Word, seen: u32) {
-        let polls = Budget::Polls(p.tuning().queue_looks);
+        let polls = Budget::Polls(p.tuning().queue_polls);
         if p.wait_until(word, Until::is_not(seen), polls, Relaxed) == seen {
             p.yield_cpu();
         }

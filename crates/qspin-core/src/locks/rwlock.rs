@@ -73,6 +73,7 @@
 mod fair;
 mod gate;
 mod readers;
+mod sleep;
 mod upgradable;
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -84,6 +85,7 @@ use crate::site::Site;
 use crate::sleepers::{self, Choice, NEVER, SleepPlatform, SpinBudget};
 
 use self::gate::{End, Wait};
+use self::sleep::Slept;
 
 const FREE: u32 = 0;
 const WRITER: u32 = 1;

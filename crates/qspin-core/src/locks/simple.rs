@@ -68,7 +68,7 @@ impl Manner for Simple {
                 return seen;
             }
         }
-        p.wait_until(word, Until::is(FREE), Budget::Polls(tuning.simple_looks), Relaxed)
+        p.wait_until(word, Until::is(FREE), Budget::Polls(tuning.simple_polls), Relaxed)
     }
 
     #[inline]
@@ -159,7 +159,7 @@ mod tests {
         let lock: SimpleLock<AtomicU32> = RawLock::<Second<'_>>::new();
         // The first CPU's token.
         lock.word.store(1, Relaxed);
-        let tuning = Tuning { heed_preempted, simple_looks: 77, ..Tuning::DEFAULT };
+        let tuning = Tuning { heed_preempted, simple_polls: 77, ..Tuning::DEFAULT };
         let (polls, yields) = (Cell::new(0), Cell::new(0));
         let second = Second { tuning, first_runs, lock: &lock, polls, yields };
         lock.acquire(&second);

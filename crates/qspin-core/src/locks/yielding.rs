@@ -40,7 +40,7 @@ impl Manner for Yielding {
 
     #[inline]
     fn poll<P: Platform>(&self, p: &P, word: &P::Word) -> u32 {
-        p.wait_until(word, Until::is(FREE), Budget::Polls(p.tuning().yield_looks), Relaxed)
+        p.wait_until(word, Until::is(FREE), Budget::Polls(p.tuning().yield_polls), Relaxed)
     }
 
     #[inline]

@@ -58,7 +58,7 @@ impl Waiting for Halt {
     #[inline]
     fn pending_budget<P: Platform>(p: &P) -> Option<Budget> {
         let tuning = p.tuning();
-        tuning.pending.then_some(Budget::Polls(tuning.pending_wait_looks))
+        tuning.pending.then_some(Budget::Polls(tuning.pending_wait_polls))
     }
 
     fn await_turn<P: Platform>(p: &P, me: NodeId, prev: NodeId) {
@@ -100,7 +100,7 @@ impl Waiting for Halt {
         }
         let free = Until::clear(A::OCCUPIED);
         loop {
-            let mut polls = p.tuning().head_looks;
+            let mut polls = p.tuning().head_polls;
             while polls > 0 {
                 let mut chunk = polls;
                 if A::STEALS {
@@ -352,7 +352,7 @@ fn watch<P: Platform>(p: &P, me: NodeId, prev: NodeId) -> bool {
     // The threshold to begin with, and whether to read the neighbour's state again in between.
     let by_history = tuning.adaptive == Adaptive::History
         && node.history.load(Relaxed) > tuning.history_threshold;
-    let short = (tuning.queue_looks / tuning.short_divisor.max(1)).max(1);
+    let short = (tuning.queue_polls / tuning.short_divisor.max(1)).max(1);
     let mut early = by_history && halted() || preempted();
     let mut polls = match tuning.adaptive {
         Adaptive::Neighbour if halted() => {
@@ -360,7 +360,7 @@ fn watch<P: Platform>(p: &P, me: NodeId, prev: NodeId) -> bool {
             1
         }
         _ if early => short,
-        _ => tuning.queue_looks,
+        _ => tuning.queue_polls,
     };
     // ORDERING: Acquire pairs with the Release of `hand_over`.
     let order = p.ordering(Site::QueueTurn, Acquire);
@@ -372,7 +372,7 @@ fn watch<P: Platform>(p: &P, me: NodeId, prev: NodeId) -> bool {
             early = true;
             polls = 1;
         }
-        let chunk = if looks_back { polls.min(tuning.check_looks.max(1)) } else { polls };
+        let chunk = if looks_back { polls.min(tuning.check_polls.max(1)) } else { polls };
         if turn.met_by(p.wait_until(&node.locked, turn, Budget::Polls(chunk), order)) {
             return true;
         }
@@ -380,7 +380,7 @@ fn watch<P: Platform>(p: &P, me: NodeId, prev: NodeId) -> bool {
         if by_history && polls > 0 && halted() != early {
             early = !early;
             if !early {
-                polls = tuning.queue_looks;
+                polls = tuning.queue_polls;
             } else if tuning.kick_ahead > 0 {
                 break;
             } else {
@@ -404,7 +404,7 @@ fn watch<P: Platform>(p: &P, me: NodeId, prev: NodeId) -> bool {
 /// One more halt in this context's history.
 fn remember<P: Platform>(p: &P, node: &Node<P::Word>, increment: u32) {
     let history = node.history.load(Relaxed);
-    if history < p.tuning().history_most {
+    if history < p.tuning().history_max {
         node.history.store(history.saturating_add(increment), Relaxed);
     }
 }
@@ -412,7 +412,7 @@ fn remember<P: Platform>(p: &P, node: &Node<P::Word>, increment: u32) {
 /// One more slow path in this context's history.
 fn forget<P: Platform>(p: &P, node: &Node<P::Word>) {
     let history = node.history.load(Relaxed);
-    if history > p.tuning().history_least {
+    if history > p.tuning().history_min {
         node.history.store(history - 1, Relaxed);
     }
 }

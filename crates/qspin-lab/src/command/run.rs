@@ -52,7 +52,7 @@ pub struct Args {
     /// The lock that serves the program's mutexes.
     #[arg(long, value_name = "NAME", value_parser = parse_lock, default_value = Id::Mutex.name())]
     lock: &'static str,
-    /// A tunable of the locks, as queue_looks=64; may be given several times.
+    /// A tunable of the locks, as queue_polls=64; may be given several times.
     #[arg(long, value_name = "NAME=VALUE", value_parser = tune::parse)]
     tune: Vec<Tune>,
     /// Count what the locks do, and show it on stderr at the end; `qspin stat PID` shows it live.

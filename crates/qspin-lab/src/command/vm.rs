@@ -82,7 +82,7 @@ pub struct Args {
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "2",
           value_parser = clap::value_parser!(u32).range(1..=64))]
     places: u32,
-    /// Tunables of our locks, as `awake_looks=64`; `qspin locks --tunables` lists them.
+    /// Tunables of our locks, as `awake_polls=64`; `qspin locks --tunables` lists them.
     #[arg(long, value_name = "NAME=VALUE,…", allow_hyphen_values = true, value_delimiter = ',',
           value_parser = tune::parse)]
     tune: Vec<Tune>,

@@ -413,23 +413,23 @@ mod tests {
             "paravirt-rw",
         ];
         let expected: [(&str, &[&str]); 14] = [
-            ("owner_looks", &queues),
+            ("owner_polls", &queues),
             ("owner_pauses", &queues),
-            ("pending_looks", &["native", "paravirt-queued", "cna", "queued-rw"]),
-            ("simple_looks", &["simple"]),
-            ("yield_looks", &["yield"]),
-            ("queue_looks", &ticket_too),
-            ("head_looks", &halting),
+            ("pending_polls", &["native", "paravirt-queued", "cna", "queued-rw"]),
+            ("simple_polls", &["simple"]),
+            ("yield_polls", &["yield"]),
+            ("queue_polls", &ticket_too),
+            ("head_polls", &halting),
             ("pending", &["paravirt-queued"]),
             ("defer", &["paravirt-stealing", "paravirt-queued", "paravirt-rw"]),
             ("heed_preempted", &[&["simple"], &halting[..]].concat()),
-            ("steal_looks", &["paravirt-stealing", "paravirt-rw"]),
-            ("cull_looks", &["paravirt", "cna-paravirt"]),
+            ("steal_polls", &["paravirt-stealing", "paravirt-rw"]),
+            ("cull_polls", &["paravirt", "cna-paravirt"]),
             ("numa_threshold_ns", &["cna", "cna-paravirt"]),
             ("numa_skip_bits", &["cna", "cna-paravirt"]),
         ];
         for (name, expected) in expected {
-            let tunable = Tuning::ALL.iter().find(|tunable| tunable.name == name).unwrap();
+            let tunable = Tuning::named(name).unwrap();
             let locks = locks().into_iter().filter(|lock| lock.heeds(tunable));
             assert_eq!(locks.map(|lock| lock.name).collect::<Vec<_>>(), expected, "{name}");
         }

@@ -52,9 +52,9 @@ fn a_process_that_waits_has_the_new_values_at_once() {
 fn a_process_that_does_not_wait_has_them_at_its_next_wait() {
     let _turn = TURN.lock().unwrap();
     tuning::listen().unwrap();
-    let text = said(&[&this(), "--tune", "steal_looks=5"]);
-    assert_eq!(text, "steal_looks: 256 -> 5, when a thread next waits for a lock\n");
-    assert_eq!(tuning::get().steal_looks, 5);
+    let text = said(&[&this(), "--tune", "steal_polls=5"]);
+    assert_eq!(text, "steal_polls: 256 -> 5, when a thread next waits for a lock\n");
+    assert_eq!(tuning::get().steal_polls, 5);
     tuning::set(&Tuning::DEFAULT);
 }
 
@@ -66,10 +66,10 @@ fn what_is_wrong_is_refused_and_changes_nothing() {
     assert_said(&stat(&[&this(), "--tune", "kick_ahead=6"]), &["a number from 0 to 5"]);
     assert_said(&stat(&[&this(), "--tune", "kick_ahead"]), &["has no value"]);
     assert_said(&stat(&[&this(), "--tune", "moon=full"]), &["no tunable is called `moon`"]);
-    let two = ["--tune", "steal_looks=5", "--tune", "kick_ahead=6"];
+    let two = ["--tune", "steal_polls=5", "--tune", "kick_ahead=6"];
     assert_said(&stat(&[&[&*this()], &two[..]].concat()), &["0 to 5"]);
-    assert_said(&stat(&[&this(), "--tune", "steal_looks=5", "--reset"]), &["--reset"]);
-    assert_said(&stat(&["--tune", "steal_looks=5"]), &["PID"]);
+    assert_said(&stat(&[&this(), "--tune", "steal_polls=5", "--reset"]), &["--reset"]);
+    assert_said(&stat(&["--tune", "steal_polls=5"]), &["PID"]);
     assert_eq!(tuning::get(), &before);
 }
 
@@ -77,7 +77,7 @@ fn what_is_wrong_is_refused_and_changes_nothing() {
 fn a_process_that_does_not_listen_says_what_would_make_it_listen() {
     let cat = Idle::cat(&mut Command::new("cat"));
     assert_said(
-        &stat(&[&cat.id(), "--tune", "steal_looks=5"]),
+        &stat(&[&cat.id(), "--tune", "steal_polls=5"]),
         &["(cat)", "does not listen", "qspin run", "qspin::tuning::listen()"],
     );
 }
@@ -88,13 +88,13 @@ fn a_child_is_tuned_from_its_first_wait_on_and_alone() {
     tuning::listen().unwrap();
     let idle = Forked::after(false, || {});
     assert_said(
-        &stat(&[&idle.id(), "--tune", "steal_looks=5"]),
+        &stat(&[&idle.id(), "--tune", "steal_polls=5"]),
         &["the child of a fork", "waited for a lock since"],
     );
     let child = Forked::after(false, || {
         let _ = tuning::get();
     });
-    let text = said(&[&child.id(), "--tune", "steal_looks=6"]);
-    assert_eq!(text, "steal_looks: 256 -> 6, when a thread next waits for a lock\n");
+    let text = said(&[&child.id(), "--tune", "steal_polls=6"]);
+    assert_eq!(text, "steal_polls: 256 -> 6, when a thread next waits for a lock\n");
     assert_eq!(tuning::get(), &Tuning::DEFAULT);
 }

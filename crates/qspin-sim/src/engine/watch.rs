@@ -42,7 +42,7 @@ impl World {
         let deadline = match budget {
             Budget::Unbounded => None,
             Budget::Polls(0 | 1) => return seen,
-            Budget::Polls(looks) => Some(clock + period * Time::from(looks - 1)),
+            Budget::Polls(polls) => Some(clock + period * Time::from(polls - 1)),
         };
         let pending = Pending::Nothing;
         let base = clock;

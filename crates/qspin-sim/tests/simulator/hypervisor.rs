@@ -153,7 +153,7 @@ fn run_status_is_seen_where_it_is_shown() {
 fn a_waiter_that_looks_again_and_again_sees_the_one_before_preempted_later() {
     let early = |adaptive, heeds| {
         let mut scenario = guest(Lock::ParavirtQueued, |it| it.run_status = true);
-        let tuning = [("adaptive", adaptive), ("heed_preempted", heeds), ("check_looks", 16)];
+        let tuning = [("adaptive", adaptive), ("heed_preempted", heeds), ("check_polls", 16)];
         scenario.tuning.extend(tuning.map(|(name, value)| (name.to_owned(), value)));
         run(&scenario).events.get("wait_early_count").copied().unwrap_or(0)
     };

@@ -53,13 +53,13 @@ pub(crate) fn apply(tuning: &mut Tuning, text: &[u8]) -> bool {
 fn pair(text: &[u8]) -> Option<(&'static Tunable, u32)> {
     let at = text.iter().position(|byte| *byte == b'=')?;
     let (name, value) = (&text[..at], &text[at + 1..]);
-    let tunable = Tuning::ALL.iter().find(|tunable| tunable.name.as_bytes() == name)?;
+    let tunable = Tuning::named(core::str::from_utf8(name).ok()?)?;
     let named = tunable.names.iter().position(|name| name.as_bytes() == value);
     let value = match named {
         Some(place) => place as u32,
         None => core::str::from_utf8(value).ok()?.parse().ok()?,
     };
-    (tunable.least..=tunable.most).contains(&value).then_some((tunable, value))
+    (tunable.min..=tunable.max).contains(&value).then_some((tunable, value))
 }
 
 #[cfg(test)]
@@ -76,7 +76,7 @@ mod tests {
         let two = Tuning { heed_preempted: true, numa_threshold_ns: 5, ..Tuning::DEFAULT };
         assert_eq!(said("heed_preempted=on,numa_threshold_ns=5"), (true, two));
         assert_eq!(said("heed_preempted=1,,numa_threshold_ns=5,"), (true, two));
-        for wrong in ["x=1", "numa_threshold_ns=0", "steal_looks", "steal_looks=", "defer=3", "=1"]
+        for wrong in ["x=1", "numa_threshold_ns=0", "steal_polls", "steal_polls=", "defer=3", "=1"]
         {
             assert_eq!(said(wrong), (false, Tuning::DEFAULT), "{wrong}");
             let beside = said(&format!("heed_preempted=on,{wrong},numa_threshold_ns=5"));

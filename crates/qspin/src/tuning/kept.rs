@@ -80,10 +80,10 @@ mod tests {
     #[test]
     fn what_comes_again_is_not_kept_twice_and_the_default_not_at_all() {
         assert_eq!(keep(&Tuning::DEFAULT), Some(&Tuning::DEFAULT));
-        let tuning = |value| Tuning { steal_looks: value, ..Tuning::DEFAULT };
+        let tuning = |value| Tuning { steal_polls: value, ..Tuning::DEFAULT };
         let one = keep(&tuning(1)).unwrap();
         let two = keep(&tuning(2)).unwrap();
-        assert_eq!((one.steal_looks, two.steal_looks), (1, 2));
+        assert_eq!((one.steal_polls, two.steal_polls), (1, 2));
         assert!(ptr::eq(keep(&tuning(1)).unwrap(), one));
         assert!(ptr::eq(keep(&tuning(2)).unwrap(), two));
     }

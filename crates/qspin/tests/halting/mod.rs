@@ -40,9 +40,9 @@ pub(crate) fn set(tuning: Tuning) {
 /// A waiter halts after a single poll.
 pub(crate) fn halting() -> Tuning {
     let mut tuning = Tuning::DEFAULT;
-    let looks = |tunable: &&tuning::Tunable| tunable.name.ends_with("_looks");
+    let looks = |tunable: &&tuning::Tunable| tunable.name.ends_with("_polls");
     for tunable in Tuning::ALL.iter().filter(looks) {
-        (tunable.set)(&mut tuning, tunable.least);
+        (tunable.set)(&mut tuning, tunable.min);
     }
     tuning
 }

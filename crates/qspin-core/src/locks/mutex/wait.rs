@@ -44,8 +44,8 @@ impl<W: AtomicWord> DefaultLock<W> {
                 break;
             }
             if seen & LOCKED != 0 {
-                let looks = Budget::Polls(pauses);
-                seen = p.wait_until(&self.word, Until::clear(LOCKED), looks, Relaxed);
+                let polls = Budget::Polls(pauses);
+                seen = p.wait_until(&self.word, Until::clear(LOCKED), polls, Relaxed);
                 if seen & LOCKED != 0 {
                     return Watched::InVain;
                 }

@@ -3,8 +3,8 @@
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use super::{
-    CLOSED, DefaultRwLock, HEIR, SLEEPING, STATE_BITS, Sleeper, UPGRADABLE, UPGRADING, WAITING,
-    WRITER, Want, admitting, is_over, readers,
+    CLOSED, DefaultRwLock, HEIR, SLEEPING, STATE_BITS, Sleeper, Slept, UPGRADABLE, UPGRADING,
+    WAITING, WRITER, Want, admitting, is_over, readers,
 };
 use crate::node::NodeId;
 use crate::platform::AtomicWord;
@@ -113,27 +113,14 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
     /// RWLOCK-3. Returns false if the waiter could not join the queue.
     fn sleep(&mut self, me: NodeId, bits: u32) -> bool {
         let (p, lock) = (self.p, self.lock);
-        if !sleepers::enqueue(p, me, lock.on(p), Sleeper::Gate as u32, sleepers::End::Last) {
-            return false;
-        }
         if self.since == 0 {
             self.since = p.now_ns().max(1);
         }
-        let mut seen = lock.word.load(Relaxed);
-        loop {
-            if self.want.fits(seen) || self.is_elsewhere(seen) {
-                // If a release has taken the waiter out meanwhile, it meant this waiter, which is awake.
-                let _ = sleepers::cancel(p, me);
-                break;
-            }
-            match lock.word.compare_exchange(seen, seen | bits | SLEEPING, Relaxed) {
-                Ok(_) => {
-                    // Woken or past the deadline: either way the waiter polls again.
-                    let _ = sleepers::await_wake(p, me, self.deadline);
-                    break;
-                }
-                Err(now) => seen = now,
-            }
+        let queued = (Sleeper::Gate, sleepers::End::Last);
+        let waits = |seen| !self.want.fits(seen) && !self.is_elsewhere(seen);
+        let slept = lock.sleep_while(p, me, queued, bits | SLEEPING, waits, self.deadline);
+        if slept == Slept::NoRoom {
+            return false;
         }
         self.clear(SLEEPING);
         true

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use super::{DefaultRwLock, End, KEEPS_OUT, Sleeper, WAITING, Want, admitting, is_over};
+use super::{DefaultRwLock, End, KEEPS_OUT, Sleeper, Slept, WAITING, Want, admitting, is_over};
 use crate::lock::RawTimedLock;
 use crate::node::NodeId;
 use crate::platform::AtomicWord;
@@ -49,24 +49,14 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
 
     /// RWLOCK-10. Returns false if the reader could not sleep.
     fn sleep_to_read<P: SleepPlatform<Word = W>>(&self, p: &P, me: NodeId, until: u64) -> bool {
-        let tag = Sleeper::Reader as u32;
-        if !sleepers::enqueue(p, me, self.on(p), tag, sleepers::End::Last) {
-            return false;
+        let queued = (Sleeper::Reader, sleepers::End::Last);
+        let is_out = |seen| seen & KEEPS_OUT != 0;
+        match self.sleep_while(p, me, queued, WAITING, is_out, until) {
+            Slept::NoRoom => false,
+            // Without room the reader waits (RWLOCK-7), and is not woken.
+            Slept::Needless { seen, .. } => Want::Read.fits(seen),
+            Slept::Over { .. } => true,
         }
-        let mut seen = self.word.load(Relaxed);
-        while seen & KEEPS_OUT != 0 {
-            match self.word.compare_exchange(seen, seen | WAITING, Relaxed) {
-                Ok(_) => {
-                    // Woken or past the deadline: either way the reader polls again.
-                    let _ = sleepers::await_wake(p, me, until);
-                    return true;
-                }
-                Err(now) => seen = now,
-            }
-        }
-        let _ = sleepers::cancel(p, me);
-        // Without room the reader waits (RWLOCK-7), and is not woken.
-        Want::Read.fits(seen)
     }
 
     /// After a step of a thread that does not release the lock: wakes the readers if nothing keeps them out.

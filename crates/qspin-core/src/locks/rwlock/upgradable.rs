@@ -3,8 +3,8 @@
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::{
-    ASKED, DefaultRwLock, End, READER, READERS, SLEEPING, Sleeper, UPGRADABLE, UPGRADING, WAITING,
-    WRITER, Want, is_over, left, wake,
+    ASKED, DefaultRwLock, End, READER, READERS, SLEEPING, Sleeper, Slept, UPGRADABLE, UPGRADING,
+    WAITING, WRITER, Want, is_over, left, wake,
 };
 use crate::lock::{RawTimedLock, RawUpgradableLock};
 use crate::node::NodeId;
@@ -56,19 +56,12 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
     where
         P: SleepPlatform<Word = W>,
     {
-        let tag = Sleeper::Asking as u32;
         let end = if told { sleepers::End::First } else { sleepers::End::Last };
-        if !sleepers::enqueue(p, me, self.on(p), tag, end) {
-            return None;
+        let is_asked = |seen| seen & UPGRADABLE != 0;
+        match self.sleep_while(p, me, (Sleeper::Asking, end), ASKED, is_asked, deadline) {
+            Slept::NoRoom => None,
+            Slept::Needless { woken, .. } | Slept::Over { woken } => Some(woken),
         }
-        let mut seen = self.word.load(Relaxed);
-        while seen & UPGRADABLE != 0 {
-            match self.word.compare_exchange(seen, seen | ASKED, Relaxed) {
-                Ok(_) => return Some(sleepers::await_wake(p, me, deadline)),
-                Err(now) => seen = now,
-            }
-        }
-        Some(!sleepers::cancel(p, me))
     }
 
     /// RWLOCK-8: other waiters may sleep, which the upgradable reader has to wake, if only because of this bit.
@@ -135,23 +128,9 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
     where
         P: SleepPlatform<Word = W>,
     {
-        let tag = Sleeper::Upgrading as u32;
-        if !sleepers::enqueue(p, me, self.on(p), tag, sleepers::End::Last) {
-            return false;
-        }
-        let mut seen = self.word.load(Relaxed);
-        while seen / READER != 1 {
-            match self.word.compare_exchange(seen, seen | UPGRADING, Relaxed) {
-                Ok(_) => {
-                    // Woken or past the deadline: either way the reader polls again.
-                    let _ = sleepers::await_wake(p, me, deadline);
-                    return true;
-                }
-                Err(now) => seen = now,
-            }
-        }
-        let _ = sleepers::cancel(p, me);
-        true
+        let queued = (Sleeper::Upgrading, sleepers::End::Last);
+        let is_beside_others = |seen| seen / READER != 1;
+        self.sleep_while(p, me, queued, UPGRADING, is_beside_others, deadline) != Slept::NoRoom
     }
 }
 

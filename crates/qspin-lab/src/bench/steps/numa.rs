@@ -48,8 +48,8 @@ mod tests {
         assert_eq!((steps[0].lock, steps[0].counting), ("native", false));
         assert!(away_from_default(&tuning(&steps[..1], Tuning::DEFAULT, 8)).is_empty());
         let queues = tuning(&steps[..2], Tuning::DEFAULT, 8);
-        let most = Tuning::ALL.iter().find(|tunable| tunable.name == "numa_threshold_ns").unwrap();
-        assert_eq!((queues.numa_threshold_ns, queues.numa_skip_bits), (most.most, 0));
+        let threshold = Tuning::named("numa_threshold_ns").unwrap();
+        assert_eq!((queues.numa_threshold_ns, queues.numa_skip_bits), (threshold.max, 0));
         for last in [steps.len() - 1, steps.len()] {
             assert!(away_from_default(&tuning(&steps[..last], Tuning::DEFAULT, 8)).is_empty());
         }

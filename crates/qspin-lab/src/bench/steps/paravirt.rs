@@ -141,7 +141,7 @@ mod tests {
         let last = tuning(&steps, Tuning::DEFAULT, 32);
         assert!(away_from_default(&last).is_empty());
         // What the user has tuned beside the steps stays.
-        let base = Tuning { queue_looks: 7, ..Tuning::DEFAULT };
+        let base = Tuning { queue_polls: 7, ..Tuning::DEFAULT };
         assert_eq!(tuning(&steps, base, 32), base);
     }
 

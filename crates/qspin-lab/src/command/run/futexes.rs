@@ -9,7 +9,7 @@ use std::fs;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Futexes {
     /// Threads that were looked at, and of these those that waited in a futex.
-    looks: u64,
+    samples: u64,
     waits: u64,
 }
 
@@ -25,20 +25,20 @@ impl Futexes {
     }
 
     fn note(&mut self, call: &str) {
-        self.looks += 1;
+        self.samples += 1;
         let number = call.split(' ').next().and_then(|number| number.parse::<libc::c_long>().ok());
         self.waits += u64::from(number == Some(libc::SYS_futex));
     }
 
     /// What there is to say of it.
     pub(super) fn text(self) -> String {
-        match (self.looks, self.waits) {
+        match (self.samples, self.waits) {
             (0, _) => String::new(),
-            (looks, 0) => format!("; in {looks} looks no thread of it waited in a futex"),
-            (looks, waits) => format!(
-                "; its threads spent {:.0} % of their time in futexes, by {looks} looks at them: locks of its own, or \
+            (samples, 0) => format!("; in {samples} samples no thread of it waited in a futex"),
+            (samples, waits) => format!(
+                "; its threads spent {:.0} % of their time in futexes, by {samples} samples: locks of its own, or \
                  waits for work",
-                100.0 * waits as f64 / looks as f64
+                100.0 * waits as f64 / samples as f64
             ),
         }
     }
@@ -53,12 +53,12 @@ mod tests {
         let mut seen = Futexes::default();
         assert_eq!(seen.text(), "");
         seen.note("running");
-        assert!(seen.text().contains("in 1 looks no thread"), "{}", seen.text());
+        assert!(seen.text().contains("in 1 samples no thread"), "{}", seen.text());
         seen.note("202 0x7f 0x80 0x0 0x0 0x0 0x0 0x7ffe 0x7f");
         seen.note("2022 0x7f");
         seen.note("0 0x3");
         assert!(
-            seen.text().contains("25 % of their time in futexes, by 4 looks"),
+            seen.text().contains("25 % of their time in futexes, by 4 samples"),
             "{}",
             seen.text()
         );

@@ -96,7 +96,7 @@ fn a_collapse_of_another_kind_has_another_reason() {
 #[test]
 fn a_lock_whose_waiters_sleep_does_not_collapse_for_want_of_a_cpu() {
     let words = |lock: &str| {
-        let tuned = |row: Row| Row { tune: [("queue_looks".to_owned(), 9.into())].into(), ..row };
+        let tuned = |row: Row| Row { tune: [("queue_polls".to_owned(), 9.into())].into(), ..row };
         let rows = [
             tuned(row(lock, 2, 4e6)),
             tuned(row(lock, 8, 0.1e6)),

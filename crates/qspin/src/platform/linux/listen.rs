@@ -157,7 +157,7 @@ fn take(page: &'static Page) {
         for (tunable, request) in Tuning::ALL.iter().zip(requests) {
             let value = request & !REQUEST;
             // LISTEN-2.
-            if request & REQUEST != 0 && (tunable.least..=tunable.most).contains(&value) {
+            if request & REQUEST != 0 && (tunable.min..=tunable.max).contains(&value) {
                 (tunable.set)(new, value);
             }
         }
@@ -251,19 +251,19 @@ mod tests {
         let _turn = tuning::tests::TURN.lock().unwrap();
         let at = |name| Tuning::ALL.iter().position(|tunable| tunable.name == name).unwrap();
         let before = *tuning::in_force();
-        for (name, value) in [("kick_ahead", 6), ("adaptive", 4), ("check_looks", 77)] {
+        for (name, value) in [("kick_ahead", 6), ("adaptive", 4), ("check_polls", 77)] {
             page.requests[at(name)].store(REQUEST | value, Relaxed);
         }
         // No request: the mark is missing.
         page.requests[at("short_divisor")].store(5, Relaxed);
         take(page);
         let after = *tuning::in_force();
-        assert_eq!(after, Tuning { check_looks: 77, ..before });
+        assert_eq!(after, Tuning { check_polls: 77, ..before });
         assert_eq!((page.asked.load(Relaxed), page.heeded.load(Relaxed)), (0, 1));
         assert!(page.requests.iter().all(|request| request.load(Relaxed) == 0));
         // Nothing is asked for: nothing is heeded.
         take(page);
         assert_eq!(page.heeded.load(Relaxed), 1);
-        tuning::change(|new| new.check_looks = before.check_looks);
+        tuning::change(|new| new.check_polls = before.check_polls);
     }
 }
