@@ -53,11 +53,8 @@ pub fn run(arguments: &[String]) -> ExitCode {
     }
 }
 
-/// Runs a command line; returns whether everything is as it must be.
-///
-/// # Errors
-/// The command makes no sense; says why.
-pub fn dispatch(arguments: &[String]) -> Result<bool, String> {
+/// Runs a command line; returns whether everything is as it must be, or why the command makes no sense.
+fn dispatch(arguments: &[String]) -> Result<bool, String> {
     let names = "loom, shuttle, mutate, planted, plants, replay, genmc, emit, help";
     let (name, rest) = arguments.split_first().ok_or(format!("no command; there are {names}"))?;
     let arguments = Arguments::parse(rest)?;

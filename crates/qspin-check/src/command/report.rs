@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
@@ -59,6 +60,36 @@ impl Report {
         println!("{:8} FAILED: {message}", self.tool);
     }
 
+    /// Runs this command for one lock, in a process of its own; what it prints becomes a part of this report.
+    pub(super) fn part(&self, lock: &str, options: &[String]) {
+        let output = std::env::current_exe().and_then(|exe| {
+            Command::new(exe).args([self.tool, "--lock", lock]).args(options).output()
+        });
+        let output = match output {
+            Ok(output) => output,
+            Err(error) => return self.complain(format!("{lock}: {error}")),
+        };
+        let text = String::from_utf8_lossy(&output.stdout);
+        let summary = format!("qspin-check {}: ", self.tool);
+        let (end, lines): (Vec<_>, Vec<_>) =
+            text.lines().partition(|line| line.starts_with(&summary));
+        for line in lines {
+            println!("{line}");
+        }
+        match end.first().and_then(|line| counts(line)) {
+            Some([checks, executions, failures]) => {
+                self.checks.fetch_add(checks, Relaxed);
+                self.executions.fetch_add(executions, Relaxed);
+                self.failures.fetch_add(failures, Relaxed);
+            }
+            None => self.complain(format!(
+                "{lock}: no summary, {}: {}",
+                output.status,
+                String::from_utf8_lossy(&output.stderr).trim()
+            )),
+        }
+    }
+
     /// Prints the summary; returns whether nothing failed.
     pub(super) fn end(self) -> bool {
         let Self { tool, begun, checks, executions, failures } = self;
@@ -71,6 +102,18 @@ impl Report {
         );
         failures == 0
     }
+}
+
+/// Checks, executions and failures of a summary.
+fn counts(summary: &str) -> Option<[u64; 3]> {
+    let mut parts = summary.split(": ").nth(1)?.split(", ").map(|part| part.split(' '));
+    let [checks, executions] = [parts.next()?.next()?, parts.next()?.next()?];
+    let failures = match parts.next()?.next()? {
+        "all" => "0",
+        failures => failures,
+    };
+    let [checks, executions, failures] = [checks, executions, failures].map(str::parse);
+    Some([checks.ok()?, executions.ok()?, failures.ok()?])
 }
 
 /// A bound of loom's in words.
@@ -111,6 +154,19 @@ pub(super) fn put_section(page: &Path, title: &str, text: &str) -> Result<(), St
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_counts_of_a_part_are_those_of_its_summary() {
+        let good = "qspin-check loom: 12 checks, 3456 executions, all passed (1.5 s)";
+        assert_eq!(counts(good), Some([12, 3456, 0]));
+        let bad = "qspin-check loom: 12 checks, 3456 executions, 2 FAILED (1.5 s)";
+        assert_eq!(counts(bad), Some([12, 3456, 2]));
+        for wrong in
+            ["", "qspin-check loom: ", "qspin-check loom: 12 checks", "x: y checks, 1 e, all"]
+        {
+            assert_eq!(counts(wrong), None, "{wrong}");
+        }
+    }
 
     #[test]
     fn a_section_takes_the_place_of_the_one_with_its_title() {
