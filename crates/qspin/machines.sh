@@ -35,9 +35,11 @@ machines=("$@")
 # each its part of Rust's library, as the compiler is this machine's.
 choose() {
     suite=$1
-    local known=("${all[@]}") each
-    [ "$suite" = bookworm ] && known=(aarch64)
-    packages=(rustc-web cargo-web qemu-user bash coreutils) foreign=() architectures=(amd64)
+    local known=("${all[@]}") emulator=qemu-user each
+    static=
+    # Debian 12's other emulator is linked dynamically: what a test preloads into a program would be preloaded into it.
+    [ "$suite" = bookworm ] && known=(aarch64) emulator=qemu-user-static static=-static
+    packages=(rustc-web cargo-web "$emulator" bash coreutils) foreign=() architectures=(amd64)
     for each in "${known[@]}"; do
         packages+=("gcc-$each-linux-gnu" "libc6-dev-$(debian "$each")-cross")
         foreign+=("libstd-rust-web-dev:$(debian "$each")")
@@ -124,7 +126,7 @@ unpack() {
 
 # Runs a command in the root, with this folder as /qspin and what is compiled in /target.
 inside() {
-    ROOT=$root TARGET=$place/target REGISTRY=${CARGO_HOME:-$HOME/.cargo}/registry \
+    ROOT=$root STATIC=$static TARGET=$place/target REGISTRY=${CARGO_HOME:-$HOME/.cargo}/registry \
         unshare --user --map-root-user --mount --pid --fork --kill-child bash -c '
         set -e
         for folder in proc sys dev; do mount --rbind /$folder "$ROOT/$folder"; done
@@ -137,7 +139,7 @@ inside() {
         any="\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00"
         for each in aarch64:b7 ppc64le:15 riscv64:f3; do
             magic="\\x7fELF\\x02\\x01$any\\x${each#*:}\\x00" mask="\\xff\\xff\\xff\\xff\\xff\\xff$any\\xff\\xff"
-            printf %s ":qspin-${each%:*}:M::$magic:$mask:$ROOT/usr/bin/qemu-${each%:*}:F" \
+            printf %s ":qspin-${each%:*}:M::$magic:$mask:$ROOT/usr/bin/qemu-${each%:*}$STATIC:F" \
                 >"$ROOT/proc/sys/fs/binfmt_misc/register"
         done
         variables=(PATH=/usr/bin:/bin HOME=/root LANG=C.UTF-8 CARGO_TARGET_DIR=/target CARGO_NET_OFFLINE=true)
