@@ -27,7 +27,7 @@ enum First {
     InVain(usize),
 }
 
-/// Points and spots are mixed already. To hash them once more took a tenth of a check's time.
+/// Points and spots are mixed already. To hash them once more took a twentieth of a check's time.
 #[derive(Default)]
 struct Mixed(u64);
 

@@ -19,7 +19,9 @@ fn with_thread(test: impl FnOnce(&Control)) {
             let mut at_once = 0_u8;
             AT_ONCE.set(&raw mut at_once);
             // SAFETY: asks for a number.
+            // ORDERING: Release pairs with the Acquires of `Control::kick` and of the wait below: `AT_ONCE` is set.
             control.thread.store(unsafe { libc::gettid() }, Release);
+            // ORDERING: Acquire, here and in the loop within, pairs with the store of `over` below.
             while !over.load(Acquire) {
                 control.pass(&over);
                 // The guest: left for a signal only.
@@ -30,13 +32,16 @@ fn with_thread(test: impl FnOnce(&Control)) {
                 // SAFETY: as above.
                 unsafe { (&raw mut at_once).write_volatile(0) };
             }
+            // ORDERING: as above; from here on the thread is not kicked.
             control.thread.store(0, Release);
             AT_ONCE.set(std::ptr::null_mut());
         });
+        // ORDERING: Acquire pairs with the thread's first store of its number.
         while control.thread.load(Acquire) == 0 {
             thread::yield_now();
         }
         test(&control);
+        // ORDERING: Release pairs with the thread's Acquires of `over`.
         over.store(true, Release);
         control.go_on();
     });
