@@ -1,4 +1,4 @@
-//! The pages: the book names all of them, no link leads nowhere, statements have a subject, and tunables are current.
+//! The pages: the book names all of them, no link and no file's name leads nowhere, statements have a subject, and tunables are current.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -86,6 +86,27 @@ fn every_link_of_every_page_leads_somewhere() {
     fs::write(&page, "# A `b`, c\n[x](#a-b-c) [y](#d) [z](none.md)\n```\n[code](nowhere)\n```\n")
         .unwrap();
     assert_eq!(self::broken(&page), ["#d", "none.md"]);
+}
+
+/// The files of source that a text names and that are not among these; `but` is named as an example.
+fn not_there<'a>(text: &'a str, sources: &[PathBuf], but: &str) -> Vec<&'a str> {
+    let is_name = |c: char| c.is_alphanumeric() || "_./-".contains(c);
+    let names = text.split(|c| !is_name(c)).filter(|name| name.ends_with(".rs") && *name != ".rs");
+    // The map leaves out folders that say nothing.
+    let is_there = |name: &str| {
+        let name = Path::new(name).file_name();
+        sources.iter().any(|file| file.file_name() == name)
+    };
+    names.filter(|name| !name.ends_with(but) && !is_there(name)).collect()
+}
+
+#[test]
+fn the_map_names_files_that_are_there() {
+    let sources = files(&root().join("crates"), ".rs");
+    let map = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let missing = not_there(&map, &sources, "locks/stolen.rs");
+    assert!(missing.is_empty(), "{missing:?}");
+    assert_eq!(not_there("lib.rs `word.rs` (none.rs)", &sources, "word.rs"), ["none.rs"]);
 }
 
 #[test]

@@ -16,6 +16,7 @@ use core::sync::atomic::{AtomicU8, AtomicU32};
 use core::time::Duration;
 
 use lock_api::{RawMutex, RawMutexTimed};
+use qspin::locks_file::{COUNTED, TRACKED};
 use qspin_core::lock::Guard;
 use qspin_core::locks::{Family, Id, Lock};
 
@@ -140,12 +141,10 @@ pub(crate) fn choose(name: &[u8]) -> bool {
 
 /// A bit: there was a second thread. A child may set it in its parent's word, which costs the parent only time.
 const ORDINARY: u32 = 1;
-/// A bit: locks are counted.
-const COUNTED: u32 = 2;
-/// A bit: what threads hold is recorded. From here on no release takes its fast first step.
-const TRACKED: u32 = 4;
-/// A bit: another lock serves. Then no acquisition does, either.
+/// A bit: another lock serves.
 const SPECIAL: u32 = 8;
+// From TRACKED on no release takes its fast first step, from SPECIAL on no acquisition does, either.
+const _: () = assert!(ORDINARY < COUNTED && COUNTED < TRACKED && TRACKED < SPECIAL);
 
 /// What the first step of an operation depends on.
 #[derive(Clone, Copy)]

@@ -120,6 +120,8 @@
 pub mod condvar;
 pub mod events;
 mod excerpt;
+#[doc(hidden)]
+pub mod locks_file;
 pub mod once;
 pub mod platform;
 #[cfg(feature = "profile")]

@@ -20,7 +20,7 @@
 //! counted. Stacks are read by the unwinder that comes with the standard library.
 //!
 //! # How
-//! The file is that of `crates/qspin-preload/src/statistics.rs`, and the command reads both alike.
+//! The file is that of the library for programs that cannot be changed, and the command reads both alike.
 //!
 //! # Invariants
 //! * **PROFILE-1** `SLOT` is null, or points to a slot that stays mapped for as long as the process lives. It is
@@ -40,16 +40,13 @@ use qspin_core::observer::Observer;
 
 use crate::platform::system::generation;
 
-use file::Slot;
+use crate::locks_file::{COUNTED, Slot};
 pub(crate) use file::begin;
 
 /// Where this process counts (PROFILE-1).
 static SLOT: AtomicPtr<Slot> = AtomicPtr::new(null_mut());
 /// The generation of the process that has it.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
-
-/// A bit of the mode: locks are counted. Set by the command, too.
-const COUNTED: u32 = 2;
 
 fn slot() -> Option<&'static Slot> {
     // SAFETY: PROFILE-1.
@@ -77,7 +74,7 @@ impl Observer for Slot {
     #[cold]
     fn waits(&self, lock: usize) -> u64 {
         let now = now_ns();
-        self.row(lock).waiter_comes(now);
+        rows::waiter_comes(self.row(lock), now);
         now
     }
 
@@ -85,27 +82,28 @@ impl Observer for Slot {
     fn has_waited(&self, lock: usize, since: u64, acquired: bool) {
         let now = now_ns();
         let row = self.row(lock);
-        row.waiter_goes(since, now);
+        // Each wait stands for itself alone.
+        row.waiter_goes(since, now, 1, 0);
         if acquired {
-            let place = self.place_of_stack(lock, &stacks::capture());
-            row.note_wait(now.saturating_sub(since), place);
-            self.note_wait(place, now.saturating_sub(since));
+            let place = self.place_of_stack(lock, stacks::capture().frames());
+            let waited = now.saturating_sub(since);
+            rows::note_wait(row, waited, place);
+            self.note_wait(place, waited, 1);
         }
     }
 
     fn acquired(&self, lock: usize, shared: bool) {
-        self.row(lock).note_acquisition(shared);
+        rows::note_acquisition(self.row(lock), shared);
     }
 
     fn releases(&self, lock: usize) -> [u64; 2] {
-        self.row(lock).note_release()
+        rows::note_release(self.row(lock))
     }
 
     fn has_released(&self, lock: usize, [delayed, holds]: [u64; 2]) {
         if delayed != 0 || holds != 0 {
             let stack = stacks::capture();
-            let place = self.place_of_stack(lock, &stack);
-            self.note_release(place, delayed, holds);
+            self.note_release(self.place_of_stack(lock, stack.frames()), delayed, holds);
             if holds != 0 {
                 self.row(lock).note_site(stack.first(), holds);
             }

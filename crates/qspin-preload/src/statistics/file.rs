@@ -2,19 +2,19 @@
 
 use core::ffi::CStr;
 use core::mem::offset_of;
-use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
 
-use super::{BLOCK, Head, MAGIC, MAP, SLOT, SLOT_BYTES, SLOTS, Slot, is_on, print, shared, tally};
+use qspin::locks_file::{BLOCK, First, Head, LENGTH, MAP, Slot, place_of};
+
+use super::{SLOT, is_on, print, shared, tally};
 use crate::sleep::system_call;
 use crate::{generation, served};
 
 /// To `openat`: a path that is relative is so to the current directory.
 const HERE: u64 = libc::AT_FDCWD as u64;
 
-/// Opens the file of a path, or a new one, and finds the place of this process's slot in it.
+/// Opens the file of a path, or a new one, and finds this process's slot in it.
 fn open(report: Option<&CStr>) -> Option<(u64, u64)> {
-    let size = BLOCK as u64 + u64::from(SLOTS) * SLOT_BYTES as u64;
     // By now the path may name anything: a terminal must not become this process's controlling one, and no
     // thread may wait for the other end of a pipe.
     let flags = (libc::O_RDWR | libc::O_CLOEXEC | libc::O_NOCTTY | libc::O_NONBLOCK) as u64;
@@ -29,7 +29,7 @@ fn open(report: Option<&CStr>) -> Option<(u64, u64)> {
             // SAFETY: zeros are a valid value of this plain struct.
             let mut found: libc::stat = unsafe { core::mem::zeroed() };
             call(libc::SYS_fstat, [file, &raw mut found as u64, 0])?;
-            if found.st_mode & libc::S_IFMT == libc::S_IFREG && found.st_size as u64 == size {
+            if found.st_mode & libc::S_IFMT == libc::S_IFREG && found.st_size as u64 == LENGTH {
                 return Some(file);
             }
             call(libc::SYS_close, [file, 0, 0]);
@@ -38,7 +38,7 @@ fn open(report: Option<&CStr>) -> Option<(u64, u64)> {
         .or_else(|| {
             let name = c"qspin-locks".as_ptr() as u64;
             let file = call(libc::SYS_memfd_create, [name, libc::MFD_CLOEXEC.into(), 0])?;
-            call(libc::SYS_ftruncate, [file, size, 0])?;
+            call(libc::SYS_ftruncate, [file, LENGTH, 0])?;
             Some(file)
         })?;
     let shared = (libc::PROT_READ | libc::PROT_WRITE) as u64;
@@ -50,25 +50,13 @@ fn open(report: Option<&CStr>) -> Option<(u64, u64)> {
         return None;
     }
     // SAFETY: a block that is zeros or has this layout, and stays mapped until it is unmapped below.
-    let head = unsafe { &*(first as usize as *const [AtomicU64; 3]) };
-    // Other processes may be beginning here, too.
-    let is_ours = |(word, magic): (&AtomicU64, u64)| [0, magic].contains(&word.load(Relaxed));
-    if !head.iter().zip(MAGIC).all(is_ours) {
-        // SAFETY: mapped above, and not used after this.
-        unsafe { system_call(libc::SYS_munmap, [first as u64, BLOCK as u64]) };
-        call(libc::SYS_close, [file, 0, 0]);
-        return None;
-    }
-    head[0].store(MAGIC[0], Relaxed);
-    head[1].store(MAGIC[1], Relaxed);
-    let slot = head[2].fetch_add(1, Relaxed);
+    let slot = unsafe { &*(first as usize as *const First) }.claim();
     // SAFETY: mapped above, and not used after this.
     unsafe { system_call(libc::SYS_munmap, [first as u64, BLOCK as u64]) };
-    if slot >= SLOTS.into() {
+    if slot.is_none() {
         call(libc::SYS_close, [file, 0, 0]);
-        return None;
     }
-    Some((file, BLOCK as u64 + slot * SLOT_BYTES as u64))
+    Some((file, slot?))
 }
 
 /// Records in the file that the library is loaded, and whether it counts from now on. For the constructor.
@@ -79,14 +67,14 @@ pub(crate) fn begin(report: Option<&CStr>, counts: bool) {
     if !qspin::inside::are_whole() {
         return;
     }
-    let Some((file, place)) = open(report) else { return };
+    let Some((file, slot)) = open(report) else { return };
     let arguments = [
         &raw const *SLOT as u64,
         size_of::<Slot>() as u64,
         (libc::PROT_READ | libc::PROT_WRITE) as u64,
         (libc::MAP_SHARED | libc::MAP_FIXED) as u64,
         file,
-        place,
+        place_of(slot),
     ];
     // SAFETY: replaces this library's own static pages, which were never written, by zero pages of a file that
     // is as long.
@@ -94,15 +82,9 @@ pub(crate) fn begin(report: Option<&CStr>, counts: bool) {
     if mapped > 0 {
         // SAFETY: a system call without arguments.
         let process = unsafe { system_call(libc::SYS_getpid, []) } as u64;
-        SLOT.head.process.store(process, Relaxed);
-        SLOT.head.counts.store(counts.into(), Relaxed);
-        for (place, byte) in SLOT.head.lock.iter().zip(served::name().bytes()) {
-            place.store(byte, Relaxed);
-        }
-        SLOT.head.magic[1].store(MAGIC[1], Relaxed);
-        SLOT.head.magic[0].store(MAGIC[0], Relaxed);
+        SLOT.head.begin(process, counts, served::name());
         generation::begin_to_report();
-        end_predecessors(file, process, (place - BLOCK as u64) / SLOT_BYTES as u64);
+        end_predecessors(file, process, slot);
         // Stays open for `qspin stat`, under a number that programs do not use: the command may switch counting
         // on.
         let high = [file, libc::F_DUPFD_CLOEXEC as u64, HIGH];
@@ -190,7 +172,7 @@ fn fetch_the_rest() {
 /// A program that executed this one has not ended, and its map is not this process's: in its slot the map with
 /// which it began is valid.
 fn end_predecessors(file: u64, process: u64, slots: u64) {
-    let at = |slot: u64, field: usize| BLOCK as u64 + slot * SLOT_BYTES as u64 + field as u64;
+    let at = |slot: u64, field: usize| place_of(slot) + field as u64;
     let access = |number, place: u64, value: &mut u64| {
         let arguments = [file, core::ptr::from_mut(value) as u64, 8, place];
         // SAFETY: eight bytes of this frame.

@@ -23,8 +23,8 @@ use core::sync::atomic::Ordering::Relaxed;
 use super::stacks::Released;
 use super::threads::Begins;
 use super::wait::{Wait, rarity};
-use super::{ROWS, Row, SLOT, add_to_bucket, bucket, is_on, note_site, period_after, place};
-use crate::deadline::now_ns;
+use super::{ROWS, Row, SLOT, add_to_bucket, bucket, is_on, period_after};
+use crate::deadline::{coarse_ns, now_ns};
 use crate::rwlock;
 
 /// Of a reader-writer lock: what the row was told, and when it will be told again.
@@ -65,8 +65,11 @@ impl SharedTally {
     /// The lock's row, and its number.
     fn row(&self, address: usize) -> (&'static Row, usize) {
         let seat = self.seat.load(Relaxed);
-        let place =
-            if seat & SEATED == 0 { place(address) } else { (seat & !SEATED) as usize >> PLACE };
+        let place = if seat & SEATED == 0 {
+            SLOT.place(address)
+        } else {
+            (seat & !SEATED) as usize >> PLACE
+        };
         (&SLOT.rows[place % ROWS], place)
     }
 
@@ -90,7 +93,7 @@ impl SharedTally {
                     if place == 0 {
                         SLOT.head.lost.fetch_add(passed.into(), Relaxed);
                     }
-                    note_site(row, site, 1);
+                    row.note_site(site as u64, 1);
                     return;
                 }
                 Err(now) => seat = now,
@@ -131,7 +134,7 @@ impl SharedTally {
         }
         let (row, place) = self.row(address);
         // Only a release with a waiter reads the clock.
-        let waits = place != 0 && row.is_due();
+        let waits = place != 0 && is_due(row);
         Released { delayed_ns: if waits { row.charge(now_ns()) } else { 0 }, holds: 0 }
     }
 
@@ -151,7 +154,7 @@ impl SharedTally {
         row.wait_ns.fetch_add(waited * u64::from(weight), Relaxed);
         wait.tell(row, address, waited, weight);
         add_to_bucket(&row.waits, bucket(waited), weight);
-        note_site(row, site, weight);
+        row.note_site(site as u64, weight.into());
     }
 
     /// The lock is destroyed, after the acquisition of this number: adds the rest to the row.
@@ -166,6 +169,13 @@ impl SharedTally {
         self.seat.store(u32::from(number), Relaxed);
         self.waited.store(0, Relaxed);
     }
+}
+
+/// Whether a release is to be charged now. The first after each tick of the cheap clock is. So by chance each owner is
+/// charged in proportion to how long it held the lock.
+#[inline]
+fn is_due(row: &Row) -> bool {
+    row.has_waiters() && coarse_ns() > row.charged.load(Relaxed)
 }
 
 /// Adds to the row at `place` what it was not told according to the words of its lock, if they are its lock's.

@@ -23,7 +23,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use super::stacks::Released;
 use super::threads::Begins;
 use super::wait::{Wait, rarity};
-use super::{ROWS, Row, SLOT, add, add_to_bucket, bucket, is_on, note_site, period_after, place};
+use super::{ROWS, Row, SLOT, add, add_to_bucket, bucket, is_on, period_after};
 use crate::deadline::now_ns;
 
 /// Counts of a mutex that its row does not have yet.
@@ -78,7 +78,7 @@ impl Tally {
     /// The row, which is looked up if this is new, and its number.
     fn row(&self, address: usize) -> (&'static Row, u32) {
         let seat = self.seat.load(Relaxed);
-        let place = if seat & SEATED == 0 { place(address) as u32 } else { seat & PLACE };
+        let place = if seat & SEATED == 0 { SLOT.place(address) as u32 } else { seat & PLACE };
         (&SLOT.rows[place as usize % ROWS], place)
     }
 
@@ -106,7 +106,7 @@ impl Tally {
         self.seat.store(SEATED | next << PERIOD | place, Relaxed);
         self.left.store(next - 1, Relaxed);
         self.note_waits(row);
-        note_site(row, site, 1);
+        row.note_site(site as u64, 1);
         row.weight.store(u64::from(period) + row.cut_off.load(Relaxed), Relaxed);
         row.cut_off.store(0, Relaxed);
         kind.fetch_or(MEASURED, Relaxed);
@@ -171,7 +171,7 @@ impl Tally {
         add(&row.wait_ns, waited * u64::from(weight));
         wait.tell(row, address, waited, weight);
         add_to_bucket(&row.waits, bucket(waited), weight);
-        note_site(row, site, weight);
+        row.note_site(site as u64, weight.into());
     }
 
     /// The lock is about to be released, and the release is to be examined.

@@ -8,74 +8,18 @@
 //! know (TRACKED in the process's mode); and what it waits for while that or counting is on. Only the command
 //! reads the records, from outside.
 //!
-//! ```text
-//!   a wait:  turn odd ─► what, since when, stack ─► … the wait … ─► turn even
-//!   a hold:  lock taken ─► written down ─► … ─► taken out ─► lock released
-//! ```
-//!
-//! # Invariants
-//! * **THREADS-1** A hold is recorded after the lock is acquired, and removed before it is released. So what is
-//!   recorded is held; what is held may not be recorded yet.
-//! * **THREADS-2** While a thread waits its turn is odd and stays the same, and its holds do not change. So
-//!   holds that were read between two reads of the same odd turn were all held at once. A wait may be over for
-//!   a moment before its turn ends; then what it waited for is held by this thread, and by no other
-//!   (THREADS-1).
-//! * **THREADS-3** Holds are those of the record's epoch: they do not count after tracking was switched on
-//!   anew.
+//! The invariants THREADS-1 to THREADS-3 are those of [`qspin::locks_file::Record`]'s file.
 
-use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicU32, AtomicU64, fence};
+use core::sync::atomic::AtomicU32;
+use core::sync::atomic::Ordering::{Relaxed, Release};
+
+use qspin::locks_file::{ADDRESS, HOLDS, Kind, Record, THREADS, TIMED, WRITERS_FIRST};
 
 use super::SLOT;
 use super::stacks::Captured;
-use super::unwind::FRAMES;
 use crate::deadline::coarse_ns;
 use crate::sleep::system_call;
 use crate::{generation, thread};
-
-pub(super) const THREADS: usize = 1024;
-/// How many holds fit in a record. Those beyond are counted, but not known.
-const HOLDS: usize = 32;
-
-/// What kind of wait or hold it is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-#[repr(u64)]
-pub(crate) enum Kind {
-    Mutex = 1,
-    Read = 2,
-    Write = 3,
-    Spin = 4,
-    Condition = 5,
-    Join = 6,
-}
-
-/// In a wait's kind: it has a deadline.
-const TIMED: u64 = 1 << 8;
-/// In a wait's kind: a lock whose waiting writers come before readers.
-const WRITERS_FIRST: u64 = 1 << 9;
-/// Where the kind is in a hold's first word.
-const KIND: u32 = 60;
-const ADDRESS: u64 = (1 << KIND) - 1;
-
-#[repr(C, align(1024))]
-pub(crate) struct Record {
-    /// The thread's number; 0: of no thread yet.
-    thread: AtomicU64,
-    /// What `pthread_self` returns in it.
-    handle: AtomicU64,
-    turn: AtomicU64,
-    kind: AtomicU64,
-    address: AtomicU64,
-    since: AtomicU64,
-    /// For a wait on a condition variable: the mutex.
-    mutex: AtomicU64,
-    depth: AtomicU64,
-    frames: [AtomicU64; FRAMES],
-    /// On one cache line with the first holds: an acquisition writes no other.
-    epoch: AtomicU64,
-    held: AtomicU64,
-    holds: [[AtomicU64; 2]; HOLDS],
-}
 
 /// In place of a record's address: there is none for this thread.
 const NONE: usize = 1;
@@ -149,27 +93,6 @@ fn claim() -> Option<&'static Record> {
     Some(record)
 }
 
-impl Record {
-    /// THREADS-3.
-    #[inline]
-    fn renew(&self) {
-        // ORDERING: Acquire pairs with the Release by which a command sets the mode, after it has raised the epoch.
-        fence(Acquire);
-        let epoch = SLOT.head.epoch.load(Relaxed);
-        if self.epoch.load(Relaxed) != epoch {
-            self.held.store(0, Relaxed);
-            self.epoch.store(epoch, Relaxed);
-        }
-    }
-
-    /// The wait is over.
-    #[inline]
-    pub(crate) fn end(&self) {
-        // THREADS-2.
-        self.turn.store((self.turn.load(Relaxed) + 1) & !1, Release);
-    }
-}
-
 /// A wait that begins.
 pub(crate) struct Begins {
     pub(crate) kind: Kind,
@@ -199,7 +122,7 @@ impl Begins {
     /// the wait ends.
     pub(crate) fn begin(&self, stack: Option<&Captured>, now: u64) -> Option<&'static Record> {
         let record = mine()?;
-        record.renew();
+        record.renew(&SLOT.head.epoch);
         let mut kind = self.kind as u64;
         if self.timed {
             kind |= TIMED;
@@ -213,10 +136,10 @@ impl Begins {
         record.since.store(now, Relaxed);
         match stack {
             Some(stack) => {
-                for (to, frame) in record.frames.iter().zip(&stack.frames[..stack.depth]) {
+                for (to, frame) in record.frames.iter().zip(stack.frames()) {
                     to.store(*frame, Relaxed);
                 }
-                record.depth.store(stack.depth as u64, Relaxed);
+                record.depth.store(stack.frames().len() as u64, Relaxed);
             }
             None => {
                 record.frames[0].store(self.site as u64, Relaxed);
@@ -249,7 +172,7 @@ pub(crate) fn hold(kind: Kind, address: usize, site: usize) {
 #[inline(never)]
 fn hold_first(kind: Kind, address: usize, site: usize) {
     if let Some(record) = mine() {
-        record.renew();
+        record.renew(&SLOT.head.epoch);
         record.forget_released();
         record.put(kind, address, site);
     }
@@ -280,67 +203,9 @@ pub(crate) fn release(address: usize) {
 #[inline(never)]
 fn release_any(address: usize) {
     let Some(record) = mine() else { return };
-    record.renew();
+    record.renew(&SLOT.head.epoch);
     if !record.take_out(address) {
         forget_elsewhere(address);
-    }
-}
-
-impl Record {
-    /// Plain stores to a line of the thread's own.
-    #[inline(always)]
-    fn put(&self, kind: Kind, address: usize, site: usize) {
-        let held = self.held.load(Relaxed);
-        if let Some([lock, place]) = self.holds.get(held as usize) {
-            place.store(site as u64, Relaxed);
-            lock.store(address as u64 | (kind as u64) << KIND, Relaxed);
-        }
-        // ORDERING: Release: a reader that sees the count sees the hold.
-        self.held.store(held + 1, Release);
-    }
-}
-
-impl Record {
-    /// Removes the holds that other threads have released: they leave the room to the record's owner.
-    fn forget_released(&self) {
-        let known = (self.held.load(Relaxed) as usize).min(HOLDS);
-        let mut left = 0;
-        for place in 0..known {
-            let [lock, site] = &self.holds[place];
-            if lock.load(Relaxed) != 0 {
-                self.holds[left][1].store(site.load(Relaxed), Relaxed);
-                self.holds[left][0].store(lock.load(Relaxed), Relaxed);
-                left += 1;
-            }
-        }
-        if left < known {
-            self.held.store(left as u64, Release);
-        }
-    }
-
-    /// Removes the latest hold of this address. Returns whether there was one.
-    #[inline]
-    fn take_out(&self, address: usize) -> bool {
-        let held = self.held.load(Relaxed) as usize;
-        let known = held.min(HOLDS);
-        let is_it = |hold: &[AtomicU64; 2]| hold[0].load(Relaxed) & ADDRESS == address as u64;
-        let Some(place) = self.holds[..known].iter().rposition(is_it) else {
-            // One of the holds for which there was no room.
-            if held > HOLDS {
-                self.held.store(held as u64 - 1, Release);
-            }
-            return held > HOLDS;
-        };
-        for (hold, next) in self.holds[place..known].iter().zip(&self.holds[place + 1..known]) {
-            hold[1].store(next[1].load(Relaxed), Relaxed);
-            hold[0].store(next[0].load(Relaxed), Relaxed);
-        }
-        // With more holds than fit, one place in the middle is free: that hold is not known.
-        if held > HOLDS {
-            self.holds[HOLDS - 1][0].store(0, Relaxed);
-        }
-        self.held.store(held as u64 - 1, Release);
-        true
     }
 }
 

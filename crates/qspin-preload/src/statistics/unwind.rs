@@ -22,11 +22,11 @@ use gimli::{
     UnwindContext, UnwindContextStorage, UnwindSection, UnwindTableRow,
 };
 
+use qspin::locks_file::FRAMES;
+
 use crate::processor::{FRAME_POINTER, Here, RETURN_ADDRESS, STACK_POINTER, code_address, here};
 use crate::sleep::system_call;
 
-/// How many frames of a stack are kept.
-pub(crate) const FRAMES: usize = 24;
 /// How many frames are walked through, including this library's own.
 const STEPS: usize = 40;
 

@@ -8,9 +8,11 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use super::stacks::{self, Captured};
-use super::threads::{Begins, Record};
-use super::{ROWS, Row, is_on, tracks};
+use qspin::locks_file::LONG_NS;
+
+use super::stacks::Captured;
+use super::threads::Begins;
+use super::{ROWS, Record, Row, SLOT, is_on, tracks};
 use crate::deadline::{coarse_ns, now_ns};
 use crate::thread;
 
@@ -20,9 +22,6 @@ const FIRST_WAITS: u64 = 64;
 const EACH_NS: u64 = 100_000;
 /// After that one in 16 is, after the second number one in 64, after the third one in 256.
 const MANY_WAITS: [u64; 3] = [FIRST_WAITS, 1 << 12, 1 << 16];
-/// Waits of this length are always measured: two ticks of the slowest clock.
-pub(super) const LONG_NS: u64 = 20_000_000;
-
 /// Of the waits of a lock with so many of them one in how many is measured: 0 for each, 1 to 3 for 16, 64, 256.
 pub(super) fn rarity(row: &Row, waits: u64) -> u32 {
     if waits < FIRST_WAITS || row.wait_ns.load(Relaxed) / waits >= EACH_NS {
@@ -136,6 +135,6 @@ impl Wait {
         if waited > row.longest_wait_ns.fetch_max(waited, Relaxed) {
             row.longest_stack.store(self.stack.into(), Relaxed);
         }
-        stacks::has_waited(self.stack, waited, weight);
+        SLOT.note_wait(self.stack, waited, weight);
     }
 }

@@ -1,45 +1,26 @@
 //! What the library writes into its file: of each process, what its locks did.
 //!
-//! The layout is that of `crates/qspin-preload/src/statistics.rs`. It is read by ordinary reads, so a file that
-//! is cut off is an error and no signal.
+//! Its layout is that of [`qspin::locks_file`]. It is read by ordinary reads, so a file that is cut off is an error and
+//! no signal.
 
 use std::fs::File;
+use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
 
 use anyhow::Context;
+use qspin::locks_file::{
+    BLOCK, BUCKETS, FORMAT, Head, MAP, ROWS, Row, SITES, SLOT_BYTES, Slot, TRACKED, place_of,
+};
+pub(super) use qspin::locks_file::{Kind, LEFT, LENGTH, SLOTS};
 
 use crate::failure::Failure;
 
-pub(super) use observed::{Hold, Kind, Stack, Thread, Wait, threads};
-use observed::{STACK, STACKS, STACKS_AT, THREAD, THREADS};
+pub(super) use observed::{Hold, Stack, Thread, Wait, threads};
 
 mod observed;
 
-/// What lies before the slots, and of what each begins at a multiple: the largest page that any kernel has.
-const BLOCK: u64 = 1 << 16;
-const HEAD: u64 = 4096;
-const ROWS: u64 = 2048;
-const ROW: u64 = 1024;
-const MAP: u64 = 1 << 17;
-/// Processes that find a slot.
-pub(super) const SLOTS: u64 = 64;
-const SLOT: u64 = (STACKS_AT + STACKS * STACK + THREADS * THREAD).next_multiple_of(BLOCK);
-const MAGIC: &[u8; 16] = b"qspin-locks 4\0\0\0";
-const BUCKETS: usize = 96;
-const SITES: usize = 4;
-
-/// How long the file is.
-pub(super) const LENGTH: u64 = BLOCK + SLOTS * SLOT;
-
-/// Why objects were left to the C library, in the order of the file.
-pub(super) const REASONS: [&str; 6] = [
-    "process-shared mutexes",
-    "robust mutexes",
-    "priority-inheriting mutexes",
-    "priority-protected mutexes",
-    "process-shared condition variables",
-    "process-shared reader-writer locks",
-];
+const HEAD: usize = size_of::<Head>();
+const ROW: usize = size_of::<Row>();
 
 /// What a file says.
 #[derive(Debug, Clone, Default)]
@@ -62,8 +43,8 @@ pub(super) struct Process {
     pub(super) counts: bool,
     /// Acquisitions of locks that found no row.
     pub(super) lost: u64,
-    /// In the order of [`REASONS`].
-    pub(super) left: [u64; 6],
+    /// In the order of [`LEFT`].
+    pub(super) left: [u64; LEFT.len()],
     /// Spinlocks that it has made.
     spinlocks: u64,
     pub(super) locks: Vec<Lock>,
@@ -101,6 +82,14 @@ fn number(bytes: &[u8], at: usize) -> u64 {
     bytes[at..at + 8].as_array().map_or(0, |bytes| u64::from_ne_bytes(*bytes))
 }
 
+/// A number of eight bytes at the place of a field.
+macro_rules! field {
+    ($bytes:expr, $type:ty, $field:ident) => {
+        $crate::command::run::report::number($bytes, core::mem::offset_of!($type, $field))
+    };
+}
+use field;
+
 /// The first nanosecond that is beyond a bucket: two buckets to a power of two.
 fn end_of(bucket: usize) -> u64 {
     match bucket {
@@ -135,28 +124,33 @@ fn p99(bytes: &[u8]) -> Option<u64> {
 
 impl Lock {
     fn of(row: &[u8], is_rest: bool) -> Option<Self> {
-        let acquisitions = number(row, 8);
-        if acquisitions == 0 || !is_rest && number(row, 0) == 0 {
+        let acquisitions = field!(row, Row, acquisitions);
+        let address = field!(row, Row, address);
+        if acquisitions == 0 || !is_rest && address == 0 {
             return None;
         }
+        const SITES_AT: usize = offset_of!(Row, sites);
         let mut sites: Vec<(u64, u64)> = (0..SITES)
-            .map(|site| (number(row, 48 + site * 16), number(row, 56 + site * 16)))
+            .map(|site| (number(row, SITES_AT + site * 16), number(row, SITES_AT + site * 16 + 8)))
             .filter(|(_, seen)| *seen > 0)
             .collect();
         sites.sort_by_key(|(_, seen)| core::cmp::Reverse(*seen));
+        let [waits, holds] =
+            [offset_of!(Row, waits), offset_of!(Row, holds)].map(|at| &row[at..at + 4 * BUCKETS]);
+        let longest_wait_ns = field!(row, Row, longest_wait_ns);
         Some(Self {
-            address: number(row, 0),
+            address,
             acquisitions,
-            contended: number(row, 16),
-            wait_ns: number(row, 24),
-            longest_wait_ns: number(row, 32),
+            contended: field!(row, Row, contended),
+            wait_ns: field!(row, Row, wait_ns),
+            longest_wait_ns,
             sites,
             // The end of a bucket may lie beyond the longest wait.
-            wait_p99_ns: p99(&row[112..112 + 4 * BUCKETS]).map(|end| end.min(number(row, 32))),
-            hold_p99_ns: p99(&row[496..496 + 4 * BUCKETS]),
-            waits: buckets(&row[112..112 + 4 * BUCKETS]),
-            holds: buckets(&row[496..496 + 4 * BUCKETS]),
-            longest_stack: number(row, 936),
+            wait_p99_ns: p99(waits).map(|end| end.min(longest_wait_ns)),
+            hold_p99_ns: p99(holds),
+            waits: buckets(waits),
+            holds: buckets(holds),
+            longest_stack: field!(row, Row, longest_stack),
         })
     }
 }
@@ -180,12 +174,22 @@ impl Report {
     }
 }
 
-/// Where in a row stands what does not count any more, of how many counts from the second word on; and where in a head,
-/// of `lost` and `left`. Written by [`reset`] alone.
-const ROW_BEFORE: usize = 888;
-const ROW_COUNTS: [usize; 3] = [8, 16, 24];
-const HEAD_BEFORE: usize = 144;
-const HEAD_COUNTS: [usize; 7] = [32, 40, 48, 56, 64, 72, 80];
+/// Where in a row stands what does not count any more, of how many counts; and where in a head, of `lost` and `left`.
+/// Written by [`reset`] alone.
+const ROW_BEFORE: usize = offset_of!(Row, before);
+const ROW_COUNTS: [usize; 3] =
+    [offset_of!(Row, acquisitions), offset_of!(Row, contended), offset_of!(Row, wait_ns)];
+const HEAD_BEFORE: usize = offset_of!(Head, before);
+/// `left` follows `lost`.
+const HEAD_COUNTS: [usize; 1 + LEFT.len()] = {
+    let mut counts = [offset_of!(Head, lost); 1 + LEFT.len()];
+    let mut place = 0;
+    while place < counts.len() {
+        counts[place] += place * 8;
+        place += 1;
+    }
+    counts
+};
 
 /// Takes away what does not count any more.
 fn since_reset(bytes: &mut [u8], counts: &[usize], before: usize) {
@@ -207,19 +211,19 @@ pub(super) fn reset(file: &File, slot: u64) -> std::io::Result<()> {
         Ok::<_, std::io::Error>(bytes)
     };
     let at = place_of(slot);
-    note(at, HEAD as usize, &HEAD_COUNTS, HEAD_BEFORE)?;
+    note(at, HEAD, &HEAD_COUNTS, HEAD_BEFORE)?;
     observed::reset_stacks(file, slot)?;
     for row in 0..ROWS {
-        let at = at + HEAD + row * ROW;
+        let at = at + (offset_of!(Slot, rows) + row * ROW) as u64;
         let mut address = [0; 16];
         file.read_exact_at(&mut address, at)?;
-        if number(&address, 8) == 0 {
+        if field!(&address, Row, acquisitions) == 0 {
             continue;
         }
-        note(at, ROW as usize, &ROW_COUNTS, ROW_BEFORE)?;
-        // The longest wait; sites; waits and holds.
-        file.write_all_at(&[0; 8], at + 32)?;
-        file.write_all_at(&[0; 16 * SITES + 8 * BUCKETS], at + 48)?;
+        note(at, ROW, &ROW_COUNTS, ROW_BEFORE)?;
+        file.write_all_at(&[0; 8], at + offset_of!(Row, longest_wait_ns) as u64)?;
+        // With the waits and the holds, which follow.
+        file.write_all_at(&[0; 16 * SITES + 8 * BUCKETS], at + offset_of!(Row, sites) as u64)?;
     }
     Ok(())
 }
@@ -230,7 +234,7 @@ const PROBLEM: &str = "cannot read what the library says";
 fn asked(file: &File) -> Result<u64, Failure> {
     let mut page = [0; 24];
     file.read_exact_at(&mut page, 0).context(PROBLEM)?;
-    Ok(if &page[..16] == MAGIC { number(&page, 16) } else { 0 })
+    Ok(if page[..16] == FORMAT { number(&page, 16) } else { 0 })
 }
 
 /// What the processes of a file have said so far.
@@ -250,7 +254,8 @@ pub(super) fn running(file: &File) -> Vec<u32> {
     let number_of = |slot: u64| {
         let mut head = [0; 32];
         file.read_exact_at(&mut head, place_of(slot)).ok()?;
-        (&head[..16] == MAGIC && number(&head, 24) != 0).then(|| number(&head, 16) as u32)
+        (head[..16] == FORMAT && field!(&head, Head, counts) != 0)
+            .then(|| field!(&head, Head, process) as u32)
     };
     (0..many).filter_map(number_of).collect()
 }
@@ -259,25 +264,18 @@ pub(super) fn running(file: &File) -> Vec<u32> {
 pub(super) fn is_of_another_version(file: &File) -> bool {
     let mut magic = [0; 16];
     let read = file.read_exact_at(&mut magic, 0).is_ok();
-    read && magic[..12] == MAGIC[..12] && &magic != MAGIC
-}
-
-/// Where in the file a slot begins.
-pub(super) const fn place_of(slot: u64) -> u64 {
-    BLOCK + slot * SLOT
+    read && magic[..12] == FORMAT[..12] && magic != FORMAT
 }
 
 /// The slots of a file, with the numbers of their processes, in which holds are written down.
 pub(super) fn tracked(file: &File) -> Vec<(u64, u32)> {
-    const MODE: u64 = 512;
-    const TRACKED: u8 = 4;
     let many = asked(file).unwrap_or(0).min(SLOTS);
     let number_of = |slot: u64| {
-        let mut head = [0; 24];
+        let mut head = vec![0; HEAD];
         file.read_exact_at(&mut head, place_of(slot)).ok()?;
-        let mut mode = [0; 4];
-        file.read_exact_at(&mut mode, place_of(slot) + MODE).ok()?;
-        (&head[..16] == MAGIC && mode[0] & TRACKED != 0).then(|| (slot, number(&head, 16) as u32))
+        // The mode is a number of four bytes.
+        let tracked = field!(&head, Head, mode) as u32 & TRACKED != 0;
+        (head[..16] == FORMAT && tracked).then(|| (slot, field!(&head, Head, process) as u32))
     };
     (0..many).filter_map(number_of).collect()
 }
@@ -287,7 +285,7 @@ pub(super) fn tracked(file: &File) -> Vec<(u64, u32)> {
 pub(in crate::command) fn slots_in(map: &str) -> Vec<u64> {
     let slot = |line: &str| {
         let offset = u64::from_str_radix(line.split(' ').nth(2)?, 16).ok()?;
-        Some(offset.checked_sub(BLOCK)? / SLOT)
+        Some(offset.checked_sub(BLOCK as u64)? / SLOT_BYTES as u64)
     };
     map.lines().filter(|line| line.contains("/memfd:qspin-locks")).filter_map(slot).collect()
 }
@@ -295,47 +293,44 @@ pub(in crate::command) fn slots_in(map: &str) -> Vec<u64> {
 /// What the process with this slot has said so far.
 pub(super) fn read_slot(file: &File, slot: u64) -> Result<Option<Process>, Failure> {
     let at = place_of(slot);
-    let mut head = vec![0; HEAD as usize];
+    let mut head = vec![0; HEAD];
     file.read_exact_at(&mut head, at).context(PROBLEM)?;
-    if &head[..16] != MAGIC {
+    if head[..16] != FORMAT {
         return Ok(None);
     }
     since_reset(&mut head, &HEAD_COUNTS, HEAD_BEFORE);
     let (mut locks, mut stacks) = (Vec::new(), Vec::new());
-    let counts = number(&head, 24) != 0;
+    let counts = field!(&head, Head, counts) != 0;
     if counts {
-        let mut rows = vec![0; (ROWS * ROW) as usize];
-        file.read_exact_at(&mut rows, at + HEAD).context(PROBLEM)?;
-        for row in rows.chunks_exact_mut(ROW as usize) {
+        let mut rows = vec![0; ROWS * ROW];
+        file.read_exact_at(&mut rows, at + offset_of!(Slot, rows) as u64).context(PROBLEM)?;
+        for row in rows.chunks_exact_mut(ROW) {
             since_reset(row, &ROW_COUNTS, ROW_BEFORE);
         }
-        let each = rows.chunks_exact(ROW as usize).enumerate();
+        let each = rows.chunks_exact(ROW).enumerate();
         stacks = observed::stacks(file, slot).context(PROBLEM)?;
         locks = each.filter_map(|(place, row)| Lock::of(row, place == 0)).collect();
     }
-    // The second is written over the first.
-    let mut map = vec![0; number(&head, 88).max(number(&head, 128)).min(MAP) as usize];
-    file.read_exact_at(&mut map, at + HEAD + ROWS * ROW).context(PROBLEM)?;
+    // The one of the end is written over the one of the beginning.
+    let (last, first) = (field!(&head, Head, map_length), field!(&head, Head, first_map));
+    let mut map = vec![0; last.max(first).min(MAP as u64) as usize];
+    file.read_exact_at(&mut map, at + offset_of!(Slot, map) as u64).context(PROBLEM)?;
     let map = String::from_utf8_lossy(&map).into_owned();
-    let (map, first_map) =
-        if number(&head, 88) > 0 { (map, String::new()) } else { (String::new(), map) };
-    let lock = head[96..128].split(|byte| *byte == 0).next().unwrap_or_default();
-    let mut left = [0; 6];
-    for (place, left) in left.iter_mut().enumerate() {
-        *left = number(&head, 40 + place * 8);
-    }
+    let (map, first_map) = if last > 0 { (map, String::new()) } else { (String::new(), map) };
+    let lock = head[offset_of!(Head, lock)..][..32].split(|byte| *byte == 0).next();
+    let left = core::array::from_fn(|place| number(&head, offset_of!(Head, left) + place * 8));
     Ok(Some(Process {
-        number: number(&head, 16) as u32,
+        number: field!(&head, Head, process) as u32,
         slot,
-        lock: String::from_utf8_lossy(lock).into_owned(),
+        lock: String::from_utf8_lossy(lock.unwrap_or_default()).into_owned(),
         counts,
-        lost: number(&head, 32),
+        lost: field!(&head, Head, lost),
         left,
-        spinlocks: number(&head, 136),
+        spinlocks: field!(&head, Head, spinlocks),
         locks,
         stacks,
         threads: threads(file, slot).context(PROBLEM)?,
-        stacks_lost: number(&head, 200),
+        stacks_lost: field!(&head, Head, stacks_lost),
         map,
         first_map,
     }))
@@ -347,10 +342,8 @@ mod tests {
 
     #[test]
     fn buckets_end_where_the_next_one_begins() {
-        let bucket = |ns: u64| {
-            let power = ns.ilog2();
-            (2 * power as usize) + (ns >> (power - 1) & 1) as usize
-        };
+        use qspin::locks_file::bucket;
+
         for ns in 2..5000 {
             assert!(ns < end_of(bucket(ns)), "{ns}");
             assert!(ns >= end_of(bucket(ns) - 1), "{ns}");
@@ -372,7 +365,7 @@ mod tests {
         assert_eq!(slots_in(&both), [0, 1]);
         assert!(slots_in(&map(0)).is_empty());
         // Any kernel can map a slot: no page is larger than a block.
-        assert_eq!([place_of(1) % BLOCK, place_of(SLOTS - 1) % BLOCK], [0, 0]);
+        assert_eq!([1, SLOTS - 1].map(|slot| place_of(slot) % BLOCK as u64), [0, 0]);
         assert!(slots_in("55e0-55f0 r-xp 00000000 08:01 7   /bin/true\n").is_empty());
     }
 
@@ -381,7 +374,7 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         for (magic, is_other) in [
             (&b"qspin-locks 1\0\0\0"[..], true),
-            (MAGIC, false),
+            (&FORMAT, false),
             (b"something of16 b", false),
             (b"short", false),
         ] {
@@ -396,10 +389,10 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         file.set_len(LENGTH).unwrap();
         assert_eq!(read(&file).unwrap().processes.len(), 0, "no process has loaded it");
-        file.write_all_at(MAGIC, 0).unwrap();
+        file.write_all_at(&FORMAT, 0).unwrap();
         file.write_all_at(&(SLOTS + 3).to_ne_bytes(), 16).unwrap();
         for (slot, pid) in [(0, 7_u64), (1, 7), (SLOTS - 1, 9)] {
-            let head = [MAGIC.as_slice(), &pid.to_ne_bytes(), &1_u64.to_ne_bytes()].concat();
+            let head = [FORMAT.as_slice(), &pid.to_ne_bytes(), &1_u64.to_ne_bytes()].concat();
             file.write_all_at(&head, place_of(slot)).unwrap();
         }
         let report = read(&file).unwrap();

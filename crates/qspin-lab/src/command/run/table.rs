@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::report::number::rate;
 
 use super::deadlock;
-use super::report::{self, Kind, Lock, Process, REASONS, Report, Thread, Wait};
+use super::report::{self, Kind, LEFT, Lock, Process, Report, Thread, Wait};
 use super::symbols::{Maps, Names};
 
 /// So many locks are shown: those that were waited for longest, then those that were taken most.
@@ -140,11 +140,8 @@ pub(super) fn json(process: &Process, map: &str, before: Before<'_>) -> Value {
         }
         value
     };
-    let left: Map<String, Value> = REASONS
-        .iter()
-        .zip(process.left)
-        .map(|(what, many)| ((*what).into(), many.into()))
-        .collect();
+    let left: Map<String, Value> =
+        LEFT.iter().zip(process.left).map(|(what, many)| ((*what).into(), many.into())).collect();
     json!({
         "served_by": process.lock,
         "locks": sorted(process).into_iter().map(each).collect::<Vec<_>>(),
@@ -250,7 +247,7 @@ fn left_of(process: &Process) -> String {
     if process.is_of_the_crate() {
         return String::new();
     }
-    let left: Vec<String> = REASONS
+    let left: Vec<String> = LEFT
         .iter()
         .zip(process.left)
         .filter(|(_, many)| *many > 0)

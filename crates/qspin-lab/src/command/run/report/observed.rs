@@ -1,24 +1,18 @@
 //! Of a process's slot: the stacks that waited or kept others waiting, and what each thread waits for and holds.
-//!
-//! The layout is that of `statistics/stacks.rs` and `statistics/threads.rs` of the library.
 
 use std::fs::File;
+use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
 
-use super::{HEAD, MAP, ROW, ROWS, number, place_of};
+use qspin::locks_file::{
+    ADDRESS, FRAMES, HOLDS, Head, KIND, Kind, Record, STACKS, Slot, THREADS, TIMED, WRITERS_FIRST,
+    place_of,
+};
 
-pub(super) const STACKS: u64 = 4096;
-pub(super) const STACK: u64 = 256;
-pub(super) const THREADS: u64 = 1024;
-pub(super) const THREAD: u64 = 1024;
-/// Where in a slot they begin.
-pub(super) const STACKS_AT: u64 = HEAD + ROWS * ROW + MAP;
-const THREADS_AT: u64 = STACKS_AT + STACKS * STACK;
+use super::{field, number};
 
-const FRAMES: usize = 24;
-const HOLDS: usize = 32;
-/// Where in a head the epoch of tracking stands, and behind it how many records were given.
-const EPOCH: u64 = 528;
+const STACK: usize = size_of::<qspin::locks_file::Stack>();
+const RECORD: usize = size_of::<Record>();
 
 /// A stack, and what it has to do with a lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,55 +32,25 @@ pub(in crate::command::run) struct Stack {
 
 impl Stack {
     fn of(place: u64, bytes: &[u8]) -> Option<Self> {
-        let depth = (number(bytes, 16) as usize).min(FRAMES);
-        let word = |at: usize| number(bytes, at * 8);
-        (depth > 0).then(|| Self {
+        use qspin::locks_file::Stack as Layout;
+
+        let frames = frames(bytes, field!(bytes, Layout, depth), offset_of!(Layout, frames));
+        (!frames.is_empty()).then(|| Self {
             place,
-            lock: word(1),
-            waited_ns: word(3),
-            waits: word(4),
-            delayed_ns: word(5),
-            releases: word(6),
-            holds: word(7),
-            frames: (0..depth).map(|frame| word(8 + frame)).collect(),
+            lock: field!(bytes, Layout, address),
+            waited_ns: field!(bytes, Layout, waited_ns),
+            waits: field!(bytes, Layout, waits),
+            delayed_ns: field!(bytes, Layout, delayed_ns),
+            releases: field!(bytes, Layout, releases),
+            holds: field!(bytes, Layout, holds),
+            frames,
         })
     }
 }
 
-/// What a thread waits for, or holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::command::run) enum Kind {
-    Mutex,
-    Read,
-    Write,
-    Spin,
-    Condition,
-    Join,
-}
-
-impl Kind {
-    const fn of(number: u64) -> Option<Self> {
-        Some(match number {
-            1 => Self::Mutex,
-            2 => Self::Read,
-            3 => Self::Write,
-            4 => Self::Spin,
-            5 => Self::Condition,
-            6 => Self::Join,
-            _ => return None,
-        })
-    }
-
-    /// What kind of object it is.
-    pub(in crate::command::run) const fn object(self) -> &'static str {
-        match self {
-            Self::Mutex => "mutex",
-            Self::Read | Self::Write => "reader-writer lock",
-            Self::Spin => "spinlock",
-            Self::Condition => "condition variable",
-            Self::Join => "thread",
-        }
-    }
+/// So many return addresses, which begin at a place.
+fn frames(bytes: &[u8], depth: u64, at: usize) -> Vec<u64> {
+    (0..depth.min(FRAMES as u64) as usize).map(|frame| number(bytes, at + frame * 8)).collect()
 }
 
 /// A wait that has not ended.
@@ -127,56 +91,59 @@ pub(in crate::command::run) struct Thread {
 
 impl Thread {
     fn of(bytes: &[u8], epoch: u64) -> Option<Self> {
-        const KIND: u32 = 60;
-        const EPOCH: usize = 8 + FRAMES;
-        const HELD: usize = EPOCH + 1;
-        let word = |at: usize| number(bytes, at * 8);
-        let own = word(0) as u32;
+        let own = field!(bytes, Record, thread) as u32;
         if own == 0 {
             return None;
         }
-        let turn = word(2);
-        let kind = word(3);
-        let depth = (word(7) as usize).min(FRAMES);
+        let turn = field!(bytes, Record, turn);
+        let kind = field!(bytes, Record, kind);
         let wait = Kind::of(kind & 0xff).filter(|_| turn % 2 == 1).map(|what| Wait {
             kind: what,
-            address: word(4),
-            timed: kind & 1 << 8 != 0,
-            writers_first: kind & 1 << 9 != 0,
-            since_ns: word(5),
-            frames: (0..depth).map(|frame| word(8 + frame)).collect(),
+            address: field!(bytes, Record, address),
+            timed: kind & TIMED != 0,
+            writers_first: kind & WRITERS_FIRST != 0,
+            since_ns: field!(bytes, Record, since),
+            frames: frames(bytes, field!(bytes, Record, depth), offset_of!(Record, frames)),
         });
         // Those of before tracking was switched on do not count.
-        let held = if word(EPOCH) == epoch { (word(HELD) as usize).min(HOLDS) } else { 0 };
+        let counts = field!(bytes, Record, epoch) == epoch;
+        let held = if counts { field!(bytes, Record, held).min(HOLDS as u64) } else { 0 };
         let hold = |place: usize| {
-            let lock = word(HELD + 1 + place * 2);
+            let at = offset_of!(Record, holds) + place * 16;
+            let lock = number(bytes, at);
             let kind = Kind::of(lock >> KIND)?;
-            let address = lock & ((1 << KIND) - 1);
-            Some(Hold { kind, address, site: word(HELD + 2 + place * 2) })
+            Some(Hold { kind, address: lock & ADDRESS, site: number(bytes, at + 8) })
         };
         Some(Self {
             number: own,
-            handle: word(1),
+            handle: field!(bytes, Record, handle),
             turn,
             wait,
-            holds: (0..held).filter_map(hold).collect(),
+            holds: (0..held as usize).filter_map(hold).collect(),
         })
     }
 }
 
+/// Where in the file the stacks of a slot begin.
+const fn stacks_at(slot: u64) -> u64 {
+    place_of(slot) + offset_of!(Slot, stacks) as u64
+}
+
 /// The stacks of a slot.
 pub(super) fn stacks(file: &File, slot: u64) -> std::io::Result<Vec<Stack>> {
-    let mut bytes = vec![0; (STACKS * STACK) as usize];
-    file.read_exact_at(&mut bytes, place_of(slot) + STACKS_AT)?;
-    let each = bytes.chunks_exact(STACK as usize).zip(1..);
+    let mut bytes = vec![0; STACKS * STACK];
+    file.read_exact_at(&mut bytes, stacks_at(slot))?;
+    let each = bytes.chunks_exact(STACK).zip(1..);
     Ok(each.filter_map(|(bytes, place)| Stack::of(place, bytes)).collect())
 }
 
 /// Lets the sums of stacks begin at zero again.
 pub(super) fn reset_stacks(file: &File, slot: u64) -> std::io::Result<()> {
+    const SUMS: usize = offset_of!(qspin::locks_file::Stack, waited_ns);
     for stack in stacks(file, slot)? {
-        let at = place_of(slot) + STACKS_AT + (stack.place - 1) * STACK;
-        file.write_all_at(&[0; 40], at + 24)?;
+        let at = stacks_at(slot) + (stack.place - 1) * STACK as u64;
+        // With the four words that follow.
+        file.write_all_at(&[0; 40], at + SUMS as u64)?;
     }
     Ok(())
 }
@@ -184,10 +151,11 @@ pub(super) fn reset_stacks(file: &File, slot: u64) -> std::io::Result<()> {
 /// The threads of a slot, as their records say at this moment.
 pub(in crate::command::run) fn threads(file: &File, slot: u64) -> std::io::Result<Vec<Thread>> {
     let at = place_of(slot);
-    let mut words = [0; 16];
-    file.read_exact_at(&mut words, at + EPOCH)?;
-    let (epoch, given) = (number(&words, 0), number(&words, 8));
-    let mut bytes = vec![0; (given.min(THREADS) * THREAD) as usize];
-    file.read_exact_at(&mut bytes, at + THREADS_AT)?;
-    Ok(bytes.chunks_exact(THREAD as usize).filter_map(|bytes| Thread::of(bytes, epoch)).collect())
+    let mut head = vec![0; size_of::<Head>()];
+    file.read_exact_at(&mut head, at)?;
+    let epoch = field!(&head, Head, epoch);
+    let given = field!(&head, Head, threads).min(THREADS as u64) as usize;
+    let mut bytes = vec![0; given * RECORD];
+    file.read_exact_at(&mut bytes, at + offset_of!(Slot, threads) as u64)?;
+    Ok(bytes.chunks_exact(RECORD).filter_map(|bytes| Thread::of(bytes, epoch)).collect())
 }
