@@ -36,6 +36,10 @@ pub enum Step {
     LeaveAfter(usize, Mode, usize),
     /// Acquire for reading, and stay inside until this many readers are inside.
     Together(usize, u32),
+    /// Say that this context has come so far.
+    Arrive,
+    /// Release what [`Step::Enter`] acquired, once so many contexts have arrived.
+    Outlast(usize, Mode, u32),
     /// Do the second while being interrupted, before its operation of this number, by the first.
     Interrupted(u32, Vec<Step>, Box<Step>),
 }

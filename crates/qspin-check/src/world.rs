@@ -26,8 +26,8 @@ struct World<M: Machine, L> {
     domain: Arc<Domain<M>>,
     locks: Vec<L>,
     data: Vec<M::Data>,
-    /// Readers that are inside together.
-    together: Word<M>,
+    /// Contexts that have arrived.
+    arrived: Word<M>,
 }
 
 /// Runs `scenario` once, in the execution that the checker `M` has begun.
@@ -74,7 +74,7 @@ impl<M: Machine, L: Contend<Context<M>>> World<M, L> {
             domain: Arc::new(Domain::new(&scenario, model.tuning, model.traits)),
             locks: (0..scenario.locks).map(lock).collect(),
             data: (0..scenario.locks).map(|_| M::Data::new()).collect(),
-            together: Word::new(0),
+            arrived: Word::new(0),
             scenario,
         }
     }
@@ -141,11 +141,15 @@ impl<M: Machine, L: Contend<Context<M>>> World<M, L> {
             }
             Step::Together(lock, readers) => {
                 self.enter(context, lock, Mode::Read);
-                // ORDERING: AcqRel pairs with the Acquire below and with the other readers' own.
-                self.together.fetch_add(1, AcqRel);
-                let all = Until::is(readers);
-                context.wait_until(&self.together, all, Budget::Unbounded, Acquire);
+                self.arrive();
+                self.await_others(context, readers);
                 self.leave(context, lock, Mode::Read);
+            }
+            Step::Arrive => self.arrive(),
+            Step::Outlast(lock, mode, others) => {
+                self.await_others(context, others);
+                self.use_again(lock, mode);
+                self.leave(context, lock, mode);
             }
             Step::Interrupted(at, ref handler, ref step) => {
                 self.arm(context, at, handler);
@@ -153,6 +157,16 @@ impl<M: Machine, L: Contend<Context<M>>> World<M, L> {
                 trace::disarm();
             }
         }
+    }
+
+    fn arrive(&self) {
+        // ORDERING: AcqRel pairs with the Acquire of `await_others` and with the other contexts' own.
+        self.arrived.fetch_add(1, AcqRel);
+    }
+
+    /// Waits until so many contexts have arrived.
+    fn await_others(&self, context: &Context<M>, others: u32) {
+        context.wait_until(&self.arrived, Until::is(others), Budget::Unbounded, Acquire);
     }
 
     /// Performs `step` until its operation `at`, and clears what a platform clears in the child of a fork: buckets, and

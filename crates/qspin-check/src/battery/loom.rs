@@ -7,8 +7,8 @@ use super::{Check, Program};
 use crate::model::{Buckets, Traits};
 use crate::scenario::Mode::{self, Read, Write};
 use crate::scenario::Step::{
-    self, Enter, Fork, Interrupted, Leave, LeaveAfter, Section, Timed, Together, Try, Vanished,
-    Watched,
+    self, Arrive, Enter, Fork, Interrupted, Leave, LeaveAfter, Outlast, Section, Timed, Together,
+    Try, Vanished, Watched,
 };
 use crate::scenario::{NEVER_LATE, Scenario};
 
@@ -283,13 +283,16 @@ fn for_halting_readers() -> Vec<Check> {
 /// Waiters whose deadline is over at each look at the clock, beside one that waits for long.
 fn for_timed(traits: Traits) -> Vec<Check> {
     let bound = if traits.long { NEVER } else { TIMED };
-    let mut checks = vec![every(bound, timed), every(TIMED, timed_first)];
+    let mut checks =
+        vec![every(bound, timed), every(TIMED, timed_first), every(UNBOUNDED, outlasted)];
     if traits.brief {
         checks.push(every(TIMED_BETWEEN, timed_between));
     }
     checks.push(every(if traits.brief { TIMED } else { NEVER }, timed_twice));
     if traits.shared {
         checks.extend([every(TIMED, timed_reader), every(TIMED, timed_writer)]);
+        checks.push(every(TIMED, timed_beside));
+        checks.extend([every(UNBOUNDED, outlasted_reader), every(UNBOUNDED, outlasted_by_reader)]);
     }
     checks
 }
@@ -330,6 +333,30 @@ fn timed_reader(at: u32) -> Scenario {
 
 fn timed_writer(at: u32) -> Scenario {
     held_last("timed-writer", Read, read(), vec![Timed(at, 0, Write)])
+}
+
+/// A waiter whose owner stays until the waiter has given up.
+fn outlasted_in(name: &str, owner: Mode, waiter: Mode, at: u32) -> Scenario {
+    let threads = vec![vec![Outlast(0, owner, 1)], vec![Timed(at, 0, waiter), Arrive]];
+    Scenario::new(name, threads).before(vec![Enter(0, owner)])
+}
+
+fn outlasted(at: u32) -> Scenario {
+    outlasted_in("outlasted", Write, Write, at)
+}
+
+fn outlasted_reader(at: u32) -> Scenario {
+    outlasted_in("outlasted-reader", Write, Read, at)
+}
+
+fn outlasted_by_reader(at: u32) -> Scenario {
+    outlasted_in("outlasted-by-reader", Read, Write, at)
+}
+
+/// A writer that gives up between two readers, of which the first stays until the second is inside.
+fn timed_beside(at: u32) -> Scenario {
+    let reader = || vec![Together(0, 2)];
+    Scenario::new("timed-beside", vec![reader(), vec![Timed(at, 0, Write)], reader()])
 }
 
 /// A latch that is opened when some wait for it, or come.

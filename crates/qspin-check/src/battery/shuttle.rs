@@ -4,9 +4,10 @@
 use std::sync::Arc;
 
 use crate::model::Traits;
-use crate::scenario::Mode::{Read, Write};
+use crate::scenario::Mode::{self, Read, Write};
 use crate::scenario::Step::{
-    self, Enter, Fork, Interrupted, Leave, LeaveAfter, Section, Timed, Try,
+    self, Arrive, Enter, Fork, Interrupted, Leave, LeaveAfter, Outlast, Section, Timed, Together,
+    Try,
 };
 use crate::scenario::{NEVER_LATE, Scenario};
 
@@ -38,6 +39,12 @@ pub fn for_shuttle(traits: Traits) -> Vec<Arc<Scenario>> {
     }
     if traits.timed {
         scenarios.extend([0, 1, 2, 3, 5].map(timed));
+        scenarios.push(outlasted("outlasted", Write, Write));
+        if traits.shared {
+            scenarios.push(outlasted("outlasted-readers", Write, Read));
+            scenarios.push(outlasted("outlasted-by-readers", Read, Write));
+            scenarios.extend([1, 2, 3, 5].map(timed_beside));
+        }
     }
     if traits.step {
         if traits.shared {
@@ -72,6 +79,21 @@ fn timed(at: u32) -> Scenario {
         }
     };
     Scenario::new(&format!("timed-{at}"), (0..5).map(thread).collect())
+}
+
+/// Waiters whose owner stays until all of them have given up.
+fn outlasted(name: &str, owner: Mode, waiter: Mode) -> Scenario {
+    let mut threads = vec![vec![Outlast(0, owner, 3)]];
+    threads.extend((0..3).map(|at| vec![Timed(2 * at, 0, waiter), Arrive]));
+    Scenario::new(name, threads).before(vec![Enter(0, owner)])
+}
+
+/// Writers that give up beside readers, of which each stays until all are inside.
+fn timed_beside(at: u32) -> Scenario {
+    let writer = || vec![Timed(at, 0, Write); 2];
+    let reader = || vec![Together(0, 3)];
+    let threads = vec![reader(), writer(), reader(), writer(), reader()];
+    Scenario::new(&format!("timed-beside-{at}"), threads)
 }
 
 /// A lock in which the parent of this process has left marks.

@@ -4,7 +4,7 @@
 //! * A condition makes a *monitor*: an acquisition waits under a mutex until there is no owner, a release says so
 //!   and notifies. It may have two mutexes, of which each waiter uses one.
 //! * A once that always fails is done by one after the other.
-//! * The mutex itself, each of whose releases is a fair one.
+//! * The mutex itself, each of whose releases is a fair one, or each of whose waiters was notified elsewhere before.
 
 use std::mem;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -192,6 +192,31 @@ impl<P: Platform, L: RawFairLock<P> + Send + Sync + 'static> Contend<P> for Fair
     }
     fn is_locked(&self, p: &P) -> bool {
         self.0.is_locked(p)
+    }
+}
+
+/// The default mutex, whose waiters were all notified elsewhere before.
+pub struct Notified<W>(DefaultLock<W>);
+
+impl<P: SleepPlatform> Contend<P> for Notified<P::Word>
+where
+    P::Word: Send + Sync + 'static,
+{
+    fn new() -> Self {
+        Self(RawLock::<P>::new())
+    }
+    fn enter(&self, p: &P, _: Mode) {
+        self.0.acquire_notified(p);
+    }
+    fn try_enter(&self, p: &P, _: Mode) -> bool {
+        self.0.try_acquire(p)
+    }
+    unsafe fn leave(&self, p: &P, _: Mode) {
+        // SAFETY: the caller has acquired it.
+        unsafe { self.0.release(p) };
+    }
+    fn is_locked(&self, p: &P) -> bool {
+        RawLock::<P>::is_locked(&self.0, p)
     }
 }
 

@@ -13,7 +13,7 @@ use qspin_core::order::{Fifo, Numa};
 use qspin_core::waiting::{Halt, Spin};
 
 use super::Goal::{Counts, Never, Passes, Reaches};
-use super::beside::{ALL, Fair, Monitor, ONE, PlainGate, TwoMutexes, Undone};
+use super::beside::{ALL, Fair, Monitor, Notified, ONE, PlainGate, TwoMutexes, Undone};
 use super::convert::{
     Converted, DOWNGRADES, DOWNGRADES_TWICE, FAIRLY, FAIRLY_UPGRADABLE, UPGRADES,
 };
@@ -228,6 +228,10 @@ fn of_mutex() -> Vec<Subject> {
             .ruled(rules::ANYTHING)
             .made(runs!(Timed<DefaultLock<Word<M>>>))
             .with(Traits { inherited: true, ..fenced }),
+        // Waiters come from a condition variable that is not this crate's.
+        step("mutex-notified")
+            .made(runs!(Notified<Word<M>>))
+            .with(Traits { brief: true, ..step("").traits() }),
         // With fair releases only.
         step("mutex-fair")
             .made(runs!(Fair<DefaultLock<Word<M>>>))

@@ -247,7 +247,9 @@ pub const MUTEX: Rules = no_order(|_, from, to| {
     let one_more = (before & MAX_AWAKE) + AWAKE;
     let one_more = one_more.min(MAX_AWAKE) | before & HEIR;
     let one_less = after == (before & MAX_AWAKE).saturating_sub(AWAKE);
-    let takes = to & TAKEN & !from != 0 && (after == before || one_less || after == 0);
+    // Past an heir only a waiter that is counted acquires it, which takes its count and that mark back.
+    let passes = after == before && before & HEIR == 0;
+    let takes = to & TAKEN & !from != 0 && (passes || one_less || after == 0);
     let wakes = after | HEIR == one_more | HEIR && after & before & HEIR == before & HEIR;
     let hands_over = after == before | HEIR;
     let releases =

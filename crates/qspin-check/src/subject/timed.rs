@@ -41,7 +41,7 @@ impl<P: Platform, L: RawTimedLock<P> + Send + Sync + 'static> Contend<P> for Tim
     }
 }
 
-/// The default reader-writer lock with deadlines; where it `UPGRADES`, a writer that has one reads upgradably before.
+/// The default reader-writer lock with deadlines; where it `UPGRADES`, a writer reads upgradably before.
 pub struct TimedRw<W, const UPGRADES: bool>(DefaultRwLock<W>);
 
 impl<P: SleepPlatform, const UPGRADES: bool> Contend<P> for TimedRw<P::Word, UPGRADES>
@@ -52,10 +52,8 @@ where
         Self(RawSharedLock::<P>::new())
     }
     fn enter(&self, p: &P, mode: Mode) {
-        match mode {
-            Mode::Write => self.0.acquire_exclusive(p),
-            Mode::Read => self.0.acquire_shared(p),
-        }
+        // Without a deadline the context does not give up.
+        self.enter_until(p, mode, NEVER);
     }
     fn enter_until(&self, p: &P, mode: Mode, deadline: u64) -> bool {
         match mode {
