@@ -26,7 +26,7 @@ pub enum Kind {
     Fifo,
     /// A waiter was passed more often than the order promises.
     Bypass,
-    /// The protected counter does not show every section.
+    /// The protected counter does not show every section, or a bucket counts sleepers that are gone.
     Count,
     /// A reader passed a writer that was waiting already.
     WriterPassed,

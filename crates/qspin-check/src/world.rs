@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
 use qspin_core::node::NodeId;
 use qspin_core::platform::{AtomicWord, Budget, CpuId, Platform, Until};
-use qspin_core::sleepers::forget;
+use qspin_core::sleepers::{SleepBucket, SleepPlatform, forget};
 
 use crate::contend::Contend;
 use crate::failure::{Failure, Kind};
@@ -263,6 +263,12 @@ impl<M: Machine, L: Contend<Context<M>>> World<M, L> {
             if lock.is_locked(&context) {
                 return Err(Failure::new(Kind::IsLocked, "a lock is taken and no context is left"));
             }
+        }
+        if let Some(count) =
+            context.buckets().iter().map(SleepBucket::counted).find(|count| *count > 0)
+        {
+            let message = format!("a bucket counts {count} sleepers and no context is left");
+            return Err(Failure::new(Kind::Count, message));
         }
         trace::must_be_gone()?;
         trace::must_rest()?;

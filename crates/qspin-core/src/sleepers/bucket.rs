@@ -91,6 +91,12 @@ impl<W: AtomicWord> SleepBucket<W> {
             word.store(0, Relaxed);
         }
     }
+
+    /// How many waiters it counts in its queue: for a checker.
+    #[must_use]
+    pub fn counted(&self) -> u32 {
+        self.count.load(Relaxed)
+    }
 }
 
 impl<W: AtomicWord> Default for SleepBucket<W> {

@@ -1,6 +1,6 @@
 //! Moves sleepers from one address to another: a condition variable's waiters then wait for its mutex.
 
-use core::sync::atomic::Ordering::{Relaxed, SeqCst};
+use core::sync::atomic::Ordering::Relaxed;
 
 use super::bucket::Held;
 use super::{Choice, EPOCH, End, QUEUED, QUIET, SETTLED, SleepPlatform, Taken, hint, place};
@@ -8,12 +8,13 @@ use crate::counting;
 use crate::events::Event;
 use crate::node::NodeId;
 use crate::platform::{AtomicAddress, AtomicWord};
-use crate::site::Site;
 
 /// Moves up to `most` sleepers on `from` to the end of the queue on `to`, with the tag `tag`. Returns how many;
 /// `None` if a bucket could not be locked (SLEEP-6), or if `still` returns false, which is called when no waiter
-/// can join those on `from` any more. The caller makes sure that some release will look for sleepers on `to`: it
-/// holds that lock, or has set a state bit in it that its release heeds.
+/// can join those on `from` any more.
+///
+/// SLEEP-2 asks for no barrier here, though no waiter polls the lock at `to` for those that are moved: the caller makes
+/// sure that a thread which knows of them, since this call happened before it acquires that lock, will release it.
 #[must_use]
 pub fn requeue<P: SleepPlatform>(
     p: &P,
@@ -66,8 +67,6 @@ pub fn requeue<P: SleepPlatform>(
     drop(lower);
     if count > 0 {
         counting::add(p, Event::SleepRequeue, count.into());
-        // SLEEP-2 for the sleepers that were moved: their last poll was at another address.
-        p.heavy_barrier(p.ordering(Site::SleepHeavy, SeqCst));
     }
     Some(count)
 }
