@@ -15,7 +15,7 @@ use qspin_core::waiting::{Halt, Spin};
 use super::Goal::{Counts, Never, Passes, Reaches};
 use super::beside::{ALL, Fair, Monitor, Notified, ONE, PlainGate, TwoMutexes, Undone};
 use super::convert::{
-    Converted, DOWNGRADES, DOWNGRADES_TWICE, FAIRLY, FAIRLY_UPGRADABLE, UPGRADES,
+    Converted, DOWNGRADES, DOWNGRADES_TWICE, FAIRLY, FAIRLY_UPGRADABLE, UPGRADES, Upgradable,
 };
 use super::timed::{Done, Latch, Timed, TimedRw};
 use super::{NoPending, Runs, Source, Subject, rules, runs, tunings};
@@ -249,7 +249,11 @@ fn of_rwlock() -> Vec<Subject> {
         step("rwlock-sleepy"),
         // Writers read upgradably before.
         rw("rwlock-upgraded").made(runs!(Converted<Word<M>, UPGRADES>)).with(long),
-        // They read on after they have written.
+        // All read upgradably, one at a time.
+        rw("rwlock-upgradable")
+            .made(runs!(Exclusive<Upgradable<Word<M>>>))
+            .with(Traits { shared: false, ..alone }),
+        // Writers read on after they have written.
         rw("rwlock-downgraded").made(runs!(Converted<Word<M>, DOWNGRADES>)),
         rw("rwlock-downgraded-twice").made(runs!(Converted<Word<M>, DOWNGRADES_TWICE>)),
         // A reader that starves goes through the gate, while others sleep beside the word.

@@ -1,6 +1,6 @@
-//! The default reader-writer lock, whose writers become readers, and whose readers become writers.
+//! The default reader-writer lock, whose writers become readers, and whose readers become writers, or might.
 
-use qspin_core::lock::{RawFairSharedLock, RawSharedLock, RawUpgradableLock};
+use qspin_core::lock::{RawFairSharedLock, RawLock, RawSharedLock, RawUpgradableLock};
 use qspin_core::locks::rwlock::DefaultRwLock;
 use qspin_core::sleepers::{NEVER, SleepPlatform};
 
@@ -67,5 +67,29 @@ where
     }
     fn is_locked(&self, p: &P) -> bool {
         self.0.is_locked(p)
+    }
+}
+
+/// The same lock, read upgradably by all: one at a time, so it excludes.
+pub struct Upgradable<W>(DefaultRwLock<W>);
+
+// SAFETY: there is one upgradable reader at a time, and none that writes or reads otherwise.
+unsafe impl<P: SleepPlatform> RawLock<P> for Upgradable<P::Word> {
+    fn new() -> Self {
+        Self(RawSharedLock::<P>::new())
+    }
+    fn acquire(&self, p: &P) {
+        // Without a deadline the context does not give up.
+        self.0.acquire_upgradable_until(p, NEVER);
+    }
+    fn try_acquire(&self, p: &P) -> bool {
+        self.0.try_acquire_upgradable(p)
+    }
+    unsafe fn release(&self, p: &P) {
+        // SAFETY: the caller reads upgradably.
+        unsafe { self.0.release_upgradable(p) };
+    }
+    fn is_locked(&self, p: &P) -> bool {
+        RawSharedLock::<P>::is_locked(&self.0, p)
     }
 }
