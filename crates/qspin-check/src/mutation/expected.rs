@@ -29,7 +29,7 @@ pub fn all() -> impl Iterator<Item = Weakening> {
 }
 
 use Expectation::{Dies, Survives};
-use Kind::{DataRace, Deadlock, Hash, LostWakeup, NodeLife, State};
+use Kind::{Count, DataRace, Deadlock, Hash, LostWakeup, NodeLife, State};
 
 /// A full fence is an acquire fence, too.
 const FENCE_FOLLOWS: &str = "equivalent as long as the full fence of halt.sleep-fence follows, \
@@ -76,6 +76,8 @@ const TABLE: &[(Expectation, Ordering, &[Site])] = expected! {
     // of it a waiter that has gone is left as the tail.
     Dies(State) at Relaxed: QueueHandOver QueueTurn;
     Dies(Hash) at Relaxed: HaltHashed;
+    // Of sleepers, when all of them are gone; a wake-up is lost as well.
+    Dies(Count) at Relaxed: SleepBucketLock SleepBucketUnlock;
     Dies(Deadlock) at Relaxed:
         // The link of the next waiter may come before the zero that it should overwrite.
         McsLeave;
@@ -83,8 +85,7 @@ const TABLE: &[(Expectation, Ordering, &[Site])] = expected! {
         HaltWaiterFence HaltHandOverFence HaltKickFence HaltSleepFence SleepLight SleepHeavy SleepReleaseFence
         SleepRescanFence SleepUnlockFence;
     Dies(LostWakeup) at Relaxed:
-        HaltSleeper HaltSlow HashClaim HashFree TicketHaltAsleep TicketHaltKick RwAsleep RwKick SleepBucketLock
-        SleepBucketUnlock SleepWake
+        HaltSleeper HaltSlow HashClaim HashFree TicketHaltAsleep TicketHaltKick RwAsleep RwKick SleepWake
         // A waiter with a deadline, which has read that it was woken and has not consumed the kick: it may read the word
         // as it was, and leaves the count that was set for it.
         SleepWoken;
