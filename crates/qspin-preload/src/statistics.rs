@@ -6,7 +6,7 @@
 //!
 //! So the table is a static array, and the file of the process that wants to see it takes its place, as with
 //! the event counters of the crate `qspin`. A row is found by the lock's address. The lock's holder writes it,
-//! without a locked instruction. Every acquisition and every wait is counted, in the locks' own memory; only
+//! without a locked instruction but for call sites and buckets, once in a period. Every acquisition and every wait is counted, in the locks' own memory; only
 //! some are timed, since reading the clock costs as much as an acquisition (`tally`, `shared`, `wait`). What
 //! the locks have not handed on yet is fetched when the process ends (`file`).
 //!
