@@ -6,6 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 use interposed::{compile, qspin, run, said};
 
+mod executable;
 mod interposed;
 
 #[test]
@@ -31,9 +32,7 @@ fn what_cannot_be_interposed_is_refused_with_the_reason() {
         assert!(said(&output).contains("statically linked"), "{}", said(&output));
         assert_eq!(said(&output).lines().count(), 1);
         let script = directory.path().join("script");
-        std::fs::write(&script, format!("#!{} -x\n", program.display())).unwrap();
-        let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        std::fs::set_permissions(&script, everybody).unwrap();
+        executable::write(&script, format!("#!{} -x\n", program.display()));
         let output = run(&["--", script.to_str().unwrap()]);
         assert_eq!(output.status.code(), Some(3), "{}", said(&output));
     }
@@ -51,9 +50,7 @@ fn bad_input_is_answered_in_one_line_with_what_would_be_right() {
     let directory = tempfile::tempdir().unwrap();
     let nonsense = directory.path().join("nonsense");
     // What the kernel does not execute, though it may be.
-    std::fs::write(&nonsense, "#!/no/such/interpreter\n").unwrap();
-    let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(&nonsense, everybody).unwrap();
+    executable::write(&nonsense, "#!/no/such/interpreter\n");
     let wrong: [(&[&str], i32, &str); 16] = [
         (&["--", "/no/such/program"], 127, "No such file"),
         (&["--", "./nonexist"], 127, "No such file"),

@@ -1,11 +1,12 @@
 //! `qspin vm`: wrong input, and the guest itself where QEMU is installed.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::process::{Command as Process, Output};
 
 use assert_cmd::Command;
 use qspin_lab::row::Row;
+
+mod executable;
 
 fn qspin() -> Command {
     Command::cargo_bin("qspin").unwrap()
@@ -81,8 +82,7 @@ fn wrong_input_is_answered_with_what_would_be_right() {
 /// A program that looks like an emulator.
 fn emulator(directory: &tempfile::TempDir, script: &str) -> String {
     let path = directory.path().join("emulator");
-    fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    executable::write(&path, format!("#!/bin/sh\n{script}\n"));
     path.to_str().unwrap().to_owned()
 }
 

@@ -5,6 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
+use crate::executable;
 use crate::interposed::{compile, qspin, said};
 
 const WAITS: &str = "#include <pthread.h>\n#include <stdio.h>\n#include <unistd.h>\n\
@@ -106,7 +107,7 @@ fn another_users_program_is_answered_with_whose_it_is() {
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(folder.path(), mode).unwrap();
     let copy = folder.path().join("qspin");
-    std::fs::copy(qspin(), &copy).unwrap();
+    executable::write(&copy, std::fs::read(qspin()).unwrap());
     for more in [&[][..], &["--deadlocks"], &["--reset"]] {
         let mut command = Command::new(&copy);
         command.args(["stat", &running.own.to_string()]).args(more);

@@ -8,6 +8,8 @@ use std::process::{Command, Output, Stdio};
 use interposed::{compile, qspin, run, said};
 
 mod elsewhere;
+#[path = "../executable/mod.rs"]
+mod executable;
 #[path = "../interposed/mod.rs"]
 mod interposed;
 mod places;

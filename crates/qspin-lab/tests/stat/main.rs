@@ -2,6 +2,8 @@
 //!
 //! The test process itself is the one that is looked at, or a child of it.
 
+#[path = "../executable/mod.rs"]
+mod executable;
 mod refused;
 mod shown;
 mod tuned;

@@ -7,7 +7,7 @@ use std::thread;
 
 use qspin::events::{CounterGroup, Event, Events};
 
-use crate::{Forked, Idle, assert_said, group, lines, publish, qspin, stat, this};
+use crate::{Forked, Idle, assert_said, executable, group, lines, publish, qspin, stat, this};
 
 #[test]
 fn what_is_no_process_is_refused() {
@@ -138,7 +138,7 @@ fn as_nobody(arguments: &[&str]) -> Option<Output> {
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(folder.path(), mode).unwrap();
     let copy = folder.path().join("qspin");
-    std::fs::copy(env!("CARGO_BIN_EXE_qspin"), &copy).unwrap();
+    executable::write(&copy, std::fs::read(env!("CARGO_BIN_EXE_qspin")).unwrap());
     let mut command = Command::new(copy);
     command.arg("stat").args(arguments).uid(NOBODY).gid(NOBODY).current_dir("/");
     match command.output() {
