@@ -99,8 +99,7 @@ impl<W: AtomicWord> OnceWord<W> {
     /// Whether it was done. Acquire ordering, if it was.
     #[inline]
     pub fn is_done<P: SleepPlatform<Word = W>>(&self, p: &P) -> bool {
-        // ONCE-2. ORDERING: Acquire pairs with the Release of `Running::drop`.
-        self.word.load(p.ordering(Site::OnceLook, Acquire)) == DONE
+        self.state(p).done()
     }
 
     /// `None` once it was done; otherwise the caller should do it, and no other context does meanwhile.
@@ -151,6 +150,7 @@ impl<W: AtomicWord> OnceWord<W> {
     }
 
     /// How far it is at this moment. Acquire ordering, if it is done or has failed.
+    #[inline]
     pub fn state<P: SleepPlatform<Word = W>>(&self, p: &P) -> OnceState {
         // ONCE-2. ORDERING: Acquire pairs with the Release of `Running::drop`.
         match self.word.load(p.ordering(Site::OnceLook, Acquire)) {
@@ -210,7 +210,7 @@ impl<P: SleepPlatform> Running<'_, P> {
 impl<P: SleepPlatform> Drop for Running<'_, P> {
     fn drop(&mut self) {
         let on = self.p.address(&self.once.word);
-        // ONCE-2. ORDERING: Release pairs with the Acquire of `is_done` and of `try_begin`.
+        // ONCE-2. ORDERING: Release pairs with the Acquire of `state` and of `try_begin`.
         let before = self.once.word.swap(self.ends_as, self.p.ordering(Site::OnceEnd, Release));
         if before & WAITED != 0 {
             // Only static memory is touched: what the word belongs to may be gone by now.

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::arguments::Arguments;
 use super::report::put_section;
-use crate::plants::{Catcher, Plant, all, tree};
+use crate::plants::{Catcher, Plant, Sign, all, tree};
 use crate::workers;
 
 /// The most that one check may take.
@@ -44,13 +44,13 @@ pub(super) fn run(mut arguments: Arguments) -> Result<bool, String> {
     let good = workers::each(jobs.len(), |job| {
         let (number, plant, by) = jobs[job];
         let outcome = caught(&checker, number, by, seconds);
-        let Catcher { tool, lock, scenario, kind } = by;
+        let Catcher { tool, lock, sign } = by;
         let (mark, result) = match &outcome {
-            Ok(executions) => ("", format!("caught: {kind}, {executions} executions")),
+            Ok(found) => ("", format!("caught: {found}")),
             Err(message) => ("FAILED: ", message.clone()),
         };
-        let name = &plant.name;
-        println!("plants   {name:34} {tool:8} {lock:26} {scenario:16} {mark}{result}");
+        let (name, sign) = (&plant.name, sign.to_string());
+        println!("plants   {name:34} {tool:8} {lock:26} {sign:30} {mark}{result}");
         outcome.is_ok()
     });
     if let Some(page) = page {
@@ -65,7 +65,7 @@ pub(super) fn run(mut arguments: Arguments) -> Result<bool, String> {
 }
 
 /// Whether the check as `qspin-check loom` runs it catches the plant of this number, or one with one preemption more,
-/// for all of whose schedules there is no time each day; returns how many executions it took.
+/// for all of whose schedules there is no time each day; returns what it said.
 fn caught(checker: &Path, number: u32, by: &Catcher, seconds: u64) -> Result<String, String> {
     let daily = catches(checker, number, by, seconds, "0");
     if daily.is_ok() || by.tool != "loom" {
@@ -75,7 +75,7 @@ fn caught(checker: &Path, number: u32, by: &Catcher, seconds: u64) -> Result<Str
     Ok(format!("with one preemption more {deeper}"))
 }
 
-/// Runs a check with the plant of this number; returns how many executions it took to catch it.
+/// Runs a check with the plant of this number; returns what it said when it failed as expected.
 fn catches(
     checker: &Path,
     number: u32,
@@ -84,29 +84,44 @@ fn catches(
     deeper: &str,
 ) -> Result<String, String> {
     let mut command = Command::new(checker);
-    command.args([&by.tool, "--lock", &by.lock, "--scenario", &by.scenario]);
+    command.args([&by.tool, "--lock", &by.lock]);
     if by.tool == "loom" {
         command.args(["--seconds", &seconds.to_string(), "--deeper", deeper]);
-    } else {
-        command.args(["--executions", &SCHEDULES.to_string()]);
     }
+    let expected = match &by.sign {
+        Sign::Counterexample(scenario, kind) => {
+            command.args(["--scenario", scenario]);
+            if by.tool == "shuttle" {
+                command.args(["--executions", &SCHEDULES.to_string()]);
+            }
+            format!("FAILED: {kind}")
+        }
+        Sign::MissedGoal => format!("FAILED: {}: no ", by.lock),
+    };
     let output = command
         .env(tree::SWITCH, number.to_string())
         .output()
         .map_err(|error| format!("{}: {error}", checker.display()))?;
     let text = String::from_utf8_lossy(&output.stdout);
-    let found = format!("FAILED: {}", by.kind);
     match text.lines().find(|line| line.contains("FAILED: ")) {
-        Some(line) if line.contains(&found) => {
-            let words: Vec<_> = line.split_whitespace().collect();
-            let at = words.iter().position(|&word| word == "executions").unwrap_or(1);
-            Ok(words[at.saturating_sub(1)].to_owned())
-        }
-        Some(line) => Err(format!("{} was expected: {line}", by.kind)),
+        Some(line) if line.contains(&expected) => Ok(found(line, &by.sign)),
+        Some(line) => Err(format!("{} was expected: {line}", by.sign)),
         None if output.status.success() => {
-            Err(format!("not caught, where {} was expected", by.kind))
+            Err(format!("not caught, where {} was expected", by.sign))
         }
         None => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+    }
+}
+
+/// What a check that failed has to say: after how many executions, or what it missed.
+fn found(line: &str, sign: &Sign) -> String {
+    match sign {
+        Sign::Counterexample(_, kind) => {
+            let words: Vec<_> = line.split_whitespace().collect();
+            let at = words.iter().position(|&word| word == "executions").unwrap_or(1);
+            format!("{kind}, {} executions", words[at.saturating_sub(1)])
+        }
+        Sign::MissedGoal => line.rsplit(": ").next().unwrap_or(line).to_owned(),
     }
 }
 
@@ -120,7 +135,10 @@ fn markdown(plants: &[Plant]) -> String {
     for plant in plants {
         let by = |tool: &str| {
             let caught = plant.catchers.iter().filter(|by| by.tool == tool);
-            let caught = caught.map(|by| format!("{}: {} {}", by.kind, by.lock, by.scenario));
+            let caught = caught.map(|by| match &by.sign {
+                Sign::Counterexample(scenario, kind) => format!("{kind}: {} {scenario}", by.lock),
+                Sign::MissedGoal => format!("{}: {}", by.sign, by.lock),
+            });
             let blind = plant.blind.iter().filter(|(blind, _)| blind == tool);
             let blind = blind.map(|(_, why)| format!("no: {why}"));
             caught.chain(blind).collect::<Vec<_>>().join("; ")

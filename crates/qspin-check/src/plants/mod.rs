@@ -36,18 +36,37 @@ pub struct Edit {
     pub instead: String,
 }
 
-/// A check that must find a counterexample.
+/// A check that must fail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Catcher {
     /// `loom` or `shuttle`.
     pub tool: String,
     /// The lock that is run.
     pub lock: String,
-    /// The scenario.
-    pub scenario: String,
-    /// The kind of the counterexample.
-    pub kind: Kind,
+    /// How it fails.
+    pub sign: Sign,
 }
+
+/// How a check fails.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sign {
+    /// This scenario has a counterexample of this kind.
+    Counterexample(String, Kind),
+    /// All scenarios of the lock together do not come to something that they must come to.
+    MissedGoal,
+}
+
+impl std::fmt::Display for Sign {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Counterexample(scenario, kind) => write!(f, "{scenario} {kind}"),
+            Self::MissedGoal => f.write_str(MISSED_GOAL),
+        }
+    }
+}
+
+/// What the list says in place of a scenario and a kind.
+const MISSED_GOAL: &str = "missed goal";
 
 /// Every plant of the list.
 ///
@@ -105,7 +124,9 @@ fn parse(list: &str) -> Result<Vec<Plant>, String> {
             "instead" => block = Some(Block::Instead),
             "loom" | "shuttle" => {
                 let catcher = catcher(key, value);
-                plant.catchers.push(catcher.ok_or_else(|| wrong("not LOCK SCENARIO KIND"))?);
+                plant.catchers.push(
+                    catcher.ok_or_else(|| wrong("not LOCK SCENARIO KIND, or LOCK missed goal"))?,
+                );
             }
             "not by loom" | "not by shuttle" => {
                 plant.blind.push((key["not by ".len()..].to_owned(), value.to_owned()));
@@ -117,14 +138,14 @@ fn parse(list: &str) -> Result<Vec<Plant>, String> {
 }
 
 fn catcher(tool: &str, value: &str) -> Option<Catcher> {
-    let mut words = value.splitn(3, ' ');
-    let (lock, scenario, kind) = (words.next()?, words.next()?, words.next()?);
-    Some(Catcher {
-        tool: tool.to_owned(),
-        lock: lock.to_owned(),
-        scenario: scenario.to_owned(),
-        kind: Kind::named(kind)?,
-    })
+    let (lock, sign) = value.split_once(' ')?;
+    let sign = if sign == MISSED_GOAL {
+        Sign::MissedGoal
+    } else {
+        let (scenario, kind) = sign.split_once(' ')?;
+        Sign::Counterexample(scenario.to_owned(), Kind::named(kind)?)
+    };
+    Some(Catcher { tool: tool.to_owned(), lock: lock.to_owned(), sign })
 }
 
 /// Where `text` stands in `source`, if that is exactly one place. Any blanks are equal to any others.

@@ -127,6 +127,12 @@ pub fn of_parts(parts: &[Part], traits: Traits, checker: Checker) -> Vec<Goal> {
     must(Never, traits.halts, &[LockKickCount]);
     must(Never, traits.halts && !pending && !culled, &[PendingLockCount]);
     must(Never, culled, &[KickAheadCount]);
+    if culled || reads(Part::Stealing) {
+        goals.push(Reaches(Reached::HeadForbids));
+    }
+    if culled {
+        goals.push(Reaches(Reached::AwakeForbids));
+    }
     if reads(Part::Numa) && many {
         goals.extend(
             [Reached::TailReplaced, Reached::TailRaceLost, Reached::FartherStay].map(Reaches),

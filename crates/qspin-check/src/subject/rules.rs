@@ -5,9 +5,9 @@ mod rwlock;
 use qspin_core::locks::{Family, Lock, Waits};
 use qspin_core::node::NodeId;
 use qspin_core::tuning::Part;
-use qspin_core::word::{self, Kind, LOCKED, LOCKED_MASK, PENDING, TAIL_MASK};
+use qspin_core::word::{self, Kind, LOCKED, LOCKED_MASK, NO_STEAL, PENDING, TAIL_MASK};
 
-use crate::trace::Rules;
+use crate::trace::{Reached, Rules};
 
 /// The rules of a lock of the register: those of its kind, of which it promises no more than it says there. Of a
 /// kind that has no diagram here nothing is known but that it excludes.
@@ -54,6 +54,7 @@ const NOTHING: Rules = Rules {
     announces: never,
     fifo: false,
     one_entry: false,
+    forbids: |_, _, _| None,
     replaces: |_, _| false,
     near_first: false,
     rests: |_, word| word == 0,
@@ -91,13 +92,27 @@ pub const HALTING: Rules = Rules {
 pub const STEALING: Rules = Rules {
     legal: |_, from, to| Kind::Stealing.is_legal(from, to),
     placeless: |_, from, to| word::is_placeless(from, to),
+    forbids: |_, from, to| forbids(from, to).then_some(Reached::HeadForbids),
     one_entry: true,
     ..NOTHING
 };
 
+const fn forbids(from: u32, to: u32) -> bool {
+    from & NO_STEAL == 0 && to & NO_STEAL != 0
+}
+
 /// With stealing and culling.
-pub const CULLED: Rules =
-    Rules { legal: |_, from, to| Kind::Culled.is_legal(from, to), ..STEALING };
+pub const CULLED: Rules = Rules {
+    legal: |_, from, to| Kind::Culled.is_legal(from, to),
+    forbids: |_, from, to| match (from & PENDING, from & TAIL_MASK) {
+        _ if !forbids(from, to) => None,
+        (0, _) => Some(Reached::HeadForbids),
+        (_, 0) => Some(Reached::AwakeForbids),
+        // Either of them.
+        _ => None,
+    },
+    ..STEALING
+};
 
 /// The NUMA-aware lock: not first come, first served.
 pub const CNA: Rules = Rules {
@@ -220,6 +235,7 @@ pub const RW_HALTING: Rules = Rules {
         fits && (sleeps || wakes || passes || is_rw_step(from, to))
     },
     placeless: |index, from, to| index != 0 && word::is_placeless(from, to),
+    forbids: |index, from, to| (index != 0 && forbids(from, to)).then_some(Reached::HeadForbids),
     one_entry: true,
     ..NOTHING
 };

@@ -24,6 +24,10 @@ pub enum Reached {
     ClaimedArranged,
     /// A waiter was kicked ahead while others that came before it were put aside.
     KickedAheadPast,
+    /// The head of a queue has forbidden others to acquire the lock past it.
+    HeadForbids,
+    /// The awake waiter of a culled lock has, while no other was queued.
+    AwakeForbids,
 }
 
 impl Reached {
@@ -38,6 +42,8 @@ impl Reached {
             Reached::HaltedAside => "waiter halted in the secondary queue",
             Reached::ClaimedArranged => "claimed head that arranges once awake",
             Reached::KickedAheadPast => "kick ahead past the secondary queue",
+            Reached::HeadForbids => "barging forbidden by a head that starves",
+            Reached::AwakeForbids => "barging forbidden by an awake waiter that starves",
         }
     }
 }

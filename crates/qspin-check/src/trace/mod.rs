@@ -64,6 +64,8 @@ pub struct Rules {
     pub fifo: bool,
     /// Whether it has at most one halted waiter in the table of them.
     pub one_entry: bool,
+    /// Which waiter forbids others by that step to acquire the lock past it.
+    pub forbids: fn(index: usize, from: u32, to: u32) -> Option<Reached>,
     /// Whether that step leaves the last of a secondary queue as the tail.
     pub replaces: fn(from: u32, to: u32) -> bool,
     /// Whether waiters that are near come first, within the bounds that the order promises.
@@ -448,6 +450,9 @@ pub fn stepped(id: WordId, from: u32, to: u32, begins: bool) -> Result<bool, Fai
         }
         if (rules.replaces)(from, to) {
             secondary::replaced_tail(trace, to)?;
+        }
+        if let Some(place) = (rules.forbids)(index, from, to) {
+            coverage::reached(place);
         }
         let lock = &mut trace.locks[lock];
         if (rules.arrives)(index, from, to) {
