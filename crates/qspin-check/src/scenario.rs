@@ -40,7 +40,8 @@ pub enum Step {
     Arrive,
     /// Release what [`Step::Enter`] acquired, once so many contexts have arrived.
     Outlast(usize, Mode, u32),
-    /// Do the second while being interrupted, before its operation of this number, by the first.
+    /// Do the second while being interrupted, before its operation of this number, by the first. An interrupt that
+    /// releases comes after it where there is no such operation: others wait for that.
     Interrupted(u32, Vec<Step>, Box<Step>),
 }
 

@@ -154,7 +154,10 @@ impl<M: Machine, L: Contend<Context<M>>> World<M, L> {
             Step::Interrupted(at, ref handler, ref step) => {
                 self.arm(context, at, handler);
                 self.perform(context, step);
-                trace::disarm();
+                let releases = |step: &Step| matches!(step, Step::Leave(..));
+                if trace::disarm() && handler.iter().any(releases) {
+                    self.perform_all(context, handler);
+                }
             }
         }
     }

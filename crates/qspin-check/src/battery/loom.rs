@@ -368,7 +368,20 @@ fn for_latch(traits: Traits) -> Vec<Check> {
     };
     // In one bucket they meet at each step.
     let three = if traits.buckets == Buckets::One { NEVER } else { ASIDE };
-    vec![one(ASIDE, opened("two-wait", 2)), one(three, opened("three-wait", 3))]
+    vec![
+        one(ASIDE, opened("two-wait", 2)),
+        one(three, opened("three-wait", 3)),
+        every(three, opened_by_interrupt),
+    ]
+}
+
+/// A waiter for the second of two latches is interrupted, and the interrupt opens the first: its waiter may sleep in the
+/// bucket that the interrupted one has locked.
+fn opened_by_interrupt(at: u32) -> Scenario {
+    let interrupted = vec![Interrupted(at, vec![Leave(0, Write)], Box::new(Section(1, Read)))];
+    Scenario::new("opened-by-interrupt", vec![read(), interrupted, vec![Leave(1, Write)]])
+        .before(vec![Enter(0, Write), Enter(1, Write)])
+        .locks(2)
 }
 
 /// A lock in which the parent of this process has left state bits: the owner waits for it, up to a deadline, and forks

@@ -18,7 +18,8 @@ const DEPTH: usize = 5;
 #[must_use]
 pub fn for_shuttle(traits: Traits) -> Vec<Arc<Scenario>> {
     if traits.latch {
-        return vec![Arc::new(latch())];
+        let interrupted = (0..24).step_by(4).map(opened_by_interrupt);
+        return [latch()].into_iter().chain(interrupted).map(Arc::new).collect();
     }
     if traits.inherited {
         return [4, 8, 12, 16, 20, 24].map(inherited).map(Arc::new).to_vec();
@@ -109,6 +110,16 @@ fn latch() -> Scenario {
     let mut threads = vec![vec![Leave(0, Write)]];
     threads.resize(6, vec![Section(0, Read)]);
     Scenario::new("latch", threads).before(vec![Enter(0, Write)])
+}
+
+/// Two latches; one that waits for the second is interrupted, and the interrupt opens the first.
+fn opened_by_interrupt(at: u32) -> Scenario {
+    let interrupted = vec![Interrupted(at, vec![Leave(0, Write)], Box::new(Section(1, Read)))];
+    let mut threads = vec![vec![Leave(1, Write)], interrupted];
+    threads.resize(5, vec![Section(0, Read), Section(1, Read)]);
+    Scenario::new(&format!("opened-by-interrupt-{at}"), threads)
+        .before(vec![Enter(0, Write), Enter(1, Write)])
+        .locks(2)
 }
 
 /// Readers and writers, and those that are both.
