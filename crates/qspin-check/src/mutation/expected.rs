@@ -44,11 +44,13 @@ const UNLOCK_FENCE: &str = "equivalent as long as a thread that joins the sleepe
 const BARRIER_FENCES: &str = "equivalent: a thread that settles a hint has passed a full fence before, since the heavy \
     barrier is one for its caller, too; and a thread that sees it settled passes one afterwards \
     (sleep.unlock-fence). What happened before the first happens before what follows the second.";
-/// Marks that are left to the owner of a bucket.
-const RESCAN: &str = "equivalent after a release by a read-modify-write, whose full fence comes before the request, \
-    and the owner's between its look and the wake-up. After a plain store there is no such fence: a waiter that is \
-    woken for the request may read the word as it was, and joins the sleepers again, with a fence, and a last poll \
-    after it. It hands nothing on meanwhile, and need not: a request wakes all sleepers, and counts none as awake.";
+/// A request to the owner of a bucket, after a release.
+const RESCAN_MARK: &str = "no scenario shows it, but it is needed, by reading: a request that is seen before \
+    the release lets the bucket's owner wake a waiter that joins again, polls the word as it was, and sleeps; \
+    the release then finds no request to serve.";
+/// That owner, which sees the request.
+const RESCAN_TAKE: &str = "equivalent as long as a full fence follows before the sleepers are woken \
+    (sleep.unlock-fence, where a rescan ends), which acquires what the swap has read.";
 
 macro_rules! expected {
     ($($what:ident($of:ident) at $order:ident: $($site:ident)*;)*) => {
@@ -92,7 +94,8 @@ const TABLE: &[(Expectation, Ordering, &[Site])] = expected! {
     Survives(FENCE_FOLLOWS) at Relaxed: HaltClaimed;
     Survives(UNLOCK_FENCE) at AcqRel: SleepFence;
     Survives(BARRIER_FENCES) at Relaxed: SleepSettle SleepSettled;
-    Survives(RESCAN) at Relaxed: SleepRescanMark SleepRescanTake;
+    Survives(RESCAN_MARK) at Relaxed: SleepRescanMark;
+    Survives(RESCAN_TAKE) at Relaxed: SleepRescanTake;
 };
 
 #[cfg(test)]
