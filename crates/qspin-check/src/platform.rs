@@ -16,7 +16,7 @@ use crate::failure::{Failure, Kind};
 use crate::machine::{Loom, Machine, Shuttle};
 use crate::model::Traits;
 use crate::scenario::Scenario;
-use crate::trace::{self, NodeWords, Role};
+use crate::trace::{self, NodeWords, Role, Turn};
 use crate::word::{Word, judge};
 
 use self::sleep::Sleepers;
@@ -165,14 +165,25 @@ impl<M: Machine> Context<M> {
     /// wait: it orders nothing.
     pub(crate) fn await_arrivals(&self, lock: usize, count: usize) {
         while judge::<M, _>(trace::waits_for_arrivals(lock, count)) {
-            loop {
-                trace::keep(M::yield_now);
-                if trace::may_look() {
-                    break;
-                }
-                if trace::woke_in_vain() {
-                    M::prune();
-                }
+            Self::yield_until_it_may_look();
+        }
+    }
+
+    /// Waits until every other context has ended or waits. This orders nothing, either.
+    pub(crate) fn await_others(&self, turn: Turn) {
+        while judge::<M, _>(trace::waits_for_others(turn)) {
+            Self::yield_until_it_may_look();
+        }
+    }
+
+    fn yield_until_it_may_look() {
+        loop {
+            trace::keep(M::yield_now);
+            if trace::may_look() {
+                return;
+            }
+            if trace::woke_in_vain() {
+                M::prune();
             }
         }
     }
@@ -187,15 +198,7 @@ impl<M: Machine> Context<M> {
             // The look returned an old value. One that returns the latest is explored, too.
             M::prune();
         }
-        loop {
-            trace::keep(M::yield_now);
-            if trace::may_look() {
-                return;
-            }
-            if trace::woke_in_vain() {
-                M::prune();
-            }
-        }
+        Self::yield_until_it_may_look();
     }
 }
 
@@ -308,8 +311,10 @@ impl<M: Machine> Platform for Context<M> {
     }
 
     fn halt(&self, me: NodeId) {
-        if trace::halts_in_vain() {
-            return;
+        match trace::halts_in_vain() {
+            (true, true) => return self.await_others(Turn::First),
+            (true, false) => return,
+            (false, _) => {}
         }
         let kick = &self.node(me).kick;
         while kick.compare_exchange(KICKED, NOT_KICKED, Ordering::Acquire).is_err() {

@@ -38,10 +38,12 @@ pub enum Step {
     Together(usize, u32),
     /// Say that this context has come so far.
     Arrive,
+    /// Wait until every other context has ended or waits.
+    Settle,
     /// Release what [`Step::Enter`] acquired, once so many contexts have arrived.
     Outlast(usize, Mode, u32),
-    /// Do the second while being interrupted, before its operation of this number, by the first. An interrupt that
-    /// releases comes after it where there is no such operation: others wait for that.
+    /// Do the second while being interrupted, before its operation of this number, by the first. Where there is
+    /// no such operation, what others wait for comes after it: releases and arrivals.
     Interrupted(u32, Vec<Step>, Box<Step>),
 }
 
@@ -73,8 +75,10 @@ pub struct Scenario {
     /// Whether every context has a place in a queue, so that the order of service is held against
     /// the order of arrival, and no newcomer passes a waiter that forbids it.
     pub fifo: bool,
-    /// How many halts of each context return at once, for no reason.
+    /// How many halts of a context return at once, for no reason.
     pub vain_halts: u32,
+    /// Of which context, once others had their turn; `None` for all, at once.
+    pub vain_context: Option<usize>,
     /// On how many places the CPUs are, in turn.
     pub places: u32,
 }
@@ -94,6 +98,7 @@ impl Scenario {
             nesting,
             fifo: true,
             vain_halts: 0,
+            vain_context: None,
             places: 2,
         }
     }
@@ -106,6 +111,12 @@ impl Scenario {
         self
     }
 
+    /// With one halt of this context alone that returns for no reason, once others had their turn.
+    #[must_use]
+    pub fn vain_halt_of(self, context: usize) -> Self {
+        Self { vain_context: Some(context), ..self.vain_halts(1) }
+    }
+
     /// With the CPUs on so many places.
     #[must_use]
     pub fn places(mut self, places: u32) -> Self {
@@ -116,8 +127,9 @@ impl Scenario {
     /// Nesting levels that may be used on some CPU.
     #[must_use]
     pub fn levels(&self) -> u32 {
-        // What forks and does nothing else needs no node.
-        let nests = |step: &Step| matches!(step, Step::Interrupted(_, handler, _) if *handler != [Step::Fork]);
+        // What only forks, arrives or waits for others needs no node.
+        let nodeless = |step: &Step| matches!(step, Step::Fork | Step::Arrive | Step::Settle);
+        let nests = |step: &Step| matches!(step, Step::Interrupted(_, handler, _) if !handler.iter().all(nodeless));
         let interrupts = |steps: &[Step]| steps.iter().any(nests);
         let interrupted = self.threads.iter().any(|thread| interrupts(&thread.steps));
         let nested = self.nesting.iter().any(|&levels| levels > 0);

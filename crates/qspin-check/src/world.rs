@@ -14,7 +14,7 @@ use crate::machine::{Data, Machine};
 use crate::model::Model;
 use crate::platform::{Context, DEADLINE, Domain, TICK};
 use crate::scenario::{Mode, Scenario, Step};
-use crate::trace::{self, Role, Touched};
+use crate::trace::{self, Role, Touched, Turn};
 use crate::weakening::Weakening;
 use crate::word::{Word, judge};
 
@@ -146,6 +146,7 @@ impl<M: Machine, L: Contend<Context<M>>> World<M, L> {
                 self.leave(context, lock, Mode::Read);
             }
             Step::Arrive => self.arrive(),
+            Step::Settle => context.await_others(Turn::Last),
             Step::Outlast(lock, mode, others) => {
                 self.await_others(context, others);
                 self.use_again(lock, mode);
@@ -154,9 +155,10 @@ impl<M: Machine, L: Contend<Context<M>>> World<M, L> {
             Step::Interrupted(at, ref handler, ref step) => {
                 self.arm(context, at, handler);
                 self.perform(context, step);
-                let releases = |step: &Step| matches!(step, Step::Leave(..));
-                if trace::disarm() && handler.iter().any(releases) {
-                    self.perform_all(context, handler);
+                if trace::disarm() {
+                    let awaited = |step: &&Step| matches!(step, Step::Leave(..) | Step::Arrive);
+                    let rest: Vec<_> = handler.iter().filter(awaited).cloned().collect();
+                    self.perform_all(context, &rest);
                 }
             }
         }

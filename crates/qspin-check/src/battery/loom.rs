@@ -7,8 +7,8 @@ use super::{Check, Program};
 use crate::model::{Buckets, Traits};
 use crate::scenario::Mode::{self, Read, Write};
 use crate::scenario::Step::{
-    self, Arrive, Enter, Fork, Interrupted, Leave, LeaveAfter, Outlast, Section, Timed, Together,
-    Try, Vanished, Watched,
+    self, Arrive, Enter, Fork, Interrupted, Leave, LeaveAfter, Outlast, Section, Settle, Timed,
+    Together, Try, Vanished, Watched,
 };
 use crate::scenario::{NEVER_LATE, Scenario};
 
@@ -151,6 +151,18 @@ fn for_near() -> Vec<Check> {
     ]
 }
 
+/// A waiter that was handed the lock while it was halted, wakes for no reason and may arrange the queue: while the release
+/// that kicks ahead looks at the queue, and one more has joined it. The release is interrupted until then.
+fn claimed(at: u32) -> Scenario {
+    let interrupt = vec![Arrive, Settle];
+    let second = vec![Enter(0, Write), Interrupted(at, interrupt, Box::new(Leave(0, Write)))];
+    let holder = vec![LeaveAfter(0, Write, 3), Outlast(1, Write, 1), Section(0, Write)];
+    Scenario::new("claimed", vec![holder, second, write(), write()])
+        .before(vec![Enter(0, Write), Enter(1, Write)])
+        .locks(2)
+        .vain_halt_of(2)
+}
+
 fn for_near_halting() -> Vec<Check> {
     let twice = || vec![Section(0, Write); 2];
     let plain = |name| aside(name, vec![], write(), write());
@@ -160,6 +172,7 @@ fn for_near_halting() -> Vec<Check> {
         one(ASIDE, plain("aside")),
         one(ASIDE, plain("aside-vain").vain_halts(1)),
         one(NEVER, aside("aside-again", write(), write(), write())),
+        every(NEVER, claimed),
     ]
 }
 
@@ -231,6 +244,9 @@ fn for_halting_in_turn(traits: Traits) -> Vec<Check> {
     }
     if traits.interrupted {
         checks.push(every(HALTED, interrupted_reader));
+    }
+    if traits.sleeps && !traits.asymmetric {
+        checks.push(one(HALTED, bucket_is_held()));
     }
     if traits.step {
         return checks;
@@ -395,6 +411,15 @@ fn inherited(at: u32) -> Scenario {
 fn left_behind(at: u32) -> Scenario {
     let gone = Vanished(at, Box::new(Timed(NEVER_LATE, 0, Write)));
     held("left-behind", Write, write(), write()).before(vec![Enter(0, Write), gone])
+}
+
+/// A release may find the bucket locked by the waiter that is about to sleep there. It does not wait, but asks the waiter
+/// to wake all sleepers (SLEEP-6). One nesting level of CPU 0 is in use from the start: where contexts may nest, no context
+/// here waits for a bucket, since it may have interrupted the bucket's owner.
+fn bucket_is_held() -> Scenario {
+    Scenario::new("bucket-held", vec![write(), vec![Leave(0, Write)]])
+        .before(vec![Enter(0, Write)])
+        .nested(0, 1)
 }
 
 /// Two locks are held, and two come for the first. One of them goes on to the second, and so may sleep again while the

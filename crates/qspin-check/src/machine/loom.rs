@@ -44,7 +44,7 @@ impl Machine for Loom {
     }
 
     fn fence(order: Ordering) {
-        loom::sync::atomic::fence(order);
+        views::fence_apart(order);
     }
 
     fn begin(barriers: bool) {

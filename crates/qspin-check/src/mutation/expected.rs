@@ -29,13 +29,7 @@ pub fn all() -> impl Iterator<Item = Weakening> {
 }
 
 use Expectation::{Dies, Survives};
-use Kind::{Count, DataRace, Deadlock, Hash, LostWakeup, NodeLife, State};
-
-/// A full fence is an acquire fence, too.
-const FENCE_FOLLOWS: &str = "equivalent as long as the full fence of halt.sleep-fence follows, \
-    which acquires what the relaxed load has read. A change that makes that fence depend on the conditional \
-    kick needs it. A head that arranges has no such fence; with a stale look it may move a waiter \
-    that the owner has just chosen to be kicked ahead, which then wakes in vain.";
+use Kind::{Count, DataRace, Deadlock, Hash, Kick, LostWakeup, NodeLife, State};
 
 /// Fences that are there twice.
 const UNLOCK_FENCE: &str = "equivalent as long as a thread that joins the sleepers unlocks their bucket with a full \
@@ -44,13 +38,10 @@ const UNLOCK_FENCE: &str = "equivalent as long as a thread that joins the sleepe
 const BARRIER_FENCES: &str = "equivalent: a thread that settles a hint has passed a full fence before, since the heavy \
     barrier is one for its caller, too; and a thread that sees it settled passes one afterwards \
     (sleep.unlock-fence). What happened before the first happens before what follows the second.";
-/// A request to the owner of a bucket, after a release.
-const RESCAN_MARK: &str = "no scenario shows it, but it is needed, by reading: a request that is seen before \
-    the release lets the bucket's owner wake a waiter that joins again, polls the word as it was, and sleeps; \
-    the release then finds no request to serve.";
-/// That owner, which sees the request.
-const RESCAN_TAKE: &str = "equivalent as long as a full fence follows before the sleepers are woken \
-    (sleep.unlock-fence, where a rescan ends), which acquires what the swap has read.";
+/// The owner of a bucket, which sees the request of a release.
+const RESCAN_TAKE: &str = "equivalent: a full fence follows before the sleepers are woken (sleep.unlock-fence, where a \
+    rescan ends), which acquires what the swap has read; a waiter that joins before that fence reads the swap's 0 when \
+    it unlocks the bucket, and passes sleep.fence or the heavy barrier.";
 
 macro_rules! expected {
     ($($what:ident($of:ident) at $order:ident: $($site:ident)*;)*) => {
@@ -78,6 +69,9 @@ const TABLE: &[(Expectation, Ordering, &[Site])] = expected! {
     // of it a waiter that has gone is left as the tail.
     Dies(State) at Relaxed: QueueHandOver QueueTurn;
     Dies(Hash) at Relaxed: HaltHashed;
+    // A head that arranges: with an old word it moves a waiter while the owner follows the links. One that halts passes a
+    // full fence, which acquires the same.
+    Dies(Kick) at Relaxed: HaltClaimed;
     // Of sleepers, when all of them are gone; a wake-up is lost as well.
     Dies(Count) at Relaxed: SleepBucketLock SleepBucketUnlock;
     Dies(Deadlock) at Relaxed:
@@ -88,13 +82,13 @@ const TABLE: &[(Expectation, Ordering, &[Site])] = expected! {
         SleepRescanFence SleepUnlockFence;
     Dies(LostWakeup) at Relaxed:
         HaltSleeper HaltSlow HashClaim HashFree TicketHaltAsleep TicketHaltKick RwAsleep RwKick SleepWake
+        // Seen before the release, it lets the bucket's owner wake a waiter that polls the word as it was and sleeps again.
+        SleepRescanMark
         // A waiter with a deadline, which has read that it was woken and has not consumed the kick: it may read the word
         // as it was, and leaves the count that was set for it.
         SleepWoken;
-    Survives(FENCE_FOLLOWS) at Relaxed: HaltClaimed;
     Survives(UNLOCK_FENCE) at AcqRel: SleepFence;
     Survives(BARRIER_FENCES) at Relaxed: SleepSettle SleepSettled;
-    Survives(RESCAN_MARK) at Relaxed: SleepRescanMark;
     Survives(RESCAN_TAKE) at Relaxed: SleepRescanTake;
 };
 

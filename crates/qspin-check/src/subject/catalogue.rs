@@ -213,6 +213,10 @@ fn of_mutex() -> Vec<Subject> {
         step("mutex-short").tuned(tunings::MUTEX_SHORT),
         // Without a heavy barrier.
         step("mutex-fenced").with(fenced),
+        // The same where no waiter polls before it sleeps.
+        step("mutex-fenced-sleepy")
+            .tuned(tunings::MUTEX_SLEEPY)
+            .with(Traits { brief: true, ..fenced }),
         // With two looks before it sleeps.
         step("mutex-two-polls").tuned(tunings::MUTEX_TWO_POLLS),
         // With deadlines: of waiters that sleep at once, and of those that have marked the word before.

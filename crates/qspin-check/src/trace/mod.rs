@@ -38,8 +38,8 @@ pub use rest::must_rest;
 pub use secondary::{NodeWords, know_node, refused};
 pub use sections::{clock, entered, left, starts, writes, wrote_again};
 pub use waits::{
-    Wait, backs_off_in_vain, finished, halts_in_vain, looked_in_vain, may_look, saw_latest,
-    set_trying, waits_for, waits_for_any, waits_for_arrivals, waits_for_kick,
+    Turn, Wait, backs_off_in_vain, finished, halts_in_vain, looked_in_vain, may_look, saw_latest,
+    set_trying, waits_for, waits_for_any, waits_for_arrivals, waits_for_kick, waits_for_others,
 };
 
 use crate::failure::{Failure, Kind};
@@ -126,6 +126,8 @@ struct Slot {
     halted: bool,
     /// How many of its halts are still to return at once.
     vain_halts: u32,
+    /// They return once others had their turn.
+    late: bool,
     /// The word and its version of its last bounded waits that failed, and how many they were.
     vain: Option<(WordId, u64, u32)>,
     /// The trace's clock at its last operation.
@@ -221,7 +223,12 @@ pub fn begin(
     exhaustive: bool,
     bypass: Option<u32>,
 ) {
-    let slot = || Slot { vain_halts: scenario.vain_halts, ..Slot::default() };
+    let halts_in_vain = |slot| scenario.vain_context.is_none_or(|one| one == slot);
+    let slot = |slot| Slot {
+        vain_halts: if halts_in_vain(slot) { scenario.vain_halts } else { 0 },
+        late: scenario.vain_context.is_some(),
+        ..Slot::default()
+    };
     let fresh = Trace {
         rules: Some(rules),
         weakening,
@@ -230,7 +237,7 @@ pub fn begin(
         everybody_has_a_place: scenario.fifo,
         bypass: bypass.filter(|_| scenario.fifo),
         cpus: scenario.threads.iter().map(|thread| thread.cpu).collect(),
-        slots: scenario.threads.iter().map(|_| slot()).collect(),
+        slots: (0..scenario.threads.len()).map(slot).collect(),
         locks: (0..scenario.locks).map(|_| Lock::default()).collect(),
         ..Trace::default()
     };

@@ -1,6 +1,6 @@
 //! What each context waits for, and whether any can go on.
 
-use super::{Trace, WordId, current, outcomes, with};
+use super::{Slot, Trace, WordId, current, outcomes, with};
 use crate::failure::{Failure, Kind};
 
 /// What a context waits for.
@@ -12,6 +12,17 @@ pub enum Wait {
     Any(u64),
     /// So many others that wait for a lock.
     Arrivals(usize, usize),
+    /// Every other context has ended or waits: of two that wait for that, the one that is not the last goes first.
+    Others(Turn),
+}
+
+/// When a context goes on that waits for all others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Turn {
+    /// Before one that is the last.
+    First,
+    /// Behind all others.
+    Last,
 }
 
 fn is_stuck(trace: &Trace, wait: Wait) -> bool {
@@ -19,6 +30,15 @@ fn is_stuck(trace: &Trace, wait: Wait) -> bool {
         Wait::Word(id, version) => trace.words[id].version == version,
         Wait::Any(clock) => trace.clock == clock,
         Wait::Arrivals(lock, count) => trace.locks[lock].arrivals.len() < count,
+        Wait::Others(turn) => {
+            let goes_on = |slot: &Slot| match slot.wait {
+                _ if slot.done => false,
+                Some(Wait::Others(other)) => other < turn,
+                Some(wait) => !is_stuck(trace, wait),
+                None => true,
+            };
+            trace.slots.iter().any(goes_on)
+        }
     }
 }
 
@@ -107,15 +127,27 @@ pub fn waits_for_any() -> Result<(), Failure> {
 /// # Errors
 /// No context is left that would come.
 pub fn waits_for_arrivals(lock: usize, count: usize) -> Result<bool, Failure> {
+    waits_unseen(Wait::Arrivals(lock, count))
+}
+
+/// The running context waits until every other one has ended or waits. Returns whether it has to.
+///
+/// # Errors
+/// None is known.
+pub fn waits_for_others(turn: Turn) -> Result<bool, Failure> {
+    waits_unseen(Wait::Others(turn))
+}
+
+/// A wait that is not the lock's.
+fn waits_unseen(wait: Wait) -> Result<bool, Failure> {
     let slot = current();
     with(|trace| {
-        let wait = Wait::Arrivals(lock, count);
+        trace.slots[slot].halted = false;
+        trace.slots[slot].wait = Some(wait);
         if !is_stuck(trace, wait) {
+            trace.slots[slot].wait = None;
             return Ok(false);
         }
-        let slot = &mut trace.slots[slot];
-        slot.halted = false;
-        slot.wait = Some(wait);
         check(trace)?;
         Ok(true)
     })
@@ -140,15 +172,15 @@ pub fn looked_in_vain(id: WordId, most: u32) -> bool {
     })
 }
 
-/// The running context halts. Returns whether the halt returns at once, for no reason.
-pub fn halts_in_vain() -> bool {
+/// The running context halts. Returns whether the halt returns for no reason, and whether others have their turn before.
+pub fn halts_in_vain() -> (bool, bool) {
     let slot = current();
     with(|trace| {
         let slot = &mut trace.slots[slot];
         slot.vain = None;
         let left = slot.vain_halts;
         slot.vain_halts = left.saturating_sub(1);
-        left > 0
+        (left > 0, slot.late)
     })
 }
 

@@ -15,17 +15,23 @@
 //! The barrier takes the views of all, passes a full fence, and hands the outcome to all: as if each had passed a full
 //! fence where it stands, in this moment. That they do so at one moment is no less than what there is: the interrupting
 //! thread does nothing between the first fence and the last, and for it and another one it does not matter when in between
-//! that one was interrupted. Where a context stands is a matter of the schedule, and all schedules are explored.
+//! that one was interrupted. Where a context stands is a matter of the schedule.
 //!
 //! # Limits
+//! With three contexts one moment is more than there is: one may be interrupted early, and what it does then be seen by
+//! another before that one is interrupted. To loom's search a barrier depends on fences, not on the accesses of those that
+//! it interrupts.
+//!
 //! As an acquire or release fence for relaxed accesses of the *interrupted* thread it does not count: that is less than
 //! there is, and no lock asks for it.
 
 use std::cell::RefCell;
 use std::marker::PhantomData;
-use std::sync::atomic::Ordering::SeqCst;
+use std::rc::Rc;
+use std::sync::atomic::Ordering::{self, Relaxed, SeqCst};
 
 use loom::lazy_static::Lazy;
+use loom::sync::atomic::{AtomicU32, fence};
 use loom::thread::Thread;
 
 /// Operations of all contexts in one execution.
@@ -47,6 +53,8 @@ struct Contexts {
     all: Vec<Context>,
     views: usize,
     barriers: bool,
+    /// See [`fence_apart`].
+    fences: Option<Rc<AtomicU32>>,
 }
 
 thread_local! {
@@ -54,7 +62,9 @@ thread_local! {
 }
 
 pub(super) fn begin(barriers: bool) {
-    CONTEXTS.with(|known| *known.borrow_mut() = Contexts { all: vec![], views: 0, barriers });
+    let fences = Some(Rc::new(AtomicU32::new(0)));
+    CONTEXTS
+        .with(|known| *known.borrow_mut() = Contexts { all: vec![], views: 0, barriers, fences });
     begins(&loom::thread::current());
 }
 
@@ -78,6 +88,20 @@ pub(super) fn came_so_far(context: usize) {
     });
 }
 
+/// A fence that other contexts may come before.
+///
+/// To loom a fence is one step with the access before it, so that no thread sees what was stored there and is not ordered
+/// by the fence: a store that should release, and does not, goes unnoticed where a fence follows it. So a store comes
+/// between the two, to a word of which all fences know, and which orders nothing: threads change at it, and in each order
+/// in which fences may come.
+pub(super) fn fence_apart(order: Ordering) {
+    let fences = CONTEXTS.with(|known| known.borrow().fences.clone());
+    if let Some(fences) = fences {
+        fences.store(0, Relaxed);
+    }
+    fence(order);
+}
+
 pub(super) fn fence_everywhere(
     me: usize,
     spares: impl Fn(usize) -> bool,
@@ -90,7 +114,7 @@ pub(super) fn fence_everywhere(
         for view in others().filter_map(|(_, context)| context.view) {
             VIEWS[view].get();
         }
-        loom::sync::atomic::fence(SeqCst);
+        fence(SeqCst);
         for (_, context) in others().filter(|&(other, _)| !ended(other)) {
             context.thread.unpark();
         }
