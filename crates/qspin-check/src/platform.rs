@@ -16,7 +16,7 @@ use crate::failure::{Failure, Kind};
 use crate::machine::{Loom, Machine, Shuttle};
 use crate::model::Traits;
 use crate::scenario::Scenario;
-use crate::trace::{self, NodeWords, Role, Turn};
+use crate::trace::{self, NodeWords, Role, Turn, VainHalt};
 use crate::word::{Word, judge};
 
 use self::sleep::Sleepers;
@@ -170,7 +170,7 @@ impl<M: Machine> Context<M> {
     }
 
     /// Waits until every other context has ended or waits. This orders nothing, either.
-    pub(crate) fn await_others(&self, turn: Turn) {
+    pub(crate) fn await_rest(&self, turn: Turn) {
         while judge::<M, _>(trace::waits_for_others(turn)) {
             Self::yield_until_it_may_look();
         }
@@ -312,9 +312,9 @@ impl<M: Machine> Platform for Context<M> {
 
     fn halt(&self, me: NodeId) {
         match trace::halts_in_vain() {
-            (true, true) => return self.await_others(Turn::First),
-            (true, false) => return,
-            (false, _) => {}
+            Some(VainHalt::Long) => return self.await_rest(Turn::First),
+            Some(VainHalt::Short) => return,
+            None => {}
         }
         let kick = &self.node(me).kick;
         while kick.compare_exchange(KICKED, NOT_KICKED, Ordering::Acquire).is_err() {

@@ -146,7 +146,7 @@ impl<M: Machine, L: Contend<Context<M>>> World<M, L> {
                 self.leave(context, lock, Mode::Read);
             }
             Step::Arrive => self.arrive(),
-            Step::Settle => context.await_others(Turn::Last),
+            Step::Settle => context.await_rest(Turn::Last),
             Step::Outlast(lock, mode, others) => {
                 self.await_others(context, others);
                 self.use_again(lock, mode);

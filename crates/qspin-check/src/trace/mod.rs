@@ -38,8 +38,9 @@ pub use rest::must_rest;
 pub use secondary::{NodeWords, know_node, refused};
 pub use sections::{clock, entered, left, starts, writes, wrote_again};
 pub use waits::{
-    Turn, Wait, backs_off_in_vain, finished, halts_in_vain, looked_in_vain, may_look, saw_latest,
-    set_trying, waits_for, waits_for_any, waits_for_arrivals, waits_for_kick, waits_for_others,
+    Turn, VainHalt, Wait, backs_off_in_vain, finished, halts_in_vain, looked_in_vain, may_look,
+    saw_latest, set_trying, waits_for, waits_for_any, waits_for_arrivals, waits_for_kick,
+    waits_for_others,
 };
 
 use crate::failure::{Failure, Kind};
@@ -126,7 +127,7 @@ struct Slot {
     halted: bool,
     /// How many of its halts are still to return at once.
     vain_halts: u32,
-    /// They return once others had their turn.
+    /// They return once every other context has ended or waits.
     late: bool,
     /// The word and its version of its last bounded waits that failed, and how many they were.
     vain: Option<(WordId, u64, u32)>,

@@ -133,7 +133,7 @@ pub fn waits_for_arrivals(lock: usize, count: usize) -> Result<bool, Failure> {
 /// The running context waits until every other one has ended or waits. Returns whether it has to.
 ///
 /// # Errors
-/// None is known.
+/// As [`waits_for_arrivals`], in another context's name.
 pub fn waits_for_others(turn: Turn) -> Result<bool, Failure> {
     waits_unseen(Wait::Others(turn))
 }
@@ -172,15 +172,24 @@ pub fn looked_in_vain(id: WordId, most: u32) -> bool {
     })
 }
 
-/// The running context halts. Returns whether the halt returns for no reason, and whether others have their turn before.
-pub fn halts_in_vain() -> (bool, bool) {
+/// A halt that returns for no reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VainHalt {
+    /// At once.
+    Short,
+    /// Once every other context has ended or waits.
+    Long,
+}
+
+/// The running context halts. Returns how, if that halt returns for no reason.
+pub fn halts_in_vain() -> Option<VainHalt> {
     let slot = current();
     with(|trace| {
         let slot = &mut trace.slots[slot];
         slot.vain = None;
         let left = slot.vain_halts;
         slot.vain_halts = left.saturating_sub(1);
-        (left > 0, slot.late)
+        (left > 0).then_some(if slot.late { VainHalt::Long } else { VainHalt::Short })
     })
 }
 

@@ -150,6 +150,12 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
 /// Whether the program ran with the lock that is wanted; the exit code if it ran with its own.
 fn check(launch: &launch::Launch<'_>, ended: &launch::Ended) -> Result<Option<ExitCode>, Failure> {
     let of_the_library = |process: &&report::Process| !process.is_of_the_crate();
+    if ended.report.of_another_version {
+        return Err(Failure::usage(format!(
+            "{} is of another version than this command: use the one that is installed with it",
+            launch.library.display()
+        )));
+    }
     let Some(first) = ended.report.processes.iter().find(of_the_library) else {
         let why =
             "it was run, but the dynamic linker did not load them, or it has another user's rights";

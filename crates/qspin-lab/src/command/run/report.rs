@@ -29,6 +29,8 @@ pub(super) struct Report {
     pub(super) processes: Vec<Process>,
     /// Processes that found no slot.
     pub(super) without_slot: u64,
+    /// It was written by another version of the library, and cannot be read.
+    pub(super) of_another_version: bool,
 }
 
 /// A process that has loaded the library. One that then executes another program, which loads it again, is another one.
@@ -245,6 +247,7 @@ pub(super) fn read(file: &File) -> Result<Report, Failure> {
     Ok(Report {
         processes: each.collect::<Result<_, _>>()?,
         without_slot: asked.saturating_sub(SLOTS),
+        of_another_version: is_of_another_version(file),
     })
 }
 
@@ -381,6 +384,11 @@ mod tests {
             file.set_len(0).unwrap();
             file.write_all_at(magic, 0).unwrap();
             assert_eq!(is_of_another_version(&file), is_other, "{magic:?}");
+            if magic.len() == 16 {
+                file.set_len(LENGTH).unwrap();
+                let report = read(&file).unwrap();
+                assert_eq!((report.of_another_version, report.processes.len()), (is_other, 0));
+            }
         }
     }
 
