@@ -28,7 +28,8 @@ fn is_for_genmc(subject: &Subject) -> bool {
     let traits = subject.traits();
     let special = traits.timed || traits.latch || traits.inherited;
     // In the checkers these differ from others in the bucket, or in the barrier, that the client has not.
-    !special && traits.buckets == Buckets::One && subject.name != "mutex-fenced"
+    let fenced = traits.sleeps && !traits.asymmetric;
+    !special && !fenced && traits.buckets == Buckets::One
 }
 
 /// How many threads the client may have.

@@ -1,6 +1,7 @@
 //! The IR that is emitted holds the atomics of the lock, ordered as its source says, and nothing
 //! that a checker would not understand.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
@@ -71,6 +72,24 @@ fn every_client_has_the_atomics_of_its_lock() {
     let elsewhere = Some(Weakening { site: Site::BackoffTake, to: Ordering::Relaxed });
     assert_eq!(accesses(elsewhere, "native-elsewhere"), accesses(None, "native-sound"));
     assert_ne!(accesses(weak, "native-weak"), accesses(None, "native-sound"));
+}
+
+#[test]
+fn the_client_knows_each_type_of_the_catalogue() {
+    let registered = |written| {
+        subjects().any(|known| known.written() == written && known.name == known.id.lock().name)
+    };
+    let mut seen = BTreeSet::new();
+    for subject in subjects() {
+        if !registered(subject.written()) && seen.insert(subject.written()) {
+            assert!(
+                !emitted(&client(subject.name, 2), subject.name).atomics.is_empty(),
+                "{}",
+                subject.name
+            );
+        }
+    }
+    assert!(seen.len() > 10, "{seen:?}");
 }
 
 #[test]

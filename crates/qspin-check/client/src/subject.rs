@@ -17,11 +17,9 @@ use qspin_core::site::Site;
 use qspin_core::tuning::{Adaptive::*, Defer::*, Tuning};
 use qspin_core::waiting::{Halt, Spin};
 
-use crate::beside::{ALL, Fair, Monitor, ONE, PlainGate, TwoMutexes, Undone};
+use crate::beside::*;
 use crate::contend::{Exclusive, Shared};
-use crate::convert::{
-    Converted, DOWNGRADES, DOWNGRADES_TWICE, FAIRLY, FAIRLY_UPGRADABLE, UPGRADES,
-};
+use crate::convert::*;
 use crate::no_pending::NoPending;
 
 /// What the types of the catalogue are generic over.
