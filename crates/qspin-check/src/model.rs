@@ -46,10 +46,14 @@ pub struct Traits {
     pub latch: bool,
     /// It was inherited by a fork.
     pub inherited: bool,
+    /// The table of halted waiters has no room.
+    pub no_room: bool,
     /// Waiters that are near come first.
     pub near_first: bool,
     /// To acquire it takes so many steps that schedules with more than one preemption are too many.
     pub long: bool,
+    /// So does a release: that goes for two contexts, too.
+    pub longer: bool,
     /// It takes so few steps that one preemption more than others have is not too many.
     pub brief: bool,
     /// It differs from another lock in a step that is switched on or off, or is made of the same pieces, and is
@@ -77,8 +81,10 @@ impl Traits {
             wakes_all: false,
             latch: false,
             inherited: false,
+            no_room: false,
             near_first: lock.near_first,
             long: false,
+            longer: false,
             brief: false,
             // The pieces that a reader-writer lock shares with the mutex of its family have stood the rest there.
             step: sleeps && lock.shared,

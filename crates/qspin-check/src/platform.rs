@@ -83,7 +83,7 @@ impl<M: Machine> Domain<M> {
         let count = scenario.nesting.len() * levels as usize;
         let nodes = (0..count as u32).map(|place| make_node(place / levels, place % levels));
         let nodes = nodes.collect();
-        let entries = if halts && !traits.sleeps { count } else { 0 };
+        let entries = if halts && !traits.sleeps && !traits.no_room { count } else { 0 };
         let buckets = entries.div_ceil(Bucket::<Word<M>, Address<M>>::ENTRIES);
         let buckets = if entries > 0 { buckets.next_power_of_two() } else { 0 };
         let looks = tuning.queue_polls.max(tuning.head_polls).max(tuning.awake_polls);

@@ -212,7 +212,7 @@ fn for_halting(traits: Traits) -> Vec<Check> {
     for check in checks.iter_mut().filter(|check| check.threads() == 2) {
         if traits.brief {
             check.preemptions = SLEEPING_BRIEF;
-        } else if traits.long && !traits.timed {
+        } else if traits.long && !traits.longer && !traits.timed {
             check.preemptions = Some(SLEEPING);
         }
     }

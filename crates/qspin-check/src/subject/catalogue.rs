@@ -1,7 +1,7 @@
 //! Every lock that is checked: those of the register, and variants that open more of their paths.
 
 use qspin_core::events::Event::{
-    CnaFlush, CnaPrioritised, KickAheadCount, LockKickCount, LockNoNode, LockUseNode2,
+    CnaFlush, CnaPrioritised, HashCount, KickAheadCount, LockKickCount, LockNoNode, LockUseNode2,
     LockUseNode3, LockUseNode4, PendingFailCount, PendingLockCount, PvLockStealing, SleepRequeue,
     WaitEarlyCount,
 };
@@ -15,7 +15,8 @@ use qspin_core::waiting::{Halt, Spin};
 use super::Goal::{Counts, Never, Passes, Reaches};
 use super::beside::{ALL, Fair, Monitor, Notified, ONE, PlainGate, TwoMutexes, Undone};
 use super::convert::{
-    Converted, DOWNGRADES, DOWNGRADES_TWICE, FAIRLY, FAIRLY_UPGRADABLE, UPGRADES, Upgradable,
+    Converted, DOWNGRADES, DOWNGRADES_TWICE, FAIRLY, FAIRLY_UPGRADABLE, UPGRADES,
+    UPGRADES_AND_DOWNGRADES, UPGRADES_FAIRLY, Upgradable,
 };
 use super::timed::{Done, Latch, Timed, TimedRw};
 use super::{NoPending, Runs, Source, Subject, rules, runs, tunings};
@@ -161,6 +162,18 @@ fn of_halting() -> Vec<Subject> {
             Counts(PvLockStealing),
             Never(LockKickCount),
         ]),
+        // What the steps of document 000 come to together, and with admissions that are not its own.
+        of(Id::Paravirt).step("paravirt-kick-ahead").tuned(tunings::CULLED_KICK_AHEAD),
+        of(Id::Paravirt).step("paravirt-conditional-kick").tuned(tunings::CULLED_CONDITIONAL_KICK),
+        of(Id::ParavirtStealing)
+            .step("paravirt-stealing-kick-ahead")
+            .tuned(tunings::STEALING_KICK_AHEAD),
+        strict("paravirt-queued-conditional-kick-ahead", tunings::CONDITIONAL_KICK_AHEAD)
+            .must(&[Counts(KickAheadCount), Never(LockKickCount)]),
+        // With no room in the table of halted waiters: a head does not halt, and is kicked at once.
+        strict("paravirt-queued-no-room", tunings::NO_PENDING)
+            .with(Traits { no_room: true, ..brief })
+            .must(&[Counts(LockKickCount), Never(HashCount)]),
         strict("paravirt-queued-before-the-series", tunings::BEFORE_THE_SERIES)
             .must(&[Counts(LockKickCount), Never(PendingLockCount)]),
         strict("paravirt-queued-conditional-kick", tunings::CONDITIONAL_KICK)
@@ -265,6 +278,11 @@ fn of_rwlock() -> Vec<Subject> {
         // A reader that starves goes through the gate, while others sleep beside the word.
         rw("rwlock-starving").tuned(tunings::MUTEX_STARVING),
         rw("rwlock-fair").made(runs!(Converted<Word<M>, FAIRLY>)),
+        // All of it: from upgradable to writing and back, and left fairly, or read on.
+        rw("rwlock-upgraded-fair").made(runs!(Converted<Word<M>, UPGRADES_FAIRLY>)).with(long),
+        rw("rwlock-upgraded-downgraded")
+            .made(runs!(Converted<Word<M>, UPGRADES_AND_DOWNGRADES>))
+            .with(Traits { longer: true, ..long }),
         rw("rwlock-fair-upgradable").made(runs!(Converted<Word<M>, FAIRLY_UPGRADABLE>)),
         rw("rwlock-plain-gate").made(runs!(Shared<DefaultRwLock<Word<M>, PlainGate<Word<M>>>>)),
         // With deadlines.

@@ -17,6 +17,10 @@ pub const DOWNGRADES_TWICE: u8 = 2;
 pub const FAIRLY: u8 = 3;
 /// The same, and writers leave as upgradable readers.
 pub const FAIRLY_UPGRADABLE: u8 = 4;
+/// Writers read upgradably before they write, and after it, and leave fairly.
+pub const UPGRADES_FAIRLY: u8 = 5;
+/// They read on after that.
+pub const UPGRADES_AND_DOWNGRADES: u8 = 6;
 
 /// The default reader-writer lock, acquired and released in one of these ways.
 pub struct Converted<W, const HOW: u8>(Shared<DefaultRwLock<W>>);
@@ -30,7 +34,8 @@ where
     }
     fn enter(&self, p: &P, mode: Mode) {
         let Self(Shared(lock)) = self;
-        if mode == Mode::Read || HOW != UPGRADES {
+        let upgrades = matches!(HOW, UPGRADES | UPGRADES_FAIRLY | UPGRADES_AND_DOWNGRADES);
+        if mode == Mode::Read || !upgrades {
             return self.0.enter(p, mode);
         }
         lock.acquire_upgradable_until(p, NEVER);
@@ -46,9 +51,11 @@ where
         // SAFETY: the caller holds it in this mode; from there each step says how it is held next.
         unsafe {
             match (mode, HOW) {
-                (Mode::Read, FAIRLY | FAIRLY_UPGRADABLE) => lock.release_shared_fair(p),
+                (Mode::Read, FAIRLY | FAIRLY_UPGRADABLE | UPGRADES_FAIRLY) => {
+                    lock.release_shared_fair(p)
+                }
                 (Mode::Write, FAIRLY) => lock.release_exclusive_fair(p),
-                (Mode::Write, FAIRLY_UPGRADABLE) => {
+                (Mode::Write, FAIRLY_UPGRADABLE | UPGRADES_FAIRLY) => {
                     lock.downgrade_to_upgradable(p);
                     lock.release_upgradable_fair(p);
                 }
@@ -56,7 +63,7 @@ where
                     lock.downgrade(p);
                     lock.release_shared(p);
                 }
-                (Mode::Write, DOWNGRADES_TWICE) => {
+                (Mode::Write, DOWNGRADES_TWICE | UPGRADES_AND_DOWNGRADES) => {
                     lock.downgrade_to_upgradable(p);
                     lock.downgrade_upgradable(p);
                     lock.release_shared(p);

@@ -79,6 +79,8 @@ pub fn of_kind(traits: Traits, checker: Checker) -> Vec<Goal> {
             goals.push(Counts(CnaSplice));
         }
         goals.extend([LockKickCount, CnaShuffleSkip].map(Never));
+    } else if traits.no_room {
+        goals.push(Counts(WaitNodeCount));
     } else if traits.halts && traits.nodes {
         goals.extend([UnlockKickCount, HashCount].map(Counts));
         if many || !traits.shared {

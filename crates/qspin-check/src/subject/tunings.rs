@@ -107,6 +107,20 @@ pub(crate) const CONDITIONAL_KICK: Tuning =
 pub(crate) const CONDITIONAL_KICK_DEFERRED: Tuning =
     Tuning { kick_unconditionally: false, ..ONE_LOOK };
 
+/// The same with patch 4: a head that is awake is not kicked, those behind it are.
+pub(crate) const CONDITIONAL_KICK_AHEAD: Tuning =
+    Tuning { kick_unconditionally: false, kick_ahead: 2, ..NO_PENDING };
+
+/// Culled, with kicks ahead.
+pub(crate) const CULLED_KICK_AHEAD: Tuning = Tuning { kick_ahead: 2, ..IMPATIENT };
+
+/// Culled, with a conditional kick.
+pub(crate) const CULLED_CONDITIONAL_KICK: Tuning =
+    Tuning { kick_unconditionally: false, ..IMPATIENT };
+
+/// Stealing, with kicks ahead.
+pub(crate) const STEALING_KICK_AHEAD: Tuning = Tuning { kick_ahead: 2, ..ONE_LOOK };
+
 /// Without patch 2.
 pub(crate) const NO_PENDING: Tuning = Tuning { pending: false, ..ONE_LOOK };
 
