@@ -405,4 +405,52 @@ mod tests {
         unsafe { RawSharedLock::<Alone>::release_shared(&lock, &Alone) };
         assert!(lock.try_acquire_shared(&Alone));
     }
+
+    /// An interrupt, which waits while others leave.
+    struct Interrupt;
+
+    impl Platform for Interrupt {
+        type Word = AtomicU32;
+        type Address = core::sync::atomic::AtomicUsize;
+        type Events = NoEvents;
+        fn events(&self) -> &NoEvents {
+            &NoEvents
+        }
+        fn cpu(&self) -> Option<CpuId> {
+            None
+        }
+        fn node(&self, _: NodeId) -> &Node<AtomicU32> {
+            unreachable!("it does not queue")
+        }
+        fn wait_until(
+            &self,
+            word: &AtomicU32,
+            until: Until,
+            _: Budget,
+            _: core::sync::atomic::Ordering,
+        ) -> u32 {
+            let seen = word.load(Relaxed);
+            if until.met_by(seen) {
+                return seen;
+            }
+            assert_eq!(seen, CROWDED, "it has backed out");
+            word.fetch_sub(READER, Relaxed) - READER
+        }
+        fn relax(&self, _: u32) {}
+        fn fence(&self, _: core::sync::atomic::Ordering) {}
+        fn in_interrupt(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn a_reader_in_an_interrupt_waits_for_room_and_counts_itself_once() {
+        let lock: QueuedRwLock<AtomicU32> = RawSharedLock::<Interrupt>::new();
+        lock.word.store(CROWDED, Relaxed);
+        lock.acquire_shared(&Interrupt);
+        assert_eq!(lock.word.load(Relaxed), CROWDED, "one has left, and one has come");
+        // SAFETY: acquired just above.
+        unsafe { RawSharedLock::<Interrupt>::release_shared(&lock, &Interrupt) };
+        assert_eq!(lock.word.load(Relaxed), CROWDED - READER);
+    }
 }

@@ -147,3 +147,86 @@ pub(crate) fn halted_for<P: Platform>(
         if same { NodeId::from_number(number & NODE_MASK) } else { None }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+    use std::vec::Vec;
+
+    use super::*;
+    use crate::events::NoEvents;
+    use crate::node::Node;
+    use crate::platform::CpuId;
+    use crate::waiting::Bucket;
+
+    /// A table. The address of a lock is what its word holds.
+    struct Table(Vec<Bucket<AtomicU32, AtomicUsize>>);
+
+    impl Platform for Table {
+        type Word = AtomicU32;
+        type Address = AtomicUsize;
+        type Events = NoEvents;
+        fn events(&self) -> &NoEvents {
+            &NoEvents
+        }
+        fn cpu(&self) -> Option<CpuId> {
+            None
+        }
+        fn node(&self, _: NodeId) -> &Node<AtomicU32> {
+            unreachable!("an entry names a node, and does not touch it")
+        }
+        fn fence(&self, _: Ordering) {}
+        fn address(&self, word: &AtomicU32) -> usize {
+            word.load(Relaxed) as usize
+        }
+        fn hash(&self) -> &[Bucket<AtomicU32, AtomicUsize>] {
+            &self.0
+        }
+    }
+
+    fn table(buckets: usize) -> Table {
+        Table((0..buckets).map(|_| Bucket::new()).collect())
+    }
+
+    fn node(cpu: u32) -> NodeId {
+        NodeId::new(CpuId::new(cpu).unwrap(), 0).unwrap()
+    }
+
+    #[test]
+    fn heads_of_locks_with_one_home_fill_the_table_and_are_all_found() {
+        for (buckets, home) in [(2, 0), (2, 1), (4, 3)] {
+            let p = table(buckets);
+            let all = buckets * ENTRIES;
+            let is_there = |&lock: &u32| first_bucket(lock as usize) % buckets == home;
+            let locks: Vec<_> = (1..).filter(is_there).take(all + 1).map(AtomicU32::new).collect();
+            for (lock, cpu) in locks.iter().zip(0..all as u32) {
+                assert!(insert(&p, lock, node(cpu)).is_some(), "{cpu}");
+            }
+            assert!(insert(&p, &locks[all], node(99)).is_none(), "it is full");
+            // The last one first, as it is the farthest from home; each once.
+            for (lock, cpu) in locks.iter().zip(0..all as u32).rev() {
+                assert_eq!(remove(&p, lock), Some(node(cpu)));
+                assert_eq!(remove(&p, lock), None);
+            }
+            assert!(insert(&p, &locks[all], node(99)).is_some(), "it is empty");
+        }
+    }
+
+    #[test]
+    fn the_halted_waiter_of_each_ticket_is_found_however_large_the_ticket() {
+        let p = table(2);
+        let lock = 64;
+        for ticket in [0, 1, 0x3fff, 0x4000, 0x4001, 0x7ffe, 0x7fff] {
+            let me = node(NodeId::END / crate::node::LEVELS - 2);
+            let entry = insert_ticket(&p, lock, ticket, me).expect("there is room");
+            assert_eq!(halted_for(&p, lock, ticket).collect::<Vec<_>>(), [me], "{ticket:#x}");
+            let others = [ticket ^ 1, ticket.wrapping_add(ENTRIES as u32), ticket ^ 0x100];
+            for other in others {
+                assert_eq!(halted_for(&p, lock, other).count(), 0, "{ticket:#x}, {other:#x}");
+            }
+            assert_eq!(halted_for(&p, lock + 64, ticket).count(), 0);
+            free(&p, entry);
+            assert_eq!(halted_for(&p, lock, ticket).count(), 0);
+        }
+    }
+}
