@@ -299,8 +299,12 @@ fn for_halting_readers() -> Vec<Check> {
 /// Waiters whose deadline is over at each look at the clock, beside one that waits for long.
 fn for_timed(traits: Traits) -> Vec<Check> {
     let bound = if traits.long { NEVER } else { TIMED };
-    let mut checks =
-        vec![every(bound, timed), every(TIMED, timed_first), every(UNBOUNDED, outlasted)];
+    let mut checks = vec![
+        every(bound, timed),
+        every(TIMED, timed_first),
+        every(UNBOUNDED, outlasted),
+        every(NEVER, outlasted_behind),
+    ];
     if traits.brief {
         checks.push(every(TIMED_BETWEEN, timed_between));
     }
@@ -359,6 +363,12 @@ fn outlasted_in(name: &str, owner: Mode, waiter: Mode, at: u32) -> Scenario {
 
 fn outlasted(at: u32) -> Scenario {
     outlasted_in("outlasted", Write, Write, at)
+}
+
+/// The same behind a waiter that has no deadline.
+fn outlasted_behind(at: u32) -> Scenario {
+    let threads = vec![vec![Outlast(0, Write, 1)], write(), vec![Timed(at, 0, Write), Arrive]];
+    Scenario::new("outlasted-behind", threads).before(vec![Enter(0, Write)])
 }
 
 fn outlasted_reader(at: u32) -> Scenario {

@@ -41,6 +41,7 @@ pub fn for_shuttle(traits: Traits) -> Vec<Arc<Scenario>> {
     if traits.timed {
         scenarios.extend([0, 1, 2, 3, 5].map(timed));
         scenarios.push(outlasted("outlasted", Write, Write));
+        scenarios.push(outlasted_behind());
         if traits.shared {
             scenarios.push(outlasted("outlasted-readers", Write, Read));
             scenarios.push(outlasted("outlasted-by-readers", Read, Write));
@@ -87,6 +88,13 @@ fn outlasted(name: &str, owner: Mode, waiter: Mode) -> Scenario {
     let mut threads = vec![vec![Outlast(0, owner, 3)]];
     threads.extend((0..3).map(|at| vec![Timed(2 * at, 0, waiter), Arrive]));
     Scenario::new(name, threads).before(vec![Enter(0, owner)])
+}
+
+/// The same behind one that has no deadline.
+fn outlasted_behind() -> Scenario {
+    let mut threads = vec![vec![Outlast(0, Write, 3)], vec![Section(0, Write)]];
+    threads.extend((0..3).map(|at| vec![Timed(2 * at, 0, Write), Arrive]));
+    Scenario::new("outlasted-behind", threads).before(vec![Enter(0, Write)])
 }
 
 /// Writers that give up beside readers, of which each stays until all are inside.

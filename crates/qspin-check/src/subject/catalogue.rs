@@ -287,6 +287,9 @@ fn of_rwlock() -> Vec<Subject> {
         rw("rwlock-plain-gate").made(runs!(Shared<DefaultRwLock<Word<M>, PlainGate<Word<M>>>>)),
         // With deadlines.
         rw("rwlock-timed").made(runs!(TimedRw<Word<M>, false>)).with(timed(alone)),
+        rw("rwlock-upgradable-timed")
+            .made(runs!(Timed<Upgradable<Word<M>>>))
+            .with(timed(Traits { shared: false, ..alone })),
         rw("rwlock-upgraded-timed").made(runs!(TimedRw<Word<M>, true>)).with(timed(long)),
     ]
 }
@@ -315,6 +318,9 @@ fn beside() -> Vec<Subject> {
         of_mutex("condvar-timed")
             .made(runs!(Timed<Monitor<Word<M>, Address<M>, ONE>>))
             .with(timed(monitor)),
+        of_mutex("condvar-timed-all")
+            .made(runs!(Timed<Monitor<Word<M>, Address<M>, ALL>>))
+            .with(Traits { buckets: Buckets::Two, ..timed(monitor) }),
         // A condition and its mutex in two buckets, in both orders.
         of_mutex("condvar-two-buckets").made(all).with(Traits { buckets: Buckets::Two, ..monitor }),
         of_mutex("condvar-swapped-buckets")

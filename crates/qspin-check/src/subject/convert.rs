@@ -1,6 +1,8 @@
 //! The default reader-writer lock, whose writers become readers, and whose readers become writers, or might.
 
-use qspin_core::lock::{RawFairSharedLock, RawLock, RawSharedLock, RawUpgradableLock};
+use qspin_core::lock::{
+    RawFairSharedLock, RawLock, RawSharedLock, RawTimedLock, RawUpgradableLock,
+};
 use qspin_core::locks::rwlock::DefaultRwLock;
 use qspin_core::sleepers::{NEVER, SleepPlatform};
 
@@ -98,5 +100,11 @@ unsafe impl<P: SleepPlatform> RawLock<P> for Upgradable<P::Word> {
     }
     fn is_locked(&self, p: &P) -> bool {
         RawSharedLock::<P>::is_locked(&self.0, p)
+    }
+}
+
+impl<P: SleepPlatform> RawTimedLock<P> for Upgradable<P::Word> {
+    fn acquire_until(&self, p: &P, deadline: u64) -> bool {
+        self.0.acquire_upgradable_until(p, deadline)
     }
 }
