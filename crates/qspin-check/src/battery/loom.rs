@@ -304,6 +304,7 @@ fn for_timed(traits: Traits) -> Vec<Check> {
         every(TIMED, timed_first),
         every(UNBOUNDED, outlasted),
         every(NEVER, outlasted_behind),
+        every(NEVER, held_up),
     ];
     if traits.brief {
         checks.push(every(TIMED_BETWEEN, timed_between));
@@ -369,6 +370,15 @@ fn outlasted(at: u32) -> Scenario {
 fn outlasted_behind(at: u32) -> Scenario {
     let threads = vec![vec![Outlast(0, Write, 1)], write(), vec![Timed(at, 0, Write), Arrive]];
     Scenario::new("outlasted-behind", threads).before(vec![Enter(0, Write)])
+}
+
+/// A waiter whose deadline passes while it sleeps, and that is held up at some step of what it does then, or before: until
+/// the owner has released the lock, and all others are done or wait.
+fn held_up(at: u32) -> Scenario {
+    let timed = Box::new(Timed(NEVER_LATE, 0, Write));
+    let second = vec![Interrupted(at, vec![Arrive, Settle], timed)];
+    Scenario::new("held-up", vec![write(), second, vec![Outlast(0, Write, 1)]])
+        .before(vec![Enter(0, Write)])
 }
 
 fn outlasted_reader(at: u32) -> Scenario {
