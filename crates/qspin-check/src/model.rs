@@ -52,7 +52,7 @@ pub struct Traits {
     pub near_first: bool,
     /// To acquire it takes so many steps that schedules with more than one preemption are too many.
     pub long: bool,
-    /// So does a release: that goes for two contexts, too.
+    /// So does a release: two contexts have one preemption, and three none.
     pub longer: bool,
     /// It takes so few steps that one preemption more than others have is not too many.
     pub brief: bool,

@@ -198,6 +198,7 @@ fn for_halting(traits: Traits) -> Vec<Check> {
         return vec![every(SLEEPING_FOUR, inherited), every(SLEEPING_FOUR, left_behind)];
     }
     let most = match traits {
+        Traits { longer: true, .. } => 0,
         Traits { long: true, .. } => SLEEPING_LONG,
         Traits { sleeps: true, .. } => SLEEPING,
         Traits { near_first: true, .. } => NEAR_HALTED,
@@ -212,7 +213,9 @@ fn for_halting(traits: Traits) -> Vec<Check> {
     for check in checks.iter_mut().filter(|check| check.threads() == 2) {
         if traits.brief {
             check.preemptions = SLEEPING_BRIEF;
-        } else if traits.long && !traits.longer && !traits.timed {
+        } else if traits.longer {
+            check.preemptions = Some(SLEEPING_LONG);
+        } else if traits.long && !traits.timed {
             check.preemptions = Some(SLEEPING);
         }
     }

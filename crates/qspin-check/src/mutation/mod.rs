@@ -168,11 +168,11 @@ fn is_dear(subject: Subject) -> bool {
     subject.traits().near_first && subject.traits().step
 }
 
-/// Whether its scenarios are about what happens beside the lock: an ordering shows sooner elsewhere, and these have their
-/// turn last.
+/// Whether its scenarios are about what happens beside the lock, or take long: an ordering shows sooner elsewhere, and
+/// these have their turn last.
 fn is_special(subject: Subject) -> bool {
-    let Traits { timed, latch, inherited, buckets, .. } = subject.traits();
-    timed || latch || inherited || buckets != Buckets::One
+    let Traits { timed, latch, inherited, longer, buckets, .. } = subject.traits();
+    timed || latch || inherited || longer || buckets != Buckets::One
 }
 
 /// Whose turn it is in a pass over the locks.
