@@ -133,7 +133,7 @@ pub fn waits_for_arrivals(lock: usize, count: usize) -> Result<bool, Failure> {
 /// The running context waits until every other one has ended or waits. Returns whether it has to.
 ///
 /// # Errors
-/// As [`waits_for_arrivals`], in another context's name.
+/// None: where all others wait in vain, it goes on.
 pub fn waits_for_others(turn: Turn) -> Result<bool, Failure> {
     waits_unseen(Wait::Others(turn))
 }

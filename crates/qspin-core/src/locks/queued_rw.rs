@@ -361,10 +361,12 @@ mod tests {
     use crate::node::{Node, NodeId};
     use crate::platform::CpuId;
 
-    /// One context that never has to wait.
-    struct Alone;
+    /// One context; while it waits for room, readers leave.
+    struct Context {
+        interrupt: bool,
+    }
 
-    impl Platform for Alone {
+    impl Platform for Context {
         type Word = AtomicU32;
         type Address = core::sync::atomic::AtomicUsize;
         type Events = NoEvents;
@@ -379,56 +381,12 @@ mod tests {
         }
         fn wait_until(
             &self,
-            _: &AtomicU32,
-            _: Until,
-            _: Budget,
-            _: core::sync::atomic::Ordering,
-        ) -> u32 {
-            unreachable!("no other thread could end the wait")
-        }
-        fn relax(&self, _: u32) {}
-        fn fence(&self, _: core::sync::atomic::Ordering) {}
-    }
-
-    #[test]
-    fn readers_beyond_the_limit_stay_outside_and_never_let_a_writer_in() {
-        let lock: QueuedRwLock<AtomicU32> = RawSharedLock::<Alone>::new();
-        // As many forgotten guards as may be inside.
-        lock.word.store(CROWDED - READER, Relaxed);
-        assert!(lock.try_acquire_shared(&Alone), "the last one that fits");
-        for _ in 0..1000 {
-            assert!(!lock.try_acquire_shared(&Alone));
-            assert!(!lock.try_acquire_exclusive(&Alone));
-        }
-        assert_eq!(lock.word.load(Relaxed), CROWDED);
-        // SAFETY: one of those inside leaves.
-        unsafe { RawSharedLock::<Alone>::release_shared(&lock, &Alone) };
-        assert!(lock.try_acquire_shared(&Alone));
-    }
-
-    /// An interrupt, which waits while others leave.
-    struct Interrupt;
-
-    impl Platform for Interrupt {
-        type Word = AtomicU32;
-        type Address = core::sync::atomic::AtomicUsize;
-        type Events = NoEvents;
-        fn events(&self) -> &NoEvents {
-            &NoEvents
-        }
-        fn cpu(&self) -> Option<CpuId> {
-            None
-        }
-        fn node(&self, _: NodeId) -> &Node<AtomicU32> {
-            unreachable!("it does not queue")
-        }
-        fn wait_until(
-            &self,
             word: &AtomicU32,
             until: Until,
             _: Budget,
             _: core::sync::atomic::Ordering,
         ) -> u32 {
+            assert!(self.interrupt, "it never has to wait");
             let seen = word.load(Relaxed);
             if until.met_by(seen) {
                 return seen;
@@ -439,18 +397,36 @@ mod tests {
         fn relax(&self, _: u32) {}
         fn fence(&self, _: core::sync::atomic::Ordering) {}
         fn in_interrupt(&self) -> bool {
-            true
+            self.interrupt
         }
     }
 
     #[test]
+    fn readers_beyond_the_limit_stay_outside_and_never_let_a_writer_in() {
+        let p = Context { interrupt: false };
+        let lock: QueuedRwLock<AtomicU32> = RawSharedLock::<Context>::new();
+        // As many forgotten guards as may be inside.
+        lock.word.store(CROWDED - READER, Relaxed);
+        assert!(lock.try_acquire_shared(&p), "the last one that fits");
+        for _ in 0..1000 {
+            assert!(!lock.try_acquire_shared(&p));
+            assert!(!lock.try_acquire_exclusive(&p));
+        }
+        assert_eq!(lock.word.load(Relaxed), CROWDED);
+        // SAFETY: one of those inside leaves.
+        unsafe { RawSharedLock::<Context>::release_shared(&lock, &p) };
+        assert!(lock.try_acquire_shared(&p));
+    }
+
+    #[test]
     fn a_reader_in_an_interrupt_waits_for_room_and_counts_itself_once() {
-        let lock: QueuedRwLock<AtomicU32> = RawSharedLock::<Interrupt>::new();
+        let p = Context { interrupt: true };
+        let lock: QueuedRwLock<AtomicU32> = RawSharedLock::<Context>::new();
         lock.word.store(CROWDED, Relaxed);
-        lock.acquire_shared(&Interrupt);
+        lock.acquire_shared(&p);
         assert_eq!(lock.word.load(Relaxed), CROWDED, "one has left, and one has come");
         // SAFETY: acquired just above.
-        unsafe { RawSharedLock::<Interrupt>::release_shared(&lock, &Interrupt) };
+        unsafe { RawSharedLock::<Context>::release_shared(&lock, &p) };
         assert_eq!(lock.word.load(Relaxed), CROWDED - READER);
     }
 }

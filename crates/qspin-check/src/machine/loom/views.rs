@@ -90,8 +90,8 @@ pub(super) fn came_so_far(context: usize) {
 
 /// A fence that other contexts may come before.
 ///
-/// To loom a fence is one step with the access before it, so that no thread sees what was stored there and is not ordered
-/// by the fence: a store that should release, and does not, goes unnoticed where a fence follows it. So a store comes
+/// To loom a fence is one step with the access before it, so that a thread which sees what was stored there, and passes a
+/// fence itself, is always ordered behind the store: one that should release, and does not, goes unnoticed. So a store comes
 /// between the two, to a word of which all fences know, and which orders nothing: threads change at it, and in each order
 /// in which fences may come.
 pub(super) fn fence_apart(order: Ordering) {
