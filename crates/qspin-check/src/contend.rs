@@ -23,6 +23,20 @@ pub trait Contend<P: Platform>: Send + Sync + 'static {
     /// # Safety
     /// This context has acquired the lock in this mode.
     unsafe fn leave(&self, p: &P, mode: Mode);
+    /// Holds it in the mode `to` from now on.
+    ///
+    /// # Safety
+    /// This context has acquired the lock in the mode `from`, which is the stronger one.
+    unsafe fn downgrade(&self, _p: &P, _from: Mode, _to: Mode) {
+        unreachable!("a lock without conversions")
+    }
+    /// Becomes the writer until `deadline` at the latest, or, without one, if that takes no wait; whether it did.
+    ///
+    /// # Safety
+    /// This context has acquired the lock for an upgradable read.
+    unsafe fn upgrade(&self, _p: &P, _deadline: Option<u64>) -> bool {
+        unreachable!("a lock without conversions")
+    }
     /// Whether it has an owner.
     fn is_locked(&self, p: &P) -> bool;
 }
@@ -60,12 +74,14 @@ impl<P: Platform, L: RawSharedLock<P> + Send + Sync + 'static> Contend<P> for Sh
         match mode {
             Mode::Write => self.0.acquire_exclusive(p),
             Mode::Read => self.0.acquire_shared(p),
+            Mode::Upgradable => unreachable!("a lock without conversions"),
         }
     }
     fn try_enter(&self, p: &P, mode: Mode) -> bool {
         match mode {
             Mode::Write => self.0.try_acquire_exclusive(p),
             Mode::Read => self.0.try_acquire_shared(p),
+            Mode::Upgradable => unreachable!("a lock without conversions"),
         }
     }
     unsafe fn leave(&self, p: &P, mode: Mode) {
@@ -74,6 +90,7 @@ impl<P: Platform, L: RawSharedLock<P> + Send + Sync + 'static> Contend<P> for Sh
             Mode::Write => unsafe { self.0.release_exclusive(p) },
             // SAFETY: the caller has acquired it for reading.
             Mode::Read => unsafe { self.0.release_shared(p) },
+            Mode::Upgradable => unreachable!("a lock without conversions"),
         }
     }
     fn is_locked(&self, p: &P) -> bool {

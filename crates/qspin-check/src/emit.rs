@@ -26,7 +26,7 @@ pub fn subjects() -> impl Iterator<Item = Subject> {
 
 fn is_for_genmc(subject: &Subject) -> bool {
     let traits = subject.traits();
-    let special = traits.timed || traits.latch || traits.inherited;
+    let special = traits.timed || traits.latch || traits.inherited || traits.late;
     // In the checkers these differ from others in the bucket, or in the barrier, that the client has not.
     let fenced = traits.sleeps && !traits.asymmetric;
     !special && !fenced && traits.buckets == Buckets::One

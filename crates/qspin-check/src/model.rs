@@ -46,6 +46,10 @@ pub struct Traits {
     pub latch: bool,
     /// It was inherited by a fork.
     pub inherited: bool,
+    /// The heavy barrier is there only once a context has obtained it.
+    pub late: bool,
+    /// Readers become writers, and the reverse, in steps of the scenario.
+    pub converts: bool,
     /// The table of halted waiters has no room.
     pub no_room: bool,
     /// Waiters that are near come first.
@@ -81,6 +85,8 @@ impl Traits {
             wakes_all: false,
             latch: false,
             inherited: false,
+            late: false,
+            converts: false,
             no_room: false,
             near_first: lock.near_first,
             long: false,

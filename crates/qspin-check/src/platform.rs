@@ -155,16 +155,36 @@ impl<M: Machine> Context<M> {
         Self { cpu: cpu.and_then(CpuId::new), interrupt: false, domain }
     }
 
+    /// The same context.
+    #[must_use]
+    pub fn again(&self) -> Self {
+        Self { cpu: self.cpu, interrupt: self.interrupt, domain: Arc::clone(&self.domain) }
+    }
+
     /// A context on the same CPU that interrupts this one.
     #[must_use]
     pub fn interrupting(&self) -> Self {
-        Self { cpu: self.cpu, interrupt: true, domain: Arc::clone(&self.domain) }
+        Self { interrupt: true, ..self.again() }
     }
 
     /// Waits, as the holder of a lock, until so many others wait for it. Only the record knows of this
     /// wait: it orders nothing.
     pub(crate) fn await_arrivals(&self, lock: usize, count: usize) {
         while judge::<M, _>(trace::waits_for_arrivals(lock, count)) {
+            Self::yield_until_it_may_look();
+        }
+    }
+
+    /// Waits until there were so many signals. This orders nothing.
+    pub(crate) fn await_signals(&self, count: u32) {
+        while judge::<M, _>(trace::waits_for_signals(count)) {
+            Self::yield_until_it_may_look();
+        }
+    }
+
+    /// Waits until a waiter was moved, or every other context has ended or waits. This orders nothing, either.
+    pub(crate) fn await_moved(&self) {
+        while judge::<M, _>(trace::waits_for_moved()) {
             Self::yield_until_it_may_look();
         }
     }

@@ -2,6 +2,8 @@
 
 use qspin_core::node::LEVELS;
 
+use crate::trace::Turn;
+
 /// How a lock is acquired. A lock that only excludes knows only [`Mode::Write`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
@@ -9,6 +11,8 @@ pub enum Mode {
     Write,
     /// Sharing with other readers.
     Read,
+    /// The same, as the one among them that may become the writer.
+    Upgradable,
 }
 
 /// One step of a context.
@@ -25,21 +29,38 @@ pub enum Step {
     Timed(u32, usize, Mode),
     /// From here on this is the child of a fork, without the waiters of its parent.
     Fork,
-    /// Begin this, and stop for good before its operation of this number: what a thread leaves behind that the child of a
-    /// fork does not have. From there on this is the child.
+    /// On a CPU of its own, begin this, and stop for good before its operation of this number, or, of
+    /// [`NEVER_LATE`], when it halts: what a thread leaves behind that the child of a fork does not have.
     Vanished(u32, Box<Step>),
+    /// There is a heavy barrier from here on.
+    Obtain,
+    /// Do the last of these: with the first before its first heavy barrier, and the second after that.
+    Barrier(Vec<Step>, Vec<Step>, Box<Step>),
     /// Acquire, and keep it.
     Enter(usize, Mode),
     /// Release what [`Step::Enter`] acquired, after using the data.
     Leave(usize, Mode),
     /// The same, once so many others have come to wait for it.
     LeaveAfter(usize, Mode, usize),
+    /// Hold it in the second mode from here on, without giving it up between.
+    Downgrade(usize, Mode, Mode),
+    /// Of a lock that is held [`Mode::Upgradable`]: become the writer if that takes no wait, or, where there is a number,
+    /// until a deadline as that of [`Step::Timed`]. Then use the data, and read on.
+    Upgrade(usize, Option<u32>),
     /// Acquire for reading, and stay inside until this many readers are inside.
     Together(usize, u32),
     /// Say that this context has come so far.
     Arrive,
+    /// The same, and wait until this many have.
+    Stay(u32),
+    /// Say that this context has come so far. Unlike [`Step::Arrive`] it orders nothing.
+    Signal,
+    /// Wait until there were so many signals. It orders nothing, either.
+    Await(u32),
     /// Wait until every other context has ended or waits.
-    Settle,
+    Settle(Turn),
+    /// Wait until a notification has moved a waiter to the mutex, or every other context has ended or waits.
+    Moved,
     /// Release what [`Step::Enter`] acquired, once so many contexts have arrived.
     Outlast(usize, Mode, u32),
     /// Do the second while being interrupted, before its operation of this number, by the first. Where there is
@@ -128,12 +149,20 @@ impl Scenario {
     #[must_use]
     pub fn levels(&self) -> u32 {
         // What only forks, arrives or waits for others needs no node.
-        let nodeless = |step: &Step| matches!(step, Step::Fork | Step::Arrive | Step::Settle);
+        let nodeless =
+            |step: &Step| matches!(step, Step::Fork | Step::Arrive | Step::Settle(_) | Step::Moved);
         let nests = |step: &Step| matches!(step, Step::Interrupted(_, handler, _) if !handler.iter().all(nodeless));
         let interrupts = |steps: &[Step]| steps.iter().any(nests);
         let interrupted = self.threads.iter().any(|thread| interrupts(&thread.steps));
         let nested = self.nesting.iter().any(|&levels| levels > 0);
         if interrupted || nested || interrupts(&self.before) { LEVELS } else { 1 }
+    }
+
+    /// With one more CPU, on which threads run that are gone after a fork.
+    #[must_use]
+    pub fn with_parent(mut self) -> Self {
+        self.nesting.push(0);
+        self
     }
 
     /// With this done before the other threads exist.

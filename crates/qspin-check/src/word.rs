@@ -27,6 +27,11 @@ impl<M: Machine> Word<M> {
         self.id
     }
 
+    /// The value, to a context that is gone and unwinds.
+    fn left(&self) -> Option<u32> {
+        trace::is_gone().then(|| trace::latest(self.id))
+    }
+
     fn access<R>(&self, operation: impl FnOnce(&M::Atomic) -> R) -> R {
         self.prepare();
         self.life.touch();
@@ -56,6 +61,9 @@ impl<M: Machine> Word<M> {
     }
 
     fn modify(&self, operation: impl FnOnce(&M::Atomic) -> u32, next: impl Fn(u32) -> u32) -> u32 {
+        if let Some(left) = self.left() {
+            return left;
+        }
         let from = self.access(operation);
         self.stepped(from, next(from));
         from
@@ -73,6 +81,9 @@ impl<M: Machine> AtomicWord for Word<M> {
     }
 
     fn load(&self, order: Ordering) -> u32 {
+        if let Some(left) = self.left() {
+            return left;
+        }
         let value = self.access(|atomic| atomic.load(order));
         self.loaded(value);
         value
@@ -84,6 +95,9 @@ impl<M: Machine> AtomicWord for Word<M> {
             self.swap(value, order);
             return;
         }
+        if self.left().is_some() {
+            return;
+        }
         self.access(|atomic| atomic.store(value, order));
         self.stepped(trace::latest(self.id), value);
     }
@@ -93,6 +107,9 @@ impl<M: Machine> AtomicWord for Word<M> {
     }
 
     fn compare_exchange(&self, current: u32, new: u32, success: Ordering) -> Result<u32, u32> {
+        if let Some(left) = self.left() {
+            return Err(left);
+        }
         let result = self.access(|atomic| atomic.compare_exchange(current, new, success));
         match result {
             Ok(from) => self.stepped(from, new),

@@ -13,8 +13,8 @@ use crate::failure::{Failure, Kind};
 use crate::machine::{Data, Machine};
 use crate::model::Model;
 use crate::platform::{Context, DEADLINE, Domain, TICK};
-use crate::scenario::{Mode, Scenario, Step};
-use crate::trace::{self, Role, Touched, Turn};
+use crate::scenario::{Mode, NEVER_LATE, Scenario, Step};
+use crate::trace::{self, Handler, Role, Touched};
 use crate::weakening::Weakening;
 use crate::word::{Word, judge};
 
@@ -40,7 +40,7 @@ pub(crate) fn execute<M: Machine, L: Contend<Context<M>>>(
     trace::begin(model.rules, weak, scenario, M::EXHAUSTIVE, bypass(model, scenario));
     M::begin(model.traits.asymmetric);
     let world = Arc::new(World::<M, L>::new(model, Arc::clone(scenario)));
-    world.set_nesting(false);
+    world.set_nesting();
     let first = world.context(0);
     first.settle();
     world.perform_all(&first, &scenario.before);
@@ -127,8 +127,13 @@ impl<M: Machine, L: Contend<Context<M>>> World<M, L> {
                     self.leave(context, lock, mode);
                 }
             }
-            Step::Fork => trace::fork(),
-            Step::Vanished(at, ref step) => self.vanish(context, at, step),
+            Step::Fork => self.fork(context),
+            Step::Vanished(at, ref step) => self.vanish(at, step),
+            Step::Obtain => context.obtain_barrier(),
+            Step::Barrier(ref before, ref after, ref step) => {
+                trace::arm_barrier(self.handler(context, before), self.handler(context, after));
+                self.perform(context, step);
+            }
             Step::Enter(lock, mode) => self.enter(context, lock, mode),
             Step::Leave(lock, mode) => {
                 self.use_again(lock, mode);
@@ -139,14 +144,19 @@ impl<M: Machine, L: Contend<Context<M>>> World<M, L> {
                 self.use_again(lock, mode);
                 self.leave(context, lock, mode);
             }
+            Step::Downgrade(lock, from, to) => self.downgrade(context, lock, from, to),
+            Step::Upgrade(lock, looks) => self.upgrade(context, lock, looks),
             Step::Together(lock, readers) => {
                 self.enter(context, lock, Mode::Read);
-                self.arrive();
-                self.await_others(context, readers);
+                self.stay(context, readers);
                 self.leave(context, lock, Mode::Read);
             }
             Step::Arrive => self.arrive(),
-            Step::Settle => context.await_rest(Turn::Last),
+            Step::Stay(others) => self.stay(context, others),
+            Step::Signal => trace::signal(),
+            Step::Await(signals) => context.await_signals(signals),
+            Step::Settle(turn) => context.await_rest(turn),
+            Step::Moved => context.await_moved(),
             Step::Outlast(lock, mode, others) => {
                 self.await_others(context, others);
                 self.use_again(lock, mode);
@@ -156,7 +166,8 @@ impl<M: Machine, L: Contend<Context<M>>> World<M, L> {
                 self.arm(context, at, handler);
                 self.perform(context, step);
                 if trace::disarm() {
-                    let awaited = |step: &&Step| matches!(step, Step::Leave(..) | Step::Arrive);
+                    let awaited =
+                        |step: &&Step| matches!(step, Step::Leave(..) | Step::Arrive | Step::Fork);
                     let rest: Vec<_> = handler.iter().filter(awaited).cloned().collect();
                     self.perform_all(context, &rest);
                 }
@@ -169,39 +180,85 @@ impl<M: Machine, L: Contend<Context<M>>> World<M, L> {
         self.arrived.fetch_add(1, AcqRel);
     }
 
+    fn stay(&self, context: &Context<M>, others: u32) {
+        self.arrive();
+        self.await_others(context, others);
+    }
+
     /// Waits until so many contexts have arrived.
     fn await_others(&self, context: &Context<M>, others: u32) {
         context.wait_until(&self.arrived, Until::is(others), Budget::Unbounded, Acquire);
     }
 
-    /// Performs `step` until its operation `at`, and clears what a platform clears in the child of a fork: buckets, and
-    /// nodes in use.
-    fn vanish(self: &Arc<Self>, context: &Context<M>, at: u32, step: &Step) {
-        let vanish = || {
-            trace::interrupted();
+    /// Performs `step` until its operation `at`.
+    fn vanish(self: &Arc<Self>, at: u32, step: &Step) {
+        let vanish = move || {
+            if at != NEVER_LATE {
+                trace::interrupted();
+            }
+            trace::set_gone(true);
             resume_unwind(Box::new(Gone))
         };
         trace::arm(at, Box::new(vanish));
-        let end = catch_unwind(AssertUnwindSafe(|| self.perform(context, step)));
+        let cpu = Some(self.scenario.threads.len() as u32);
+        let context = Context::new(cpu, Arc::clone(&self.domain));
+        let end = catch_unwind(AssertUnwindSafe(|| self.perform(&context, step)));
         trace::disarm();
+        trace::set_gone(false);
         let Err(cause) = end else { return };
         if !cause.is::<Gone>() {
             resume_unwind(cause);
         }
         trace::forget_deadline();
+    }
+
+    /// Clears what a platform clears in the child of a fork: buckets, and nodes that other CPUs had in use.
+    fn fork(&self, context: &Context<M>) {
         trace::fork();
-        // Not with the token of the one that has gone, which may have had a bucket locked.
-        forget(&Context::new(None, Arc::clone(&self.domain)), None);
-        self.set_nesting(true);
+        forget(context, context.cpu());
+        for (cpu, &levels) in self.scenario.nesting.iter().enumerate() {
+            let others = context.cpu().is_none_or(|own| own.number() as usize != cpu);
+            if let Some(nesting) = self.nesting(cpu).filter(|_| others) {
+                nesting.store(levels, Relaxed);
+            }
+        }
     }
 
     fn arm(self: &Arc<Self>, context: &Context<M>, at: u32, steps: &[Step]) {
-        let (world, context, steps) = (Arc::clone(self), context.interrupting(), steps.to_vec());
-        let handler = move || {
+        let handler = self.handler(&context.interrupting(), steps);
+        let interrupt = move || {
             trace::interrupted();
-            world.perform_all(&context, &steps);
+            handler();
         };
-        trace::arm(at, Box::new(handler));
+        trace::arm(at, Box::new(interrupt));
+    }
+
+    fn handler(self: &Arc<Self>, context: &Context<M>, steps: &[Step]) -> Handler {
+        let (world, context, steps) = (Arc::clone(self), context.again(), steps.to_vec());
+        Box::new(move || world.perform_all(&context, &steps))
+    }
+
+    fn downgrade(&self, context: &Context<M>, lock: usize, from: Mode, to: Mode) {
+        let start = trace::starts();
+        trace::left(lock, from);
+        // SAFETY: the scenario holds it in that mode.
+        unsafe { self.locks[lock].downgrade(context, from, to) };
+        self.entered(context, lock, to, start);
+    }
+
+    fn upgrade(&self, context: &Context<M>, lock: usize, looks: Option<u32>) {
+        let start = trace::starts();
+        if let Some(looks) = looks {
+            trace::set_deadline(looks);
+        }
+        // SAFETY: the scenario reads upgradably.
+        let upgraded = unsafe { self.locks[lock].upgrade(context, looks.map(|_| DEADLINE)) };
+        trace::forget_deadline();
+        if upgraded {
+            trace::left(lock, Mode::Upgradable);
+            self.entered(context, lock, Mode::Write, start);
+            self.downgrade(context, lock, Mode::Write, Mode::Upgradable);
+        }
     }
 
     fn enter(&self, context: &Context<M>, lock: usize, mode: Mode) {
@@ -215,7 +272,7 @@ impl<M: Machine, L: Contend<Context<M>>> World<M, L> {
         trace::touching(Touched::Data);
         trace::keep(|| match mode {
             Mode::Write => self.data[lock].add(),
-            Mode::Read => {
+            Mode::Read | Mode::Upgradable => {
                 self.data[lock].read();
             }
         });
@@ -248,9 +305,9 @@ impl<M: Machine, L: Contend<Context<M>>> World<M, L> {
         Some(&self.domain.node(first).nesting)
     }
 
-    fn set_nesting(&self, anew: bool) {
+    fn set_nesting(&self) {
         for (cpu, &levels) in self.scenario.nesting.iter().enumerate() {
-            if let Some(nesting) = self.nesting(cpu).filter(|_| anew || levels > 0) {
+            if let Some(nesting) = self.nesting(cpu).filter(|_| levels > 0) {
                 nesting.store(levels, Relaxed);
             }
         }
@@ -277,6 +334,7 @@ impl<M: Machine, L: Contend<Context<M>>> World<M, L> {
         }
         trace::must_be_gone()?;
         trace::must_rest()?;
+        trace::must_agree()?;
         for (cpu, &levels) in self.scenario.nesting.iter().enumerate() {
             let left = self.nesting(cpu).map(|word| word.load(Relaxed));
             if left != Some(levels) {

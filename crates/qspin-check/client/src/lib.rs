@@ -45,7 +45,16 @@ mod scenario {
         Write,
         /// With other readers.
         Read,
+        /// The same, and it may become the writer.
+        #[allow(dead_code)]
+        Upgradable,
     }
+}
+
+/// What the checkers that record an execution hold against each other: what a notification counts, and how a wait ends.
+mod trace {
+    pub(crate) fn notified(_: u32) {}
+    pub(crate) fn wait_ended(_: bool) {}
 }
 
 const WRITERS: usize = THREADS - READERS;

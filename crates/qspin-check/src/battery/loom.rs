@@ -1,16 +1,19 @@
 //! What loom runs a lock through: every schedule of two CPUs, and those of three with at most
 //! four preemptions.
 
+mod sleeping;
+
 use std::sync::Arc;
 
 use super::{Check, Program};
-use crate::model::{Buckets, Traits};
+use crate::model::Traits;
 use crate::scenario::Mode::{self, Read, Write};
+use crate::scenario::Scenario;
 use crate::scenario::Step::{
-    self, Arrive, Enter, Fork, Interrupted, Leave, LeaveAfter, Outlast, Section, Settle, Timed,
-    Together, Try, Vanished, Watched,
+    self, Arrive, Enter, Interrupted, Leave, LeaveAfter, Outlast, Section, Settle, Together, Try,
+    Watched,
 };
-use crate::scenario::{NEVER_LATE, Scenario};
+use crate::trace::Turn;
 
 /// Every schedule.
 const UNBOUNDED: Option<usize> = None;
@@ -154,7 +157,7 @@ fn for_near() -> Vec<Check> {
 /// A waiter that was handed the lock while it was halted, wakes for no reason and may arrange the queue: while the release
 /// that kicks ahead looks at the queue, and one more has joined it. The release is interrupted until then.
 fn claimed(at: u32) -> Scenario {
-    let interrupt = vec![Arrive, Settle];
+    let interrupt = vec![Arrive, Settle(Turn::Last)];
     let second = vec![Enter(0, Write), Interrupted(at, interrupt, Box::new(Leave(0, Write)))];
     let holder = vec![LeaveAfter(0, Write, 3), Outlast(1, Write, 1), Section(0, Write)];
     Scenario::new("claimed", vec![holder, second, write(), write()])
@@ -192,10 +195,16 @@ fn for_halting(traits: Traits) -> Vec<Check> {
         return for_near_halting();
     }
     if traits.latch {
-        return for_latch(traits);
+        return sleeping::for_latch(traits);
     }
     if traits.inherited {
-        return vec![every(SLEEPING_FOUR, inherited), every(SLEEPING_FOUR, left_behind)];
+        return sleeping::for_forks();
+    }
+    if traits.late {
+        return sleeping::for_late_barrier();
+    }
+    if traits.converts {
+        return sleeping::for_converting();
     }
     let most = match traits {
         Traits { longer: true, .. } => 0,
@@ -237,7 +246,7 @@ fn for_halting_in_turn(traits: Traits) -> Vec<Check> {
         checks.push(one(bound, Scenario::new("four", vec![write(); 4])));
     }
     if traits.timed {
-        return for_timed(traits);
+        return sleeping::for_timed(traits);
     }
     if traits.wakes_all {
         checks.push(one(HALTED_FOUR, elsewhere()));
@@ -250,6 +259,9 @@ fn for_halting_in_turn(traits: Traits) -> Vec<Check> {
     }
     if traits.sleeps && !traits.asymmetric {
         checks.push(one(HALTED, bucket_is_held()));
+    }
+    if traits.sleeps && traits.asymmetric && traits.brief {
+        checks.push(sleeping::epochs());
     }
     if traits.step {
         return checks;
@@ -297,143 +309,6 @@ fn for_halting_readers() -> Vec<Check> {
         one(HALTED_FOUR, held("read-held", Read, write(), read())),
         one(HALTED_FOUR, held("write-held", Write, read(), read())),
     ]
-}
-
-/// Waiters whose deadline is over at each look at the clock, beside one that waits for long.
-fn for_timed(traits: Traits) -> Vec<Check> {
-    let bound = if traits.long { NEVER } else { TIMED };
-    let mut checks = vec![
-        every(bound, timed),
-        every(TIMED, timed_first),
-        every(UNBOUNDED, outlasted),
-        every(NEVER, outlasted_behind),
-        every(NEVER, held_up),
-    ];
-    if traits.brief {
-        checks.push(every(TIMED_BETWEEN, timed_between));
-    }
-    checks.push(every(if traits.brief { TIMED } else { NEVER }, timed_twice));
-    if traits.shared {
-        checks.extend([every(TIMED, timed_reader), every(TIMED, timed_writer)]);
-        checks.push(every(TIMED, timed_beside));
-        checks.extend([every(UNBOUNDED, outlasted_reader), every(UNBOUNDED, outlasted_by_reader)]);
-    }
-    checks
-}
-
-/// A lock that is held when two others come for it, in this order: the holder is the last to run, so that it takes no
-/// preemption until they wait.
-fn held_last(name: &str, mode: Mode, first: Vec<Step>, second: Vec<Step>) -> Scenario {
-    Scenario::new(name, vec![first, second, vec![Leave(0, mode)]]).before(vec![Enter(0, mode)])
-}
-
-fn timed(at: u32) -> Scenario {
-    held_last("timed", Write, write(), vec![Timed(at, 0, Write)])
-}
-
-/// The waiter with the deadline is the first to be woken.
-fn timed_first(at: u32) -> Scenario {
-    held_last("timed-first", Write, vec![Timed(at, 0, Write)], write())
-}
-
-/// A release that may come between the waiter with the deadline and the other one.
-fn timed_between(at: u32) -> Scenario {
-    held("timed-between", Write, vec![Timed(at, 0, Write)], write())
-}
-
-/// One that comes again after it has given up, and another one with a deadline.
-fn timed_twice(at: u32) -> Scenario {
-    held_last(
-        "timed-twice",
-        Write,
-        vec![Timed(NEVER_LATE, 0, Write)],
-        vec![Timed(at, 0, Write), Section(0, Write)],
-    )
-}
-
-fn timed_reader(at: u32) -> Scenario {
-    held_last("timed-reader", Write, write(), vec![Timed(at, 0, Read)])
-}
-
-fn timed_writer(at: u32) -> Scenario {
-    held_last("timed-writer", Read, read(), vec![Timed(at, 0, Write)])
-}
-
-/// A waiter whose owner stays until the waiter has given up.
-fn outlasted_in(name: &str, owner: Mode, waiter: Mode, at: u32) -> Scenario {
-    let threads = vec![vec![Outlast(0, owner, 1)], vec![Timed(at, 0, waiter), Arrive]];
-    Scenario::new(name, threads).before(vec![Enter(0, owner)])
-}
-
-fn outlasted(at: u32) -> Scenario {
-    outlasted_in("outlasted", Write, Write, at)
-}
-
-/// The same behind a waiter that has no deadline.
-fn outlasted_behind(at: u32) -> Scenario {
-    let threads = vec![vec![Outlast(0, Write, 1)], write(), vec![Timed(at, 0, Write), Arrive]];
-    Scenario::new("outlasted-behind", threads).before(vec![Enter(0, Write)])
-}
-
-/// A waiter whose deadline passes while it sleeps, and that is held up at some step of what it does then, or before: until
-/// the owner has released the lock, and all others are done or wait.
-fn held_up(at: u32) -> Scenario {
-    let timed = Box::new(Timed(NEVER_LATE, 0, Write));
-    let second = vec![Interrupted(at, vec![Arrive, Settle], timed)];
-    Scenario::new("held-up", vec![write(), second, vec![Outlast(0, Write, 1)]])
-        .before(vec![Enter(0, Write)])
-}
-
-fn outlasted_reader(at: u32) -> Scenario {
-    outlasted_in("outlasted-reader", Write, Read, at)
-}
-
-fn outlasted_by_reader(at: u32) -> Scenario {
-    outlasted_in("outlasted-by-reader", Read, Write, at)
-}
-
-/// A writer that gives up between two readers, of which the first stays until the second is inside.
-fn timed_beside(at: u32) -> Scenario {
-    let reader = || vec![Together(0, 2)];
-    Scenario::new("timed-beside", vec![reader(), vec![Timed(at, 0, Write)], reader()])
-}
-
-/// A latch that is opened when some wait for it, or come.
-fn for_latch(traits: Traits) -> Vec<Check> {
-    let opened = |name, waiters| {
-        // The one that opens it last: it takes no preemption then that the others wait.
-        let threads = [vec![read(); waiters], vec![vec![Leave(0, Write)]]].concat();
-        Scenario::new(name, threads).before(vec![Enter(0, Write)])
-    };
-    // In one bucket they meet at each step.
-    let three = if traits.buckets == Buckets::One { NEVER } else { ASIDE };
-    vec![
-        one(ASIDE, opened("two-wait", 2)),
-        one(three, opened("three-wait", 3)),
-        every(three, opened_by_interrupt),
-    ]
-}
-
-/// A waiter for the second of two latches is interrupted, and the interrupt opens the first: its waiter may sleep in the
-/// bucket that the interrupted one has locked.
-fn opened_by_interrupt(at: u32) -> Scenario {
-    let interrupted = vec![Interrupted(at, vec![Leave(0, Write)], Box::new(Section(1, Read)))];
-    Scenario::new("opened-by-interrupt", vec![read(), interrupted, vec![Leave(1, Write)]])
-        .before(vec![Enter(0, Write), Enter(1, Write)])
-        .locks(2)
-}
-
-/// A lock in which the parent of this process has left state bits: the owner waits for it, up to a deadline, and forks
-/// meanwhile.
-fn inherited(at: u32) -> Scenario {
-    let waits = Interrupted(at, vec![Fork], Box::new(Timed(NEVER_LATE, 0, Write)));
-    held("inherited", Write, write(), write()).before(vec![Enter(0, Write), waits])
-}
-
-/// A lock in which a thread has left marks that the child of a fork does not have.
-fn left_behind(at: u32) -> Scenario {
-    let gone = Vanished(at, Box::new(Timed(NEVER_LATE, 0, Write)));
-    held("left-behind", Write, write(), write()).before(vec![Enter(0, Write), gone])
 }
 
 /// A release may find the bucket locked by the waiter that is about to sleep there. It does not wait, but asks the waiter

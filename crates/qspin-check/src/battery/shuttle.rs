@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use crate::model::Traits;
-use crate::scenario::Mode::{self, Read, Write};
+use crate::scenario::Mode::{self, Read, Upgradable, Write};
 use crate::scenario::Step::{
-    self, Arrive, Enter, Fork, Interrupted, Leave, LeaveAfter, Outlast, Section, Timed, Together,
-    Try,
+    self, Arrive, Downgrade, Enter, Fork, Interrupted, Leave, LeaveAfter, Obtain, Outlast, Section,
+    Stay, Timed, Together, Try, Upgrade,
 };
 use crate::scenario::{NEVER_LATE, Scenario};
 
@@ -17,6 +17,15 @@ const DEPTH: usize = 5;
 /// What shuttle runs a lock through.
 #[must_use]
 pub fn for_shuttle(traits: Traits) -> Vec<Arc<Scenario>> {
+    if traits.latch && traits.timed {
+        return (0..6).map(timed_latch).map(Arc::new).collect();
+    }
+    if traits.late {
+        return [obtained()].map(Arc::new).to_vec();
+    }
+    if traits.converts {
+        return converting().map(Arc::new).to_vec();
+    }
     if traits.latch {
         let interrupted = (0..24).step_by(4).map(opened_by_interrupt);
         return [latch()].into_iter().chain(interrupted).map(Arc::new).collect();
@@ -118,6 +127,56 @@ fn latch() -> Scenario {
     let mut threads = vec![vec![Leave(0, Write)]];
     threads.resize(6, vec![Section(0, Read)]);
     Scenario::new("latch", threads).before(vec![Enter(0, Write)])
+}
+
+/// The same, where most of them have a deadline, and it stays closed until one was over.
+fn timed_latch(at: u32) -> Scenario {
+    let timed = |cpu| vec![Timed((at + cpu) % 6, 0, Read)];
+    let arrives = vec![Timed(at, 0, Read), Arrive];
+    let mut threads = vec![vec![Outlast(0, Write, 1)], vec![Section(0, Read)], arrives];
+    threads.extend((1..4).map(timed));
+    Scenario::new(&format!("timed-latch-{at}"), threads).before(vec![Enter(0, Write)])
+}
+
+/// A heavy barrier that is obtained while some sleep.
+fn obtained() -> Scenario {
+    let section = || vec![Section(0, Write); 2];
+    let obtains = vec![Obtain, Section(0, Write)];
+    let threads = vec![vec![Leave(0, Write)], section(), obtains, section(), section()];
+    Scenario::new("obtained", threads).before(vec![Enter(0, Write)])
+}
+
+/// Readers that become writers, and the reverse, between others.
+fn converting() -> [Scenario; 4] {
+    let upgrades = |looks| {
+        vec![Enter(0, Upgradable), Upgrade(0, looks), Leave(0, Upgradable), Section(0, Write)]
+    };
+    let downgrades = |to| vec![Enter(0, Write), Downgrade(0, Write, to), Leave(0, to)];
+    let twice = [
+        downgrades(Upgradable),
+        vec![Enter(0, Write), Downgrade(0, Write, Upgradable), Downgrade(0, Upgradable, Read)],
+        vec![Leave(0, Read)],
+    ]
+    .concat();
+    let both = || vec![Section(0, Read), Section(0, Write), Section(0, Read)];
+    let given_up = vec![Upgrade(0, Some(2)), Stay(2), Leave(0, Upgradable), Leave(0, Read)];
+    [
+        Scenario::new(
+            "converting",
+            vec![upgrades(None), upgrades(Some(2)), downgrades(Read), twice, both(), both()],
+        ),
+        kept_inside("kept-upgradable", Read, Upgradable),
+        kept_inside("kept-reader", Upgradable, Read),
+        Scenario::new("upgrade-given-up", vec![given_up, vec![Together(0, 2)]])
+            .before(vec![Enter(0, Read), Enter(0, Upgradable)]),
+    ]
+}
+
+/// A writer that becomes a reader, and stays until another one is inside.
+fn kept_inside(name: &str, to: Mode, waiter: Mode) -> Scenario {
+    let first = vec![Downgrade(0, Write, to), Stay(2), Leave(0, to)];
+    let second = vec![Enter(0, waiter), Stay(2), Leave(0, waiter)];
+    Scenario::new(name, vec![first, second]).before(vec![Enter(0, Write)])
 }
 
 /// Two latches; one that waits for the second is interrupted, and the interrupt opens the first.

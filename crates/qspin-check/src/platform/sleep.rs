@@ -4,7 +4,7 @@
 //! fence wherever it stands ([`Machine::fence_everywhere`]). What the light side keeps is the order in which its thread
 //! does its store and its load; without it the interrupt may find the load done and the store not yet, and orders neither.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use qspin_core::node::NodeId;
 use qspin_core::platform::{AtomicWord, Budget, Platform, Until};
@@ -16,10 +16,13 @@ use crate::model::{Buckets, Traits};
 use crate::trace::{self, Role};
 use crate::word::{Word, judge};
 
+/// No context has this token.
+const SETTLER: u32 = u32::MAX;
+
 /// What all sleepers share.
 pub(super) struct Sleepers<M: Machine> {
     /// There is a heavy barrier.
-    asymmetric: bool,
+    asymmetric: AtomicBool,
     kind: Buckets,
     hints: Vec<Word<M>>,
     buckets: Vec<SleepBucket<Word<M>>>,
@@ -36,11 +39,12 @@ impl<M: Machine> Sleepers<M> {
         };
         let nodes = if traits.sleeps { nodes } else { 0 };
         trace::making(Role::Sleeper, || Self {
-            asymmetric: traits.asymmetric,
+            asymmetric: AtomicBool::new(traits.asymmetric && !traits.late),
             kind: traits.buckets,
             hints: trace::making(Role::Hint, || (0..count).map(|_| Word::new(0)).collect()),
             buckets: (0..count).map(|_| SleepBucket::new()).collect(),
-            records: (0..nodes).map(|_| Sleeper::new()).collect(),
+            // The last one is never used.
+            records: (0..=nodes).map(|_| Sleeper::new()).collect(),
         })
     }
 }
@@ -68,9 +72,15 @@ impl<M: Machine> Sleepers<M> {
 impl<M: Machine> Context<M> {
     /// Before another context runs: releases may be plain stores, if there is a heavy barrier.
     pub(crate) fn settle(&self) {
-        if self.domain.sleepers.asymmetric {
+        if self.asymmetric() {
             settle_all(self, self.token());
         }
+    }
+
+    /// There is a heavy barrier from now on. Contexts take turns, and each lets others run only within its operations.
+    pub(crate) fn obtain_barrier(&self) {
+        self.domain.sleepers.asymmetric.store(true, Ordering::Relaxed);
+        settle_all(self, SETTLER);
     }
 }
 
@@ -84,7 +94,11 @@ impl<M: Machine> SleepPlatform for Context<M> {
     }
 
     fn sleeper(&self, id: NodeId) -> &Sleeper<Word<M>, Address<M>> {
-        &self.domain.sleepers.records[self.domain.place(id)]
+        // The child of a fork looks at all levels of its CPU, of which there may be fewer here.
+        let records = &self.domain.sleepers.records;
+        let place =
+            if id.level() < self.domain.levels { self.domain.place(id) } else { usize::MAX };
+        &records[place.min(records.len() - 1)]
     }
 
     fn token(&self) -> u32 {
@@ -95,7 +109,7 @@ impl<M: Machine> SleepPlatform for Context<M> {
     }
 
     fn asymmetric(&self) -> bool {
-        self.domain.sleepers.asymmetric
+        self.domain.sleepers.asymmetric.load(Ordering::Relaxed)
     }
 
     fn light_barrier(&self, order: Ordering) {
@@ -105,9 +119,15 @@ impl<M: Machine> SleepPlatform for Context<M> {
     }
 
     fn heavy_barrier(&self, order: Ordering) {
+        if let Some(before) = trace::at_barrier(false) {
+            before();
+        }
         self.fence(order);
-        if order == Ordering::SeqCst && self.domain.sleepers.asymmetric {
+        if order == Ordering::SeqCst && self.asymmetric() {
             trace::keep(|| M::fence_everywhere(trace::is_out_of_order, trace::has_ended));
+        }
+        if let Some(after) = trace::at_barrier(true) {
+            after();
         }
     }
 
@@ -115,6 +135,9 @@ impl<M: Machine> SleepPlatform for Context<M> {
         if deadline_ns != DEADLINE {
             // A deadline of the lock's own: no time passes here until then, so nothing but a kick ends the halt.
             return self.halt(me);
+        }
+        if let Some(handler) = trace::at_halt() {
+            handler();
         }
         // It may be preempted here, so this stands for a return at any later time, too, and that it was kicked meanwhile.
         if trace::oversleeps() {

@@ -18,6 +18,7 @@ use qspin_core::sleepers::{NEVER, SleepPlatform};
 
 use crate::contend::Contend;
 use crate::scenario::Mode;
+use crate::trace;
 
 /// Whom a monitor tells.
 pub const ONE: bool = false;
@@ -48,7 +49,7 @@ unsafe impl<P: SleepPlatform, const WHOM: bool> RawLock<P> for Monitor<P::Word, 
         self.mutex.acquire(p);
         while !self.take() {
             // SAFETY: acquired above, or by the last wait.
-            unsafe { self.condition.wait_until(p, &self.mutex, NEVER) };
+            trace::wait_ended(unsafe { self.condition.wait_until(p, &self.mutex, NEVER) });
         }
         // SAFETY: acquired above, or by the last wait.
         unsafe { self.mutex.release(p) };
@@ -64,9 +65,9 @@ unsafe impl<P: SleepPlatform, const WHOM: bool> RawLock<P> for Monitor<P::Word, 
         // ORDERING: Release pairs with the Acquire of `take`.
         self.held.store(0, Release);
         if WHOM == ALL {
-            self.condition.notify_all(p);
+            trace::notified(self.condition.notify_all(p));
         } else {
-            self.condition.notify_one(p);
+            trace::notified(self.condition.notify_one(p).into());
         }
         // SAFETY: acquired above.
         unsafe { self.mutex.release(p) };
@@ -83,10 +84,13 @@ impl<P: SleepPlatform, const WHOM: bool> RawTimedLock<P> for Monitor<P::Word, P:
             return false;
         }
         let mut taken = self.take();
+        let mut notified = true;
         // One that was notified looks again; one that was not has kept no waiter from being woken.
-        // SAFETY: acquired above, or by the last wait.
-        while !taken && unsafe { self.condition.wait_until(p, &self.mutex, deadline) } {
-            taken = self.take();
+        while !taken && notified {
+            // SAFETY: acquired above, or by the last wait.
+            notified = unsafe { self.condition.wait_until(p, &self.mutex, deadline) };
+            trace::wait_ended(notified);
+            taken = notified && self.take();
         }
         // SAFETY: acquired above, or by the last wait.
         unsafe { self.mutex.release(p) };
@@ -113,7 +117,7 @@ unsafe impl<P: SleepPlatform> RawLock<P> for TwoMutexes<P::Word, P::Address> {
         mutex.acquire(p);
         while !self.try_acquire(p) {
             // SAFETY: acquired above, or by the last wait.
-            unsafe { self.condition.wait_until(p, mutex, NEVER) };
+            trace::wait_ended(unsafe { self.condition.wait_until(p, mutex, NEVER) });
         }
         // SAFETY: acquired above, or by the last wait.
         unsafe { mutex.release(p) };
@@ -134,7 +138,7 @@ unsafe impl<P: SleepPlatform> RawLock<P> for TwoMutexes<P::Word, P::Address> {
         unsafe { second.release(p) };
         // SAFETY: the same.
         unsafe { first.release(p) };
-        self.condition.notify_all(p);
+        trace::notified(self.condition.notify_all(p));
     }
 
     fn is_locked(&self, _: &P) -> bool {

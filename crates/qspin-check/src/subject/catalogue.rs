@@ -18,7 +18,7 @@ use super::convert::{
     Converted, DOWNGRADES, DOWNGRADES_TWICE, FAIRLY, FAIRLY_UPGRADABLE, UPGRADES,
     UPGRADES_AND_DOWNGRADES, UPGRADES_FAIRLY, Upgradable,
 };
-use super::timed::{Done, Latch, Timed, TimedRw};
+use super::timed::{Done, Latch, Timed, TimedLatch, TimedRw};
 use super::{NoPending, Runs, Source, Subject, rules, runs, tunings};
 use crate::contend::{Exclusive, Shared};
 use crate::model::{Buckets, Model, Traits};
@@ -230,6 +230,10 @@ fn of_mutex() -> Vec<Subject> {
         step("mutex-fenced-sleepy")
             .tuned(tunings::MUTEX_SLEEPY)
             .with(Traits { brief: true, ..fenced }),
+        // With a heavy barrier that is obtained while others sleep.
+        step("mutex-late-barrier")
+            .tuned(tunings::MUTEX_SLEEPY)
+            .with(Traits { late: true, ..step("").traits() }),
         // With two looks before it sleeps.
         step("mutex-two-polls").tuned(tunings::MUTEX_TWO_POLLS),
         // With deadlines: of waiters that sleep at once, and of those that have marked the word before.
@@ -287,6 +291,11 @@ fn of_rwlock() -> Vec<Subject> {
         rw("rwlock-plain-gate").made(runs!(Shared<DefaultRwLock<Word<M>, PlainGate<Word<M>>>>)),
         // With deadlines.
         rw("rwlock-timed").made(runs!(TimedRw<Word<M>, false>)).with(timed(alone)),
+        // Conversions in the scenarios themselves; a waiter that goes through the gate does so at once.
+        rw("rwlock-converting")
+            .tuned(tunings::MUTEX_STARVING_AT_ONCE)
+            .made(runs!(TimedRw<Word<M>, false>))
+            .with(Traits { converts: true, ..timed(alone) }),
         rw("rwlock-upgradable-timed")
             .made(runs!(Timed<Upgradable<Word<M>>>))
             .with(timed(Traits { shared: false, ..alone })),
@@ -335,6 +344,11 @@ fn beside() -> Vec<Subject> {
         of_mutex("latch-swapped-buckets")
             .made(latch)
             .with(Traits { buckets: Buckets::Swapped, ..opened })
+            .must(&[Counts(SleepRequeue)]),
+        // With deadlines.
+        of_mutex("latch-timed")
+            .made(runs!(TimedLatch<Word<M>, Address<M>>))
+            .with(Traits { buckets: Buckets::Two, ..timed(opened) })
             .must(&[Counts(SleepRequeue)]),
     ]
 }

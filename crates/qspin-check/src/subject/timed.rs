@@ -15,6 +15,7 @@ use qspin_core::sleepers::{NEVER, SleepPlatform};
 
 use crate::contend::Contend;
 use crate::scenario::Mode;
+use crate::trace;
 
 /// A lock that excludes, and knows deadlines.
 pub struct Timed<L>(L);
@@ -58,6 +59,7 @@ where
     fn enter_until(&self, p: &P, mode: Mode, deadline: u64) -> bool {
         match mode {
             Mode::Read => self.0.acquire_shared_until(p, deadline),
+            Mode::Upgradable => self.0.acquire_upgradable_until(p, deadline),
             Mode::Write if !UPGRADES => self.0.acquire_exclusive_until(p, deadline),
             Mode::Write => {
                 if !self.0.acquire_upgradable_until(p, deadline) {
@@ -77,6 +79,7 @@ where
         match mode {
             Mode::Write => self.0.try_acquire_exclusive(p),
             Mode::Read => self.0.try_acquire_shared(p),
+            Mode::Upgradable => self.0.try_acquire_upgradable(p),
         }
     }
     unsafe fn leave(&self, p: &P, mode: Mode) {
@@ -85,6 +88,27 @@ where
             Mode::Write => unsafe { self.0.release_exclusive(p) },
             // SAFETY: the caller has acquired it for reading.
             Mode::Read => unsafe { self.0.release_shared(p) },
+            // SAFETY: the caller reads upgradably.
+            Mode::Upgradable => unsafe { self.0.release_upgradable(p) },
+        }
+    }
+    unsafe fn downgrade(&self, p: &P, from: Mode, to: Mode) {
+        // SAFETY: the caller holds it in the mode `from`.
+        unsafe {
+            match (from, to) {
+                (Mode::Write, Mode::Read) => self.0.downgrade(p),
+                (Mode::Write, Mode::Upgradable) => self.0.downgrade_to_upgradable(p),
+                (Mode::Upgradable, Mode::Read) => self.0.downgrade_upgradable(p),
+                _ => unreachable!("not a weaker mode"),
+            }
+        }
+    }
+    unsafe fn upgrade(&self, p: &P, deadline: Option<u64>) -> bool {
+        match deadline {
+            // SAFETY: the caller reads upgradably.
+            Some(deadline) => unsafe { self.0.upgrade_until(p, deadline) },
+            // SAFETY: the same.
+            None => unsafe { self.0.try_upgrade(p) },
         }
     }
     fn is_locked(&self, p: &P) -> bool {
@@ -110,7 +134,7 @@ unsafe impl<P: SleepPlatform> RawSharedLock<P> for Latch<P::Word, P::Address> {
         self.mutex.acquire(p);
         while self.open.load(Relaxed) == 0 {
             // SAFETY: acquired above, or by the last wait.
-            unsafe { self.condition.wait_until(p, &self.mutex, NEVER) };
+            trace::wait_ended(unsafe { self.condition.wait_until(p, &self.mutex, NEVER) });
         }
         // SAFETY: acquired above, or by the last wait.
         unsafe { self.mutex.release(p) };
@@ -139,7 +163,7 @@ unsafe impl<P: SleepPlatform> RawSharedLock<P> for Latch<P::Word, P::Address> {
         self.open.store(1, Relaxed);
         // SAFETY: acquired above.
         unsafe { self.mutex.release(p) };
-        self.condition.notify_all(p);
+        trace::notified(self.condition.notify_all(p));
     }
 
     fn is_locked(&self, _: &P) -> bool {
@@ -148,6 +172,52 @@ unsafe impl<P: SleepPlatform> RawSharedLock<P> for Latch<P::Word, P::Address> {
 
     fn is_locked_exclusive(&self, p: &P) -> bool {
         RawSharedLock::<P>::is_locked(self, p)
+    }
+}
+
+/// The same, with deadlines.
+pub struct TimedLatch<W, A>(Latch<W, A>);
+
+impl<P: SleepPlatform> Contend<P> for TimedLatch<P::Word, P::Address>
+where
+    P::Word: Send + Sync + 'static,
+    P::Address: Send + Sync + 'static,
+{
+    fn new() -> Self {
+        Self(RawSharedLock::<P>::new())
+    }
+    fn enter(&self, p: &P, mode: Mode) {
+        if mode == Mode::Read {
+            self.0.acquire_shared(p);
+        }
+    }
+    fn enter_until(&self, p: &P, _: Mode, deadline: u64) -> bool {
+        let Latch { mutex, condition, open } = &self.0;
+        if !mutex.acquire_until(p, deadline) {
+            return false;
+        }
+        let mut notified = true;
+        while open.load(Relaxed) == 0 && notified {
+            // SAFETY: acquired above, or by the last wait.
+            notified = unsafe { condition.wait_until(p, mutex, deadline) };
+            trace::wait_ended(notified);
+        }
+        let is_open = open.load(Relaxed) != 0;
+        // SAFETY: acquired above, or by the last wait.
+        unsafe { mutex.release(p) };
+        is_open
+    }
+    fn try_enter(&self, p: &P, _: Mode) -> bool {
+        self.0.try_acquire_shared(p)
+    }
+    unsafe fn leave(&self, p: &P, mode: Mode) {
+        if mode == Mode::Write {
+            // SAFETY: the caller is the one that has closed it.
+            unsafe { self.0.release_exclusive(p) };
+        }
+    }
+    fn is_locked(&self, p: &P) -> bool {
+        RawSharedLock::<P>::is_locked(&self.0, p)
     }
 }
 

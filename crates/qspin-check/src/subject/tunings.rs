@@ -95,6 +95,9 @@ pub(crate) const MUTEX_SLEEPY: Tuning =
 /// The same where a waiter starves that has seen two sections of others.
 pub(crate) const MUTEX_STARVING: Tuning = Tuning { mutex_heir_us: 1, ..MUTEX_SLEEPY };
 
+/// The same where each reader that sleeps has starved.
+pub(crate) const MUTEX_STARVING_AT_ONCE: Tuning = Tuning { mutex_heir_us: 0, ..MUTEX_SLEEPY };
+
 /// Without any step of the series: no pending waiter, a conditional kick by the context that hands over or
 /// releases.
 pub(crate) const BEFORE_THE_SERIES: Tuning = Tuning { pending: false, ..CONDITIONAL_KICK };

@@ -107,6 +107,9 @@ pub(super) fn consulted(site: Site, order: Ordering) {
 
 /// Counts an event.
 pub fn add_events(event: Event, amount: u64) {
+    if event == Event::SleepRequeue {
+        super::waits::moved(amount);
+    }
     COVERAGE.with(|coverage| *coverage.borrow_mut().events.entry(event).or_default() += amount);
 }
 

@@ -52,6 +52,17 @@ pub fn fork() {
     with(|trace| trace.forks += 1);
 }
 
+/// The running context is gone, and unwinds; or that is done.
+pub fn set_gone(gone: bool) {
+    with(|trace| trace.gone = gone);
+}
+
+/// Whether the running context is one that is gone.
+#[must_use]
+pub fn is_gone() -> bool {
+    with(|trace| trace.gone)
+}
+
 /// Which process of a line of forks this is.
 #[must_use]
 pub fn generation() -> u32 {

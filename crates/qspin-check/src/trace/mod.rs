@@ -16,6 +16,7 @@
 mod coverage;
 mod deadlines;
 mod entries;
+mod notified;
 mod outcomes;
 mod paths;
 mod rest;
@@ -30,8 +31,11 @@ use std::sync::atomic::Ordering;
 use qspin_core::site::Site;
 
 pub use coverage::{Coverage, Reached, add_events, begin_check, coverage, interrupted};
-pub use deadlines::{forget_deadline, fork, generation, is_late, oversleeps, set_deadline};
+pub use deadlines::{
+    forget_deadline, fork, generation, is_gone, is_late, oversleeps, set_deadline, set_gone,
+};
 pub use entries::must_be_gone;
+pub use notified::{must_agree, notified, wait_ended};
 pub use outcomes::{came_to_an_end, prunes, set_pruning, take_outcomes};
 pub use paths::woke_in_vain;
 pub use rest::must_rest;
@@ -39,8 +43,8 @@ pub use secondary::{NodeWords, know_node, refused};
 pub use sections::{clock, entered, left, starts, writes, wrote_again};
 pub use waits::{
     Turn, VainHalt, Wait, backs_off_in_vain, finished, halts_in_vain, looked_in_vain, may_look,
-    saw_latest, set_trying, waits_for, waits_for_any, waits_for_arrivals, waits_for_kick,
-    waits_for_others,
+    saw_latest, set_trying, signal, waits_for, waits_for_any, waits_for_arrivals, waits_for_kick,
+    waits_for_moved, waits_for_others, waits_for_signals,
 };
 
 use crate::failure::{Failure, Kind};
@@ -140,6 +144,8 @@ struct Slot {
     steps: u32,
     history: outcomes::History,
     interrupt: Option<(u32, Handler)>,
+    /// What it does before its next heavy barrier, and after it.
+    at_barrier: [Option<Handler>; 2],
     /// Whether its next operation may come before its last one.
     out_of_order: bool,
     /// Looks at the clock that it has before its deadline, and whether it has had an odd number when it set out.
@@ -159,6 +165,8 @@ struct Lock {
     arrivals: VecDeque<Arrival>,
     writers: u32,
     readers: u32,
+    /// Of the readers, those that may become the writer.
+    upgradable: u32,
     writes: u32,
     /// The stamp at which a writer began to wait.
     announced: Option<u64>,
@@ -192,6 +200,13 @@ struct Trace {
     exhaustive: bool,
     /// How often the process has forked.
     forks: u32,
+    /// A context that is gone after a fork unwinds: what it does then is not done.
+    gone: bool,
+    /// How many signals there were.
+    signals: u32,
+    /// How many waiters were moved from one queue to another.
+    moved: u64,
+    notified: notified::Notified,
     touched: Option<Touched>,
     failure: Option<Failure>,
 }
@@ -349,6 +364,30 @@ pub fn before_operation() -> Result<Option<Handler>, Failure> {
 pub fn arm(at: u32, handler: Handler) {
     let slot = current();
     with(|trace| trace.slots[slot].interrupt = Some((at, handler)));
+}
+
+/// Lets the running context do the first before its next heavy barrier, and the second after that.
+pub fn arm_barrier(before: Handler, after: Handler) {
+    let slot = current();
+    with(|trace| trace.slots[slot].at_barrier = [Some(before), Some(after)]);
+}
+
+/// Takes what the running context does before a heavy barrier, or `after` it.
+#[must_use]
+pub fn at_barrier(after: bool) -> Option<Handler> {
+    let slot = current();
+    with(|trace| trace.slots[slot].at_barrier[usize::from(after)].take())
+}
+
+/// Takes the handler that is armed for a halt, as the running context is about to.
+#[must_use]
+pub fn at_halt() -> Option<Handler> {
+    let slot = current();
+    with(|trace| {
+        let interrupt = &mut trace.slots[slot].interrupt;
+        let due = interrupt.as_ref().is_some_and(|(left, _)| *left > MAX_STEPS);
+        due.then(|| interrupt.take()).flatten().map(|(_, handler)| handler)
+    })
 }
 
 /// Whether the armed interrupt did not come; disarms it.

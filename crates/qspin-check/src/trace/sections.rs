@@ -46,7 +46,8 @@ pub fn entered(lock: usize, mode: Mode, start: u64, interrupt: bool) -> Result<(
                 lock.writers += 1;
                 lock.writes += 1;
             }
-            Mode::Read => {
+            Mode::Read | Mode::Upgradable => {
+                lock.upgradable += u32::from(mode == Mode::Upgradable);
                 if !interrupt && lock.announced.is_some_and(|since| since < start) {
                     let message = format!("reader {slot} came later than the waiting writer");
                     return Err(Failure::new(Kind::WriterPassed, message));
@@ -56,6 +57,10 @@ pub fn entered(lock: usize, mode: Mode, start: u64, interrupt: bool) -> Result<(
         }
         if lock.writers > 1 || lock.writers > 0 && lock.readers > 0 {
             let message = format!("{} writers and {} readers inside", lock.writers, lock.readers);
+            return Err(Failure::new(Kind::Exclusion, message));
+        }
+        if lock.upgradable > 1 {
+            let message = format!("{} upgradable readers inside", lock.upgradable);
             return Err(Failure::new(Kind::Exclusion, message));
         }
         Ok(())
@@ -97,7 +102,10 @@ pub fn left(lock: usize, mode: Mode) {
         let lock = &mut trace.locks[lock];
         match mode {
             Mode::Write => lock.writers -= 1,
-            Mode::Read => lock.readers -= 1,
+            Mode::Read | Mode::Upgradable => {
+                lock.readers -= 1;
+                lock.upgradable -= u32::from(mode == Mode::Upgradable);
+            }
         }
     });
 }

@@ -12,15 +12,21 @@ pub enum Wait {
     Any(u64),
     /// So many others that wait for a lock.
     Arrivals(usize, usize),
-    /// Every other context has ended or waits: of two that wait for that, the one that is not the last goes first.
+    /// Every other context has ended or waits: those that wait for that go on in their turn.
     Others(Turn),
+    /// So many signals.
+    Signals(u32),
+    /// A waiter was moved from one queue to another, or every other context has ended or waits.
+    Moved,
 }
 
 /// When a context goes on that waits for all others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Turn {
-    /// Before one that is the last.
+    /// Before all others that wait for that.
     First,
+    /// Behind those.
+    Second,
     /// Behind all others.
     Last,
 }
@@ -30,10 +36,13 @@ fn is_stuck(trace: &Trace, wait: Wait) -> bool {
         Wait::Word(id, version) => trace.words[id].version == version,
         Wait::Any(clock) => trace.clock == clock,
         Wait::Arrivals(lock, count) => trace.locks[lock].arrivals.len() < count,
+        Wait::Signals(count) => trace.signals < count,
+        Wait::Moved => trace.moved == 0 && is_stuck(trace, Wait::Others(Turn::Last)),
         Wait::Others(turn) => {
             let goes_on = |slot: &Slot| match slot.wait {
                 _ if slot.done => false,
                 Some(Wait::Others(other)) => other < turn,
+                Some(Wait::Moved) => trace.moved > 0,
                 Some(wait) => !is_stuck(trace, wait),
                 None => true,
             };
@@ -136,6 +145,33 @@ pub fn waits_for_arrivals(lock: usize, count: usize) -> Result<bool, Failure> {
 /// None: where all others wait in vain, it goes on.
 pub fn waits_for_others(turn: Turn) -> Result<bool, Failure> {
     waits_unseen(Wait::Others(turn))
+}
+
+/// The running context waits until there were so many signals. Returns whether it has to.
+///
+/// # Errors
+/// No context is left that would give one.
+pub fn waits_for_signals(count: u32) -> Result<bool, Failure> {
+    waits_unseen(Wait::Signals(count))
+}
+
+/// The running context waits until a waiter was moved from one queue to another, or every other context has ended or
+/// waits. Returns whether it has to.
+///
+/// # Errors
+/// None: where all others wait in vain, it goes on.
+pub fn waits_for_moved() -> Result<bool, Failure> {
+    waits_unseen(Wait::Moved)
+}
+
+/// The running context gives a signal.
+pub fn signal() {
+    with(|trace| trace.signals += 1);
+}
+
+/// So many waiters were moved from one queue to another.
+pub(super) fn moved(count: u64) {
+    with(|trace| trace.moved += count);
 }
 
 /// A wait that is not the lock's.
