@@ -38,6 +38,8 @@ pub enum Kind {
     IsLocked,
     /// A node's nesting count was not left as it was found.
     Nesting,
+    /// A context used a lock after the last acquisition of it had been released, and it was freed.
+    Freed,
     /// The check ran out of time before it was complete.
     Undecided,
     /// Something else panicked.
@@ -66,6 +68,7 @@ impl Kind {
             State,
             IsLocked,
             Nesting,
+            Freed,
             Undecided,
             Crash,
         ];
@@ -92,6 +95,7 @@ impl Kind {
             Kind::State => "illegal step",
             Kind::IsLocked => "is_locked",
             Kind::Nesting => "nesting",
+            Kind::Freed => "use after free",
             Kind::Undecided => "undecided",
             Kind::Crash => "crash",
         }

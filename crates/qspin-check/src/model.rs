@@ -44,6 +44,10 @@ pub struct Traits {
     pub wakes_all: bool,
     /// It is opened once, for all.
     pub latch: bool,
+    /// A release does not touch it any more once another context may acquire it, so that one may free it.
+    pub freed: bool,
+    /// A writer leaves by way of a read: others may read, and be done, while it still leaves.
+    pub reads_on: bool,
     /// It was inherited by a fork.
     pub inherited: bool,
     /// The heavy barrier is there only once a context has obtained it.
@@ -84,6 +88,8 @@ impl Traits {
             timed: false,
             wakes_all: false,
             latch: false,
+            freed: true,
+            reads_on: false,
             inherited: false,
             late: false,
             converts: false,

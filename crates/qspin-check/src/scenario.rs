@@ -49,6 +49,8 @@ pub enum Step {
     Upgrade(usize, Option<u32>),
     /// Acquire for reading, and stay inside until this many readers are inside.
     Together(usize, u32),
+    /// This context will not use the lock any more; the last of so many contexts frees it.
+    Free(usize, u32),
     /// Say that this context has come so far.
     Arrive,
     /// The same, and wait until this many have.

@@ -1,5 +1,8 @@
 //! The atomic word of a checking platform.
 
+use std::any::Any;
+use std::cell::RefCell;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::{self, Relaxed};
 
 use qspin_core::platform::AtomicWord;
@@ -11,9 +14,28 @@ use crate::trace::{self, Role, WordId};
 /// A word of machine `M`, whose every access is recorded and may be interrupted.
 pub struct Word<M: Machine> {
     atomic: M::Atomic,
-    life: M::Life,
+    /// Its own, or that of its lock.
+    life: Arc<M::Life>,
     id: WordId,
     is_hint: bool,
+}
+
+thread_local! {
+    /// The life of the words that are being made, where they share one.
+    static SHARED: RefCell<Option<Arc<dyn Any + Send + Sync>>> = const { RefCell::new(None) };
+}
+
+fn shared_life<M: Machine>() -> Option<Arc<M::Life>> {
+    SHARED.with_borrow(|life| life.clone()?.downcast().ok())
+}
+
+/// Runs `make`, whose words have one life together: until they are freed.
+pub(crate) fn living<M: Machine, R>(life: &Arc<M::Life>, make: impl FnOnce() -> R) -> R {
+    let life: Arc<dyn Any + Send + Sync> = Arc::clone(life) as _;
+    SHARED.set(Some(life));
+    let made = make();
+    SHARED.set(None);
+    made
 }
 
 /// Ends the execution if something is wrong with it.
@@ -45,7 +67,7 @@ impl<M: Machine> Word<M> {
         if let Some(handler) = judge::<M, _>(trace::before_operation()) {
             handler();
         }
-        trace::touching_word(self.id);
+        judge::<M, _>(trace::touching_word(self.id));
     }
 
     fn stepped(&self, from: u32, to: u32) {
@@ -74,7 +96,7 @@ impl<M: Machine> AtomicWord for Word<M> {
     fn new(value: u32) -> Self {
         Self {
             atomic: M::Atomic::new(value),
-            life: M::Life::new(),
+            life: shared_life::<M>().unwrap_or_else(|| Arc::new(M::Life::new())),
             id: trace::register(value),
             is_hint: trace::role() == Role::Hint,
         }

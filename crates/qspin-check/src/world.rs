@@ -10,13 +10,13 @@ use qspin_core::sleepers::{SleepBucket, SleepPlatform, forget};
 
 use crate::contend::Contend;
 use crate::failure::{Failure, Kind};
-use crate::machine::{Data, Machine};
+use crate::machine::{Data, Life, Machine};
 use crate::model::Model;
 use crate::platform::{Context, DEADLINE, Domain, TICK};
 use crate::scenario::{Mode, NEVER_LATE, Scenario, Step};
 use crate::trace::{self, Handler, Role, Touched};
 use crate::weakening::Weakening;
-use crate::word::{Word, judge};
+use crate::word::{Word, judge, living};
 
 /// What unwinds a context that stops for good.
 struct Gone;
@@ -25,6 +25,9 @@ struct World<M: Machine, L> {
     scenario: Arc<Scenario>,
     domain: Arc<Domain<M>>,
     locks: Vec<L>,
+    lives: Vec<Arc<M::Life>>,
+    /// Contexts that will not use a lock any more.
+    gone: Vec<Word<M>>,
     data: Vec<M::Data>,
     /// Contexts that have arrived.
     arrived: Word<M>,
@@ -69,12 +72,16 @@ fn bypass(model: &Model, scenario: &Scenario) -> Option<u32> {
 
 impl<M: Machine, L: Contend<Context<M>>> World<M, L> {
     fn new(model: &Model, scenario: Arc<Scenario>) -> Self {
-        let lock = |lock| trace::making(Role::Lock { lock, index: 0 }, L::new);
+        let lives: Vec<_> = (0..scenario.locks).map(|_| Arc::new(M::Life::new())).collect();
+        let make = |lock| trace::making(Role::Lock { lock, index: 0 }, L::new);
+        let lock = |lock: usize| living::<M, _>(&lives[lock], || make(lock));
         Self {
             domain: Arc::new(Domain::new(&scenario, model.tuning, model.traits)),
             locks: (0..scenario.locks).map(lock).collect(),
+            gone: (0..scenario.locks).map(|_| Word::new(0)).collect(),
             data: (0..scenario.locks).map(|_| M::Data::new()).collect(),
             arrived: Word::new(0),
+            lives,
             scenario,
         }
     }
@@ -151,6 +158,7 @@ impl<M: Machine, L: Contend<Context<M>>> World<M, L> {
                 self.stay(context, readers);
                 self.leave(context, lock, Mode::Read);
             }
+            Step::Free(lock, users) => self.free(lock, users),
             Step::Arrive => self.arrive(),
             Step::Stay(others) => self.stay(context, others),
             Step::Signal => trace::signal(),
@@ -172,6 +180,14 @@ impl<M: Machine, L: Contend<Context<M>>> World<M, L> {
                     self.perform_all(context, &rest);
                 }
             }
+        }
+    }
+
+    fn free(&self, lock: usize, users: u32) {
+        // ORDERING: AcqRel: what the others have done with the lock happens before its end.
+        if self.gone[lock].fetch_add(1, AcqRel) + 1 == users {
+            trace::freed(lock);
+            self.lives[lock].renew();
         }
     }
 
@@ -322,7 +338,7 @@ impl<M: Machine, L: Contend<Context<M>>> World<M, L> {
                 let message = format!("{writes} sections counted {counted}");
                 return Err(Failure::new(Kind::Count, message));
             }
-            if lock.is_locked(&context) {
+            if !trace::is_freed(number) && lock.is_locked(&context) {
                 return Err(Failure::new(Kind::IsLocked, "a lock is taken and no context is left"));
             }
         }

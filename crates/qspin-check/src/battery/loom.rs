@@ -10,8 +10,8 @@ use crate::model::Traits;
 use crate::scenario::Mode::{self, Read, Write};
 use crate::scenario::Scenario;
 use crate::scenario::Step::{
-    self, Arrive, Enter, Interrupted, Leave, LeaveAfter, Outlast, Section, Settle, Together, Try,
-    Watched,
+    self, Arrive, Enter, Free, Interrupted, Leave, LeaveAfter, Outlast, Section, Settle, Together,
+    Try, Watched,
 };
 use crate::trace::Turn;
 
@@ -117,6 +117,9 @@ fn for_spinning(traits: Traits) -> Vec<Check> {
         one(THREE, held("queue", Write, write(), write())),
         one(THREE, Scenario::new("three", vec![write(), write(), write()])),
     ];
+    if traits.freed {
+        checks.extend(for_freed(traits));
+    }
     if !traits.release_waits {
         checks.push(of_waiting_release());
     }
@@ -129,6 +132,30 @@ fn for_spinning(traits: Traits) -> Vec<Check> {
     }
     if traits.shared {
         checks.extend(for_readers());
+    }
+    checks
+}
+
+/// The last one to acquire the lock frees it, perhaps before the release that let it in has come to its end.
+fn for_freed(traits: Traits) -> Vec<Check> {
+    let frees = |users, mode| vec![Section(0, mode), Free(0, users)];
+    let two = |name, held, mode| {
+        // The one that leaves last: it takes no preemption then until the other one waits.
+        let threads = vec![frees(1, mode), vec![Leave(0, held)]];
+        one(HALTED, Scenario::new(name, threads).before(vec![Enter(0, held)]))
+    };
+    let mut checks = vec![
+        two("freed", Write, Write),
+        one(SLEEPING_FOUR, held("freed-queue", Write, frees(2, Write), frees(2, Write))),
+    ];
+    if traits.shared {
+        checks.push(two("freed-by-writer", Read, Write));
+    }
+    if traits.shared && !traits.reads_on {
+        checks.extend([
+            two("freed-by-reader", Write, Read),
+            one(SLEEPING_FOUR, held("freed-readers", Write, frees(2, Read), frees(2, Write))),
+        ]);
     }
     checks
 }
@@ -247,6 +274,9 @@ fn for_halting_in_turn(traits: Traits) -> Vec<Check> {
     }
     if traits.timed {
         return sleeping::for_timed(traits);
+    }
+    if traits.freed {
+        checks.extend(for_freed(traits));
     }
     if traits.wakes_all {
         checks.push(one(HALTED_FOUR, elsewhere()));

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::model::Traits;
 use crate::scenario::Mode::{self, Read, Upgradable, Write};
 use crate::scenario::Step::{
-    self, Arrive, Downgrade, Enter, Fork, Interrupted, Leave, LeaveAfter, Obtain, Outlast, Section,
-    Stay, Timed, Together, Try, Upgrade,
+    self, Arrive, Downgrade, Enter, Fork, Free, Interrupted, Leave, LeaveAfter, Obtain, Outlast,
+    Section, Stay, Timed, Together, Try, Upgrade,
 };
 use crate::scenario::{NEVER_LATE, Scenario};
 
@@ -40,6 +40,10 @@ pub fn for_shuttle(traits: Traits) -> Vec<Arc<Scenario>> {
         Scenario::new("eight", vec![write(2); 8]),
         Scenario::new("try", vec![mixed(), mixed(), mixed(), write(2)]),
     ];
+    let fenced = traits.sleeps && !traits.asymmetric;
+    if traits.freed && (!traits.step || traits.interrupted || fenced) {
+        scenarios.push(freed());
+    }
     if traits.halts {
         scenarios.push(Scenario::new("vain", vec![write(3); 4]).vain_halts(2));
         scenarios.push(heads());
@@ -77,6 +81,13 @@ pub fn for_shuttle(traits: Traits) -> Vec<Arc<Scenario>> {
         scenarios.push(readers_interrupted());
     }
     scenarios.into_iter().map(Arc::new).collect()
+}
+
+/// The last of two frees the lock, perhaps before the release that let it in has come to its end.
+fn freed() -> Scenario {
+    let mut threads = vec![vec![Leave(0, Write)]];
+    threads.resize(3, vec![Section(0, Write), Section(0, Write), Free(0, 2)]);
+    Scenario::new("freed", threads).before(vec![Enter(0, Write)])
 }
 
 /// Waiters of which every other one has a deadline.

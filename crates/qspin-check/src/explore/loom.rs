@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::{Outcome, quietly};
 use crate::failure::{Failure, Kind};
 use crate::machine::{Loom, Machine};
-use crate::trace::{self, Touched};
+use crate::trace::{self, Role, Touched};
 
 /// How far loom goes.
 #[derive(Debug, Clone, Copy)]
@@ -73,6 +73,7 @@ fn classify(message: String, touched: Option<Touched>) -> Failure {
     let kind = if message.contains("Causality violation") {
         match touched {
             Some(Touched::Data) => Kind::DataRace,
+            Some(Touched::Word(Role::Lock { .. })) => Kind::Freed,
             Some(Touched::Word(_)) => Kind::NodeLife,
             None => Kind::Crash,
         }

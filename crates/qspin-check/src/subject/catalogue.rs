@@ -266,6 +266,7 @@ fn of_mutex() -> Vec<Subject> {
 fn of_rwlock() -> Vec<Subject> {
     let step = |name| of(Id::Rwlock).step(name).tuned(tunings::MUTEX_SLEEPY);
     let alone = Traits { interrupted: false, ..step("").traits() };
+    let reads_on = Traits { reads_on: true, ..alone };
     let long = Traits { long: true, ..alone };
     let rw = |name| step(name).with(alone).ruled(rules::RWLOCK_ALONE);
     vec![
@@ -277,17 +278,23 @@ fn of_rwlock() -> Vec<Subject> {
             .made(runs!(Exclusive<Upgradable<Word<M>>>))
             .with(Traits { shared: false, ..alone }),
         // Writers read on after they have written.
-        rw("rwlock-downgraded").made(runs!(Converted<Word<M>, DOWNGRADES>)),
-        rw("rwlock-downgraded-twice").made(runs!(Converted<Word<M>, DOWNGRADES_TWICE>)),
+        rw("rwlock-downgraded").made(runs!(Converted<Word<M>, DOWNGRADES>)).with(reads_on),
+        rw("rwlock-downgraded-twice")
+            .made(runs!(Converted<Word<M>, DOWNGRADES_TWICE>))
+            .with(reads_on),
         // A reader that starves goes through the gate, while others sleep beside the word.
         rw("rwlock-starving").tuned(tunings::MUTEX_STARVING),
         rw("rwlock-fair").made(runs!(Converted<Word<M>, FAIRLY>)),
         // All of it: from upgradable to writing and back, and left fairly, or read on.
-        rw("rwlock-upgraded-fair").made(runs!(Converted<Word<M>, UPGRADES_FAIRLY>)).with(long),
+        rw("rwlock-upgraded-fair")
+            .made(runs!(Converted<Word<M>, UPGRADES_FAIRLY>))
+            .with(Traits { reads_on: true, ..long }),
         rw("rwlock-upgraded-downgraded")
             .made(runs!(Converted<Word<M>, UPGRADES_AND_DOWNGRADES>))
-            .with(Traits { longer: true, ..long }),
-        rw("rwlock-fair-upgradable").made(runs!(Converted<Word<M>, FAIRLY_UPGRADABLE>)),
+            .with(Traits { longer: true, reads_on: true, ..long }),
+        rw("rwlock-fair-upgradable")
+            .made(runs!(Converted<Word<M>, FAIRLY_UPGRADABLE>))
+            .with(reads_on),
         rw("rwlock-plain-gate").made(runs!(Shared<DefaultRwLock<Word<M>, PlainGate<Word<M>>>>)),
         // With deadlines.
         rw("rwlock-timed").made(runs!(TimedRw<Word<M>, false>)).with(timed(alone)),
@@ -308,7 +315,7 @@ fn beside() -> Vec<Subject> {
     let step = |name| of(Id::Rwlock).step(name).tuned(tunings::MUTEX_SLEEPY);
     let excludes = Traits { shared: false, interrupted: false, ..step("").traits() };
     // A monitor acquires its mutex twice.
-    let monitor = Traits { long: true, ..excludes };
+    let monitor = Traits { long: true, freed: false, ..excludes };
     let opened = Traits { latch: true, ..excludes };
     let of_mutex = |name| step(name).with(monitor).ruled(rules::WITH_MUTEX);
     let of_word = |name| step(name).with(excludes).ruled(rules::ANYTHING);

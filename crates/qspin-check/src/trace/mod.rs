@@ -40,7 +40,7 @@ pub use outcomes::{came_to_an_end, prunes, set_pruning, take_outcomes};
 pub use paths::woke_in_vain;
 pub use rest::must_rest;
 pub use secondary::{NodeWords, know_node, refused};
-pub use sections::{clock, entered, left, starts, writes, wrote_again};
+pub use sections::{clock, entered, freed, is_freed, left, starts, writes, wrote_again};
 pub use waits::{
     Turn, VainHalt, Wait, backs_off_in_vain, finished, halts_in_vain, looked_in_vain, may_look,
     saw_latest, set_trying, signal, waits_for, waits_for_any, waits_for_arrivals, waits_for_kick,
@@ -168,6 +168,7 @@ struct Lock {
     /// Of the readers, those that may become the writer.
     upgradable: u32,
     writes: u32,
+    freed: bool,
     /// The stamp at which a writer began to wait.
     announced: Option<u64>,
 }
@@ -403,8 +404,22 @@ pub fn touching(what: Touched) {
 }
 
 /// The same for a word.
-pub fn touching_word(id: WordId) {
-    with(|trace| trace.touched = Some(Touched::Word(trace.words[id].role)));
+///
+/// # Errors
+/// It is that of a lock that was freed.
+pub fn touching_word(id: WordId) -> Result<(), Failure> {
+    let slot = current();
+    with(|trace| {
+        let role = trace.words[id].role;
+        trace.touched = Some(Touched::Word(role));
+        match role {
+            Role::Lock { lock, index } if trace.locks[lock].freed => {
+                let message = format!("context {slot} uses word {index} of lock {lock}");
+                Err(Failure::new(Kind::Freed, message))
+            }
+            _ => Ok(()),
+        }
+    })
 }
 
 /// What was last noted by [`touching`].

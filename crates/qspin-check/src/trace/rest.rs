@@ -12,6 +12,9 @@ pub fn must_rest() -> Result<(), Failure> {
         let Some(rules) = trace.rules else { return Ok(()) };
         for word in &trace.words {
             let Role::Lock { lock, index } = word.role else { continue };
+            if trace.locks[lock].freed {
+                continue;
+            }
             if !(rules.rests)(index, word.value) {
                 let message =
                     format!("word {index} of lock {lock} is left as {:#010x}", word.value);

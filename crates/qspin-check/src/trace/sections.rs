@@ -1,6 +1,6 @@
 //! Which contexts are inside, and in which order they came.
 
-use super::{Lock, coverage, current, with};
+use super::{Lock, Role, Touched, coverage, current, with};
 use crate::failure::{Failure, Kind};
 use crate::scenario::Mode;
 
@@ -113,6 +113,20 @@ pub fn left(lock: usize, mode: Mode) {
 /// The running context, which is inside, writes once more.
 pub fn wrote_again(lock: usize) {
     with(|trace| trace.locks[lock].writes += 1);
+}
+
+/// Lock `lock` is freed.
+pub fn freed(lock: usize) {
+    with(|trace| {
+        trace.touched = Some(Touched::Word(Role::Lock { lock, index: 0 }));
+        trace.locks[lock].freed = true;
+    });
+}
+
+/// Whether lock `lock` was freed.
+#[must_use]
+pub fn is_freed(lock: usize) -> bool {
+    with(|trace| trace.locks[lock].freed)
 }
 
 /// How many writing sections lock `lock` has had.
