@@ -39,6 +39,10 @@ pub trait Contend<P: Platform>: Send + Sync + 'static {
     }
     /// Whether it has an owner.
     fn is_locked(&self, p: &P) -> bool;
+    /// Whether that is a writer; `None` if it does not say.
+    fn is_written(&self, _p: &P) -> Option<bool> {
+        None
+    }
 }
 
 /// A lock that excludes.
@@ -95,5 +99,8 @@ impl<P: Platform, L: RawSharedLock<P> + Send + Sync + 'static> Contend<P> for Sh
     }
     fn is_locked(&self, p: &P) -> bool {
         self.0.is_locked(p)
+    }
+    fn is_written(&self, p: &P) -> Option<bool> {
+        Some(self.0.is_locked_exclusive(p))
     }
 }

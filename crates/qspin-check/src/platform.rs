@@ -134,6 +134,9 @@ fn make_node<M: Machine>(cpu: u32, level: u32) -> Node<Word<M>> {
     node
 }
 
+/// What the clock shows at first: a few sections before its lower 32 bits, which are all that some waiters keep, are 0 again.
+pub const FIRST: u64 = (1 << 32) - 3 * TICK;
+
 /// What the clock shows more with every section, in nanoseconds. Even, since the NUMA-aware order knows odd times only;
 /// two of them are more than a microsecond, after which a waiter may starve.
 pub const TICK: u64 = 700;
@@ -323,7 +326,7 @@ impl<M: Machine> Platform for Context<M> {
     }
 
     fn now_ns(&self) -> u64 {
-        if trace::is_late() { DEADLINE } else { TICK * trace::clock() + 1 }
+        if trace::is_late() { DEADLINE } else { FIRST + TICK * trace::clock() + 1 }
     }
 
     fn in_interrupt(&self) -> bool {

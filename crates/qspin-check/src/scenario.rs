@@ -29,9 +29,9 @@ pub enum Step {
     Timed(u32, usize, Mode),
     /// From here on this is the child of a fork, without the waiters of its parent.
     Fork,
-    /// On a CPU of its own, begin this, and stop for good before its operation of this number, or, of
-    /// [`NEVER_LATE`], when it halts: what a thread leaves behind that the child of a fork does not have.
-    Vanished(u32, Box<Step>),
+    /// On a CPU of its own, begin this, and stop for good: what a thread leaves behind that the child of a fork does not
+    /// have.
+    Vanished(When, Box<Step>),
     /// There is a heavy barrier from here on.
     Obtain,
     /// Do the last of these: with the first before its first heavy barrier, and the second after that.
@@ -68,6 +68,17 @@ pub enum Step {
     /// Do the second while being interrupted, before its operation of this number, by the first. Where there is
     /// no such operation, what others wait for comes after it: releases and arrivals.
     Interrupted(u32, Vec<Step>, Box<Step>),
+}
+
+/// At which point of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    /// Before its operation of this number.
+    Operation(u32),
+    /// Once it has changed a word of the lock.
+    Marks,
+    /// When it halts until a deadline.
+    Halts,
 }
 
 /// More looks at the clock than a context has: its deadline is over when it halts.

@@ -13,7 +13,7 @@ use crate::failure::{Failure, Kind};
 use crate::machine::{Data, Life, Machine};
 use crate::model::Model;
 use crate::platform::{Context, DEADLINE, Domain, TICK};
-use crate::scenario::{Mode, NEVER_LATE, Scenario, Step};
+use crate::scenario::{Mode, Scenario, Step, When};
 use crate::trace::{self, Handler, Role, Touched};
 use crate::weakening::Weakening;
 use crate::word::{Word, judge, living};
@@ -111,7 +111,7 @@ impl<M: Machine, L: Contend<Context<M>>> World<M, L> {
             }
             Step::Watched(lock, mode) => {
                 self.enter(context, lock, mode);
-                self.must_be_locked(context, lock);
+                self.must_be_locked(context, lock, mode);
                 self.leave(context, lock, mode);
             }
             Step::Try(lock, mode) => {
@@ -206,10 +206,10 @@ impl<M: Machine, L: Contend<Context<M>>> World<M, L> {
         context.wait_until(&self.arrived, Until::is(others), Budget::Unbounded, Acquire);
     }
 
-    /// Performs `step` until its operation `at`.
-    fn vanish(self: &Arc<Self>, at: u32, step: &Step) {
+    /// Performs `step` until then.
+    fn vanish(self: &Arc<Self>, at: When, step: &Step) {
         let vanish = move || {
-            if at != NEVER_LATE {
+            if matches!(at, When::Operation(_)) {
                 trace::interrupted();
             }
             trace::set_gone(true);
@@ -246,7 +246,7 @@ impl<M: Machine, L: Contend<Context<M>>> World<M, L> {
             trace::interrupted();
             handler();
         };
-        trace::arm(at, Box::new(interrupt));
+        trace::arm(When::Operation(at), Box::new(interrupt));
     }
 
     fn handler(self: &Arc<Self>, context: &Context<M>, steps: &[Step]) -> Handler {
@@ -309,11 +309,15 @@ impl<M: Machine, L: Contend<Context<M>>> World<M, L> {
         unsafe { self.locks[lock].leave(context, mode) };
     }
 
-    fn must_be_locked(&self, context: &Context<M>, lock: usize) {
-        if !self.locks[lock].is_locked(context) {
-            let message = "a lock is free while its holder looks";
-            judge::<M, _>(Err(Failure::new(Kind::IsLocked, message)))
-        }
+    fn must_be_locked(&self, context: &Context<M>, lock: usize, mode: Mode) {
+        let written = self.locks[lock].is_written(context).unwrap_or(mode == Mode::Write);
+        let message = match mode {
+            _ if !self.locks[lock].is_locked(context) => "a lock is free while its holder looks",
+            Mode::Write if !written => "a lock has no writer while its writer looks",
+            Mode::Read | Mode::Upgradable if written => "a lock has a writer while a reader looks",
+            _ => return,
+        };
+        judge::<M, _>(Err(Failure::new(Kind::IsLocked, message)))
     }
 
     fn nesting(&self, cpu: usize) -> Option<&Word<M>> {

@@ -24,6 +24,8 @@ pub(super) struct Sleepers<M: Machine> {
     /// There is a heavy barrier.
     asymmetric: AtomicBool,
     kind: Buckets,
+    /// There are forks.
+    forks: bool,
     hints: Vec<Word<M>>,
     buckets: Vec<SleepBucket<Word<M>>>,
     records: Vec<Sleeper<Word<M>, Address<M>>>,
@@ -41,6 +43,7 @@ impl<M: Machine> Sleepers<M> {
         trace::making(Role::Sleeper, || Self {
             asymmetric: AtomicBool::new(traits.asymmetric && !traits.late),
             kind: traits.buckets,
+            forks: traits.inherited,
             hints: trace::making(Role::Hint, || (0..count).map(|_| Word::new(0)).collect()),
             buckets: (0..count).map(|_| SleepBucket::new()).collect(),
             // The last one is never used.
@@ -146,6 +149,12 @@ impl<M: Machine> SleepPlatform for Context<M> {
     }
 
     fn generation(&self) -> u32 {
+        if self.domain.sleepers.forks {
+            // A fork may come before it, as before an operation.
+            if let Some(handler) = judge::<M, _>(trace::before_operation()) {
+                handler();
+            }
+        }
         trace::generation()
     }
 

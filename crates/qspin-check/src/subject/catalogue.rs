@@ -24,8 +24,8 @@ use crate::contend::{Exclusive, Shared};
 use crate::model::{Buckets, Model, Traits};
 use crate::platform::Address;
 use crate::trace::Reached::{
-    ClaimedArranged, FartherStay, FlushedInFront, HaltedAside, KickedAheadPast, TailRaceLost,
-    TailReplaced,
+    ClaimedArranged, FartherStay, FlushedInFront, HaltedAside, HeirReads, KickedAheadPast,
+    TailRaceLost, TailReplaced,
 };
 use crate::word::Word;
 
@@ -205,7 +205,14 @@ fn of_halting() -> Vec<Subject> {
         strict("paravirt-queued-heed-preempted", tunings::HEED_PREEMPTED)
             .must(&[Counts(WaitEarlyCount), Never(LockKickCount)]),
         // A head of readers and writers that is the heir at once.
-        of(Id::ParavirtRw).step("paravirt-rw-heir").tuned(tunings::HEIR),
+        of(Id::ParavirtRw).step("paravirt-rw-heir").tuned(tunings::HEIR).ruled(rules::RW_HEIR),
+        // With no room in the table a head does not halt. One that is not the heir would come and go for ever.
+        of(Id::ParavirtRw)
+            .step("paravirt-rw-no-room")
+            .tuned(tunings::HEIR)
+            .ruled(rules::RW_HEIR)
+            .with(Traits { no_room: true, ..of(Id::ParavirtRw).step("").traits() })
+            .must(&[Never(HashCount)]),
     ]
 }
 
@@ -244,6 +251,8 @@ fn of_mutex() -> Vec<Subject> {
         step("mutex-timed-awake")
             .made(runs!(Timed<DefaultLock<Word<M>>>))
             .with(timed(step("").traits())),
+        // The same without a heavy barrier.
+        step("mutex-fenced-timed").made(runs!(Timed<DefaultLock<Word<M>>>)).with(timed(fenced)),
         // With state bits of another process. Its hint is never quiet, so that they are set where no waiter sleeps yet.
         step("mutex-inherited")
             .ruled(rules::ANYTHING)
@@ -283,7 +292,7 @@ fn of_rwlock() -> Vec<Subject> {
             .made(runs!(Converted<Word<M>, DOWNGRADES_TWICE>))
             .with(reads_on),
         // A reader that starves goes through the gate, while others sleep beside the word.
-        rw("rwlock-starving").tuned(tunings::MUTEX_STARVING),
+        rw("rwlock-starving").tuned(tunings::MUTEX_STARVING).must_each(&[], &[Reaches(HeirReads)]),
         rw("rwlock-fair").made(runs!(Converted<Word<M>, FAIRLY>)),
         // All of it: from upgradable to writing and back, and left fairly, or read on.
         rw("rwlock-upgraded-fair")

@@ -5,7 +5,7 @@ mod rwlock;
 use qspin_core::locks::{Family, Lock, Waits};
 use qspin_core::node::NodeId;
 use qspin_core::tuning::Part;
-use qspin_core::word::{self, Kind, LOCKED, LOCKED_MASK, NO_STEAL, PENDING, TAIL_MASK};
+use qspin_core::word::{self, Kind, LOCKED, LOCKED_MASK, NO_STEAL, PENDING, SLEEPER, TAIL_MASK};
 
 use crate::trace::{Reached, Rules};
 
@@ -54,6 +54,8 @@ const NOTHING: Rules = Rules {
     announces: never,
     fifo: false,
     one_entry: false,
+    numbered: |_, _, _| false,
+    admits: |_, _| true,
     forbids: |_, _, _| None,
     replaces: |_, _| false,
     near_first: false,
@@ -111,6 +113,8 @@ pub const CULLED: Rules = Rules {
         // Either of them.
         _ => None,
     },
+    // A release past a head that sleeps counts a turn, of which a context without a number has none.
+    numbered: |_, from, to| from & LOCKED != 0 && to & LOCKED == 0 && to & SLEEPER != 0,
     ..STEALING
 };
 
@@ -217,6 +221,7 @@ pub const RW: Rules = Rules {
         _ => Kind::Native.is_legal(from, to),
     },
     announces: |index, from, to| index == 0 && from & WAITING == 0 && to & WAITING != 0,
+    admits: |_, word| word & (WRITER | WAITING) == 0,
     ..NOTHING
 };
 
@@ -234,10 +239,18 @@ pub const RW_HALTING: Rules = Rules {
         let fits = to & OPEN == 0 || to & HEAD_ASLEEP != 0;
         fits && (sleeps || wakes || passes || is_rw_step(from, to))
     },
+    // A sleeping writer lets readers into a free lock, and into none that has readers.
+    admits: |_, word| word & (WRITER | WAITING) == 0 || word == WAITING | HEAD_ASLEEP | OPEN,
     placeless: |index, from, to| index != 0 && word::is_placeless(from, to),
     forbids: |index, from, to| (index != 0 && forbids(from, to)).then_some(Reached::HeadForbids),
     one_entry: true,
     ..NOTHING
+};
+
+/// The same where a head is the heir at once: it lets none pass.
+pub const RW_HEIR: Rules = Rules {
+    legal: |index, from, to| (RW_HALTING.legal)(index, from, to) && (index != 0 || to & OPEN == 0),
+    ..RW_HALTING
 };
 
 /// No diagram at all: for planted bugs whose own fault is to be found by something else.
@@ -289,6 +302,9 @@ pub const RWLOCK: Rules = Rules {
     legal: |index, from, to| match index {
         0 => rwlock::is_step(from, to),
         _ => (MUTEX.legal)(index, from, to),
+    },
+    forbids: |index, from, to| {
+        (index == 0 && rwlock::is_heir_reading(from, to)).then_some(Reached::HeirReads)
     },
     ..NOTHING
 };

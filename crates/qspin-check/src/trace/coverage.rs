@@ -28,6 +28,8 @@ pub enum Reached {
     HeadForbids,
     /// The awake waiter of a culled lock has, while no other was queued.
     AwakeForbids,
+    /// A reader that had starved has come in through the gate, as the heir.
+    HeirReads,
 }
 
 impl Reached {
@@ -44,6 +46,7 @@ impl Reached {
             Reached::KickedAheadPast => "kick ahead past the secondary queue",
             Reached::HeadForbids => "barging forbidden by a head that starves",
             Reached::AwakeForbids => "barging forbidden by an awake waiter that starves",
+            Reached::HeirReads => "starving reader through the gate, as the heir",
         }
     }
 }

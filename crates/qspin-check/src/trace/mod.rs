@@ -48,7 +48,7 @@ pub use waits::{
 };
 
 use crate::failure::{Failure, Kind};
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, When};
 use crate::weakening::Weakening;
 
 /// What the harness knows of a lock's word or words: `index` counts them in the order in which
@@ -63,6 +63,10 @@ pub struct Rules {
     pub departs: fn(index: usize, from: u32, to: u32) -> bool,
     /// Whether that step is one more that a context without a place in a queue may make.
     pub placeless: fn(index: usize, from: u32, to: u32) -> bool,
+    /// Whether only a context with a number may make that step.
+    pub numbered: fn(index: usize, from: u32, to: u32) -> bool,
+    /// Whether a word admits a reader that is no interrupt.
+    pub admits: fn(index: usize, word: u32) -> bool,
     /// Whether that step announces a waiting writer, which new readers may not pass.
     pub announces: fn(index: usize, from: u32, to: u32) -> bool,
     /// Whether the lock promises to serve in the order of arrival.
@@ -143,7 +147,7 @@ struct Slot {
     dozed: (u64, u32),
     steps: u32,
     history: outcomes::History,
-    interrupt: Option<(u32, Handler)>,
+    interrupt: Option<(When, Handler)>,
     /// What it does before its next heavy barrier, and after it.
     at_barrier: [Option<Handler>; 2],
     /// Whether its next operation may come before its last one.
@@ -169,6 +173,10 @@ struct Lock {
     upgradable: u32,
     writes: u32,
     freed: bool,
+    /// Whether it admits a reader now.
+    admits: bool,
+    /// The last stamp at which it did before.
+    admitted: u64,
     /// The stamp at which a writer began to wait.
     announced: Option<u64>,
 }
@@ -255,7 +263,7 @@ pub fn begin(
         bypass: bypass.filter(|_| scenario.fifo),
         cpus: scenario.threads.iter().map(|thread| thread.cpu).collect(),
         slots: (0..scenario.threads.len()).map(slot).collect(),
-        locks: (0..scenario.locks).map(|_| Lock::default()).collect(),
+        locks: (0..scenario.locks).map(|_| Lock { admits: true, ..Lock::default() }).collect(),
         ..Trace::default()
     };
     let old = with(|trace| std::mem::replace(trace, fresh));
@@ -351,18 +359,18 @@ pub fn before_operation() -> Result<Option<Handler>, Failure> {
             return Err(Failure::new(Kind::Livelock, "a context does not come to an end"));
         }
         match &mut slot.interrupt {
-            Some((0, _)) => Ok(slot.interrupt.take().map(|(_, handler)| handler)),
-            Some((left, _)) => {
+            Some((When::Operation(0), _)) => Ok(slot.interrupt.take().map(|(_, handler)| handler)),
+            Some((When::Operation(left), _)) => {
                 *left -= 1;
                 Ok(None)
             }
-            None => Ok(None),
+            _ => Ok(None),
         }
     })
 }
 
-/// Lets `handler` interrupt this context before its operation `at`, counted from 0.
-pub fn arm(at: u32, handler: Handler) {
+/// Lets `handler` interrupt this context.
+pub fn arm(at: When, handler: Handler) {
     let slot = current();
     with(|trace| trace.slots[slot].interrupt = Some((at, handler)));
 }
@@ -386,7 +394,7 @@ pub fn at_halt() -> Option<Handler> {
     let slot = current();
     with(|trace| {
         let interrupt = &mut trace.slots[slot].interrupt;
-        let due = interrupt.as_ref().is_some_and(|(left, _)| *left > MAX_STEPS);
+        let due = interrupt.as_ref().is_some_and(|(when, _)| *when == When::Halts);
         due.then(|| interrupt.take()).flatten().map(|(_, handler)| handler)
     })
 }
@@ -505,6 +513,16 @@ pub fn stepped(id: WordId, from: u32, to: u32, begins: bool) -> Result<bool, Fai
             entries::must_be_alone(trace, id)?;
         }
         let Role::Lock { lock, index } = role else { return Ok(known) };
+        if let Some((when @ When::Marks, _)) = &mut trace.slots[slot].interrupt {
+            *when = When::Operation(0);
+        }
+        if trace.cpus[slot].is_none() && (rules.numbered)(index, from, to) {
+            let step = format!("word {index} stepped from {from:#010x} to {to:#010x}");
+            return Err(Failure::new(
+                Kind::State,
+                format!("{step}, and its context has no number"),
+            ));
+        }
         let placeless = !trace.everybody_has_a_place && (rules.placeless)(index, from, to);
         if !placeless && !(rules.legal)(index, from, to) {
             let step = format!("word {index} stepped from {from:#010x} to {to:#010x}");
@@ -517,6 +535,13 @@ pub fn stepped(id: WordId, from: u32, to: u32, begins: bool) -> Result<bool, Fai
             coverage::reached(place);
         }
         let lock = &mut trace.locks[lock];
+        if index == 0 {
+            trace.stamps += 1;
+            if (rules.admits)(index, from) {
+                lock.admitted = trace.stamps;
+            }
+            lock.admits = (rules.admits)(index, to);
+        }
         if (rules.arrives)(index, from, to) {
             lock.arrivals.push_back(Arrival { slot, passed: 0 });
         }

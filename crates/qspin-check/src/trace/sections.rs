@@ -52,6 +52,10 @@ pub fn entered(lock: usize, mode: Mode, start: u64, interrupt: bool) -> Result<(
                     let message = format!("reader {slot} came later than the waiting writer");
                     return Err(Failure::new(Kind::WriterPassed, message));
                 }
+                if !interrupt && !lock.admits && lock.admitted < start {
+                    let message = format!("reader {slot} came in while none was admitted");
+                    return Err(Failure::new(Kind::WriterPassed, message));
+                }
                 lock.readers += 1;
             }
         }

@@ -9,7 +9,7 @@ use crate::scenario::Step::{
     self, Arrive, Await, Barrier, Downgrade, Enter, Fork, Interrupted, Leave, Moved, Obtain,
     Outlast, Section, Settle, Signal, Stay, Timed, Together, Upgrade, Vanished,
 };
-use crate::scenario::{NEVER_LATE, Scenario};
+use crate::scenario::{NEVER_LATE, Scenario, When};
 use crate::trace::Turn;
 
 /// Waiters whose deadline is over at each look at the clock, beside one that waits for long.
@@ -163,6 +163,8 @@ pub(super) fn for_forks() -> Vec<Check> {
         every(SLEEPING_FOUR, inherited),
         every(SLEEPING_FOUR, left_behind),
         every(SLEEPING_FOUR, forked_beside),
+        every(SLEEPING_FOUR, forked_beside_awake),
+        every(SLEEPING_FOUR, forked_release),
     ]
 }
 
@@ -175,7 +177,7 @@ fn inherited(at: u32) -> Scenario {
 
 /// A lock in which a thread has left marks, and its bucket as it was just then, that the child of a fork does not have.
 fn left_behind(at: u32) -> Scenario {
-    let gone = Vanished(at, Box::new(Timed(NEVER_LATE, 0, Write)));
+    let gone = Vanished(When::Operation(at), Box::new(Timed(NEVER_LATE, 0, Write)));
     held("left-behind", Write, write(), write())
         .before(vec![Enter(0, Write), gone, Fork])
         .with_parent()
@@ -183,10 +185,28 @@ fn left_behind(at: u32) -> Scenario {
 
 /// The first of both where a thread sleeps that is gone after the fork.
 fn forked_beside(at: u32) -> Scenario {
-    let asleep = Vanished(NEVER_LATE, Box::new(Timed(NEVER_LATE, 0, Write)));
+    let asleep = Vanished(When::Halts, Box::new(Timed(NEVER_LATE, 0, Write)));
     let waits = Interrupted(at, vec![Fork], Box::new(Timed(NEVER_LATE, 0, Write)));
     held("forked-beside", Write, write(), write())
         .before(vec![Enter(0, Write), asleep, waits])
+        .with_parent()
+}
+
+/// The same where that thread has not slept yet, and has left its marks.
+fn forked_beside_awake(at: u32) -> Scenario {
+    let awake = Vanished(When::Marks, Box::new(Timed(NEVER_LATE, 0, Write)));
+    let waits = Interrupted(at, vec![Fork], Box::new(Timed(NEVER_LATE, 0, Write)));
+    held("forked-beside-awake", Write, write(), write())
+        .before(vec![Enter(0, Write), awake, waits])
+        .with_parent()
+}
+
+/// A fork within the release that would wake it.
+fn forked_release(at: u32) -> Scenario {
+    let asleep = Vanished(When::Halts, Box::new(Timed(NEVER_LATE, 0, Write)));
+    let releases = Interrupted(at, vec![Fork], Box::new(Leave(0, Write)));
+    Scenario::new("forked-release", vec![write(), write(), write()])
+        .before(vec![Enter(0, Write), asleep, releases])
         .with_parent()
 }
 
@@ -235,9 +255,17 @@ pub(super) fn for_converting() -> Vec<Check> {
         kept("kept-beside-upgradable", Upgradable, Read),
         one(HALTED, kept_twice),
         every(TIMED_BETWEEN, upgrade_given_up),
+        every(TIMED, gives_up_elsewhere),
         one(HALTED_FOUR, Scenario::new("try-upgrade", vec![upgrades.clone(), read()])),
         one(SLEEPING_FOUR, Scenario::new("try-upgrade-three", vec![upgrades, read(), write()])),
     ]
+}
+
+/// A waiter with the gate that wants to read upgradably, and gives up beside one that does and stays.
+fn gives_up_elsewhere(at: u32) -> Scenario {
+    let stays = vec![Downgrade(0, Write, Upgradable), Outlast(0, Upgradable, 1)];
+    let waits = vec![Timed(at, 0, Upgradable), Arrive];
+    Scenario::new("gives-up-elsewhere", vec![stays, waits]).before(vec![Enter(0, Write)])
 }
 
 /// An upgrade beside a reader that stays, until a deadline; then a reader is admitted that had come meanwhile, and until it

@@ -78,6 +78,11 @@ pub(super) const fn passes(from: u32, to: u32) -> bool {
     reads(from, to) && (has(from & to, CLOSED | HEIR) || has(from, UPGRADING))
 }
 
+/// Whether the heir comes in to read: it starved, and went through the gate.
+pub(super) const fn is_heir_reading(from: u32, to: u32) -> bool {
+    reads(from, to) && has(from & !to, HEIR)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
