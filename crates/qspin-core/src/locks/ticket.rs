@@ -208,13 +208,15 @@ impl<W: ConstWord, H> ConstLock for TicketLock<W, H> {
 
 #[cfg(test)]
 mod tests {
-    use core::sync::atomic::AtomicU32;
+    use core::cell::{Cell, RefCell};
+    use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+    use std::vec::Vec;
 
     use super::*;
     use crate::events::NoEvents;
     use crate::node::Node;
     use crate::platform::CpuId;
-    use crate::waiting::Halt;
+    use crate::waiting::{Bucket, Halt, hash};
 
     const fn word(next: u32, serving: u32, asleep: u32) -> u32 {
         (next << NEXT_SHIFT) | (serving * SERVE) | asleep
@@ -248,41 +250,67 @@ mod tests {
 
     /// One CPU, which is never kicked: a waiter that halts here hangs.
     struct Alone {
+        cpu: u32,
         nodes: [Node<AtomicU32>; 4],
+        /// Owners that release the lock, one at each wait for it.
+        owners: Cell<u32>,
+        /// The tickets that were out at the last wait.
+        out: Cell<u32>,
+        table: [Bucket<AtomicU32, AtomicUsize>; 1],
+        kicked: RefCell<Vec<NodeId>>,
+    }
+
+    impl Alone {
+        fn new(cpu: u32) -> Self {
+            Self {
+                cpu,
+                nodes: [const { Node::<AtomicU32>::UNUSED }; 4],
+                owners: Cell::new(0),
+                out: Cell::new(0),
+                table: [Bucket::new()],
+                kicked: RefCell::default(),
+            }
+        }
     }
 
     impl Platform for Alone {
         type Word = AtomicU32;
-        type Address = core::sync::atomic::AtomicUsize;
+        type Address = AtomicUsize;
         type Events = NoEvents;
         fn events(&self) -> &NoEvents {
             &NoEvents
         }
         fn cpu(&self) -> Option<CpuId> {
-            CpuId::new(0)
+            CpuId::new(self.cpu)
         }
         fn node(&self, id: NodeId) -> &Node<AtomicU32> {
             &self.nodes[id.level() as usize]
         }
-        fn wait_until(
-            &self,
-            word: &AtomicU32,
-            until: Until,
-            _: Budget,
-            _: core::sync::atomic::Ordering,
-        ) -> u32 {
-            let seen = word.load(Relaxed);
+        fn wait_until(&self, word: &AtomicU32, until: Until, _: Budget, _: Ordering) -> u32 {
+            let mut seen = word.load(Relaxed);
+            if !until.met_by(seen) && self.owners.get() > 0 {
+                self.owners.set(self.owners.get() - 1);
+                self.out.set(next(seen) - serving(seen));
+                seen = seen.wrapping_add(serve_next(seen));
+                word.store(seen, Relaxed);
+            }
             assert!(until.met_by(seen), "no other thread is here: {seen:#010x}");
             seen
         }
         fn relax(&self, _: u32) {
             panic!("nothing to wait for");
         }
-        fn fence(&self, _: core::sync::atomic::Ordering) {}
+        fn fence(&self, _: Ordering) {}
+        fn hash(&self) -> &[Bucket<AtomicU32, AtomicUsize>] {
+            &self.table
+        }
+        fn kick(&self, node: NodeId) {
+            self.kicked.borrow_mut().push(node);
+        }
     }
 
     fn tickets_wrap<H: TicketWaiting>() {
-        let p = Alone { nodes: [const { Node::<AtomicU32>::UNUSED }; 4] };
+        let p = Alone::new(0);
         let lock = TicketLock::<AtomicU32, H>::UNLOCKED;
         for turn in 0..3 * TICKETS {
             // Both ways to a ticket, and an ASLEEP bit that a halted waiter left behind.
@@ -305,5 +333,45 @@ mod tests {
     fn tickets_wrap_around_and_the_mark_of_a_halt_goes_with_the_last_ticket() {
         tickets_wrap::<Spin>();
         tickets_wrap::<Halt>();
+    }
+
+    /// TICKET-3.
+    fn waits_as<H: TicketWaiting>(cpu: u32, draws: bool) {
+        let lock = TicketLock::<AtomicU32, H>::UNLOCKED;
+        let p = Alone::new(cpu);
+        lock.acquire(&p);
+        p.owners.set(1);
+        lock.acquire(&p);
+        assert_eq!(p.owners.get(), 0, "CPU {cpu} has waited for the owner");
+        assert_eq!(p.out.get(), 1 + u32::from(draws), "the owner's ticket, and one that waits");
+        assert_eq!(lock.word.load(Relaxed), word(2, 1, 0), "CPU {cpu} is the owner");
+    }
+
+    #[test]
+    fn a_cpu_with_too_high_a_number_waits_without_a_ticket_and_acquires_the_lock() {
+        for (cpu, draws) in [(32_765, true), (32_766, false), (CpuId::LIMIT - 1, false)] {
+            waits_as::<Spin>(cpu, draws);
+            waits_as::<Halt>(cpu, draws);
+        }
+    }
+
+    /// PVTICKET-5.
+    #[test]
+    fn a_release_kicks_the_waiter_behind_an_entry_that_still_names_a_former_one() {
+        let node = |cpu| NodeId::new(CpuId::new(cpu).unwrap(), 0).unwrap();
+        let (former, meant, later) = (node(1), node(2), node(3));
+        let p = Alone::new(0);
+        let lock = TicketLock::<AtomicU32, Halt>::UNLOCKED;
+        lock.word.store(word(3, 0, ASLEEP), Relaxed);
+        let address = p.address(&lock.word);
+        // The first entry was claimed for another waiter of this lock, whose node is not stored yet: there still is
+        // the former one, which had waited for a ticket of the same number.
+        let entries = [(1, former), (1, meant), (2, later)];
+        for (ticket, waiter) in entries {
+            assert!(hash::insert_ticket(&p, address, ticket, waiter).is_some());
+        }
+        // SAFETY: held with ticket 0.
+        unsafe { lock.release(&p) };
+        assert_eq!(*p.kicked.borrow(), [former, meant]);
     }
 }
