@@ -102,3 +102,6 @@ impl<W: ConstWord, H, O, A> ConstLock for QueuedLock<W, H, O, A> {
     const UNLOCKED: Self = Self { word: W::ZERO, axes: PhantomData };
     type Guard = lock_api::GuardSend;
 }
+
+#[cfg(test)]
+mod tests;

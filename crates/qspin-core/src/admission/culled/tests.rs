@@ -16,6 +16,10 @@ struct Cpu {
     in_interrupt: Cell<bool>,
     yields: Cell<u32>,
     now_ns: Cell<u64>,
+    number: Option<u32>,
+    polls: Cell<u32>,
+    /// What others do while this CPU polls the lock; returns the word that is seen.
+    others: fn(&Cpu, &AtomicU32) -> u32,
 }
 
 impl Platform for Cpu {
@@ -29,14 +33,16 @@ impl Platform for Cpu {
         &self.tuning
     }
     fn cpu(&self) -> Option<CpuId> {
-        CpuId::new(0)
+        self.number.and_then(CpuId::new)
     }
     fn node(&self, node: NodeId) -> &Node<AtomicU32> {
         assert_eq!(NodeId::new(CpuId::new(0).unwrap(), 0), Some(node));
         &self.node
     }
     fn wait_until(&self, word: &AtomicU32, _: Until, _: Budget, _: Ordering) -> u32 {
-        word.load(Relaxed)
+        self.polls.set(self.polls.get() + 1);
+        assert!(self.polls.get() <= 100, "it waits for ever");
+        (self.others)(self, word)
     }
     fn relax(&self, _: u32) {}
     fn fence(&self, _: Ordering) {}
@@ -59,7 +65,9 @@ impl Cpu {
         let tuning = Tuning { rotate_turns: 2, yield_turns: 3, ..Tuning::DEFAULT };
         let node = Node::new();
         let (in_interrupt, yields, now_ns) = (Cell::new(false), Cell::new(0), Cell::new(0));
-        Self { tuning, node, in_interrupt, yields, now_ns }
+        let (number, polls) = (Some(0), Cell::new(0));
+        let others = |_: &Self, word: &AtomicU32| word.load(Relaxed);
+        Self { tuning, node, in_interrupt, yields, now_ns, number, polls, others }
     }
 
     /// A CPU whose barging quantum is used up.
@@ -161,4 +169,74 @@ fn turns_are_as_long_as_the_clock_says() {
     cpu.now_ns.set((3 << 20) + (10 << 10));
     assert!(quantum.count());
     assert_eq!(quantum.mean_ns(begun + 1), 5 << 10);
+}
+
+/// CULLED-2.
+#[test]
+fn a_release_leaves_the_head_asleep_until_the_quantum_is_over_and_never_without_one() {
+    let cpu = Cpu::new();
+    assert!(Culled::leaves_asleep(&cpu), "the first of two turns");
+    assert!(!Culled::leaves_asleep(&cpu) && !Culled::leaves_asleep(&cpu));
+
+    let cpu = Cpu { number: None, ..Cpu::new() };
+    assert!(!Culled::leaves_asleep(&cpu), "turns without a number are not counted");
+}
+
+impl Cpu {
+    /// A CPU that competes, and forbids stealing after so many polls.
+    fn pending(forbid_polls: u32, others: fn(&Cpu, &AtomicU32) -> u32) -> Self {
+        let cpu = Cpu::new();
+        Self { tuning: Tuning { forbid_polls, awake_polls: 50, ..cpu.tuning }, others, ..cpu }
+    }
+}
+
+#[test]
+fn a_pending_waiter_that_loses_each_race_forbids_stealing() {
+    for forbid_polls in [1, 2, 5] {
+        let cpu = Cpu::pending(forbid_polls, |_, word| {
+            let free = word.load(Relaxed) & !LOCKED;
+            // A thief, while stealing is allowed.
+            let thief = if free & NO_STEAL == 0 { LOCKED } else { 0 };
+            word.store(free | thief, Relaxed);
+            free
+        });
+        let word = AtomicU32::new(LOCKED | PENDING);
+        assert!(compete(&cpu, &word));
+        assert_eq!(cpu.polls.get(), forbid_polls + 1, "it lost as many races, and won the next");
+        assert_eq!(word.load(Relaxed), LOCKED, "its bit goes with it");
+    }
+}
+
+#[test]
+fn a_pending_waiter_leaves_the_bit_of_a_head_that_forbids_stealing() {
+    let word = AtomicU32::new(QUEUE | NO_STEAL | PENDING);
+    assert!(compete(&Cpu::pending(1, Cpu::new().others), &word));
+    assert_eq!(word.load(Relaxed), QUEUE | NO_STEAL | LOCKED, "it has acquired the lock");
+
+    let word = AtomicU32::new(QUEUE | NO_STEAL | PENDING | LOCKED);
+    assert!(!compete(&Cpu::pending(1, Cpu::new().others), &word));
+    assert_eq!(word.load(Relaxed), QUEUE | NO_STEAL | LOCKED, "it has given up");
+}
+
+#[test]
+fn a_pending_waiter_forbids_stealing_again_when_a_head_has_taken_its_bit_away() {
+    let cpu = Cpu::pending(1, |cpu, word| {
+        let seen = word.load(Relaxed);
+        let forbidden = seen & NO_STEAL != 0;
+        let free = seen & !LOCKED;
+        let (expected, seen, now) = match cpu.polls.get() {
+            1 => (false, seen, seen),
+            // It sees the lock free; the head acquires it first, and clears the bit (`HEAD_CLEARS`).
+            2 => (true, free, seen & !NO_STEAL),
+            // Now a thief acquires it first.
+            3 => (false, free, seen),
+            _ => (true, free, free),
+        };
+        assert_eq!(forbidden, expected, "poll {}", cpu.polls.get());
+        word.store(now, Relaxed);
+        seen
+    });
+    let word = AtomicU32::new(QUEUE | PENDING | LOCKED);
+    assert!(compete(&cpu, &word));
+    assert_eq!((word.load(Relaxed), cpu.polls.get()), (QUEUE | LOCKED, 4));
 }

@@ -185,6 +185,16 @@ fn the_longest_waiting_come_first_when_the_threshold_has_passed() {
 }
 
 #[test]
+fn a_flush_is_due_in_time_where_the_clock_wraps_meanwhile() {
+    // As above; but 1 is moved two ticks before 32 bits of the clock wrap. (One tick before they show the value
+    // that flushes early.)
+    let p = Machine::new(&[0, 1, 0, 0, 0, 0], 4);
+    p.clock.set((1 << 31) - 3);
+    assert_eq!(Queue::new(&p, &[0, 1, 2, 3, 4, 5]).drain(), [0, 2, 3, 1, 5, 4]);
+    assert_eq!(now(&p), 7, "it has wrapped");
+}
+
+#[test]
 fn the_urgent_are_never_moved() {
     let mut p = Machine::new(&[0, 1, 0, 1, 0], 1000);
     p.urgent = [1].to_vec();
