@@ -158,7 +158,7 @@ fn obtained() -> Scenario {
 }
 
 /// Readers that become writers, and the reverse, between others.
-fn converting() -> [Scenario; 4] {
+fn converting() -> [Scenario; 5] {
     let upgrades = |looks| {
         vec![Enter(0, Upgradable), Upgrade(0, looks), Leave(0, Upgradable), Section(0, Write)]
     };
@@ -170,6 +170,13 @@ fn converting() -> [Scenario; 4] {
     ]
     .concat();
     let both = || vec![Section(0, Read), Section(0, Write), Section(0, Read)];
+    // Past a waiter, before it reads on beside it.
+    let stays = vec![
+        Leave(0, Write),
+        Enter(0, Write),
+        Downgrade(0, Write, Upgradable),
+        Outlast(0, Upgradable, 1),
+    ];
     let given_up = vec![Upgrade(0, Some(2)), Stay(2), Leave(0, Upgradable), Leave(0, Read)];
     [
         Scenario::new(
@@ -180,6 +187,8 @@ fn converting() -> [Scenario; 4] {
         kept_inside("kept-reader", Upgradable, Read),
         Scenario::new("upgrade-given-up", vec![given_up, vec![Together(0, 2)]])
             .before(vec![Enter(0, Read), Enter(0, Upgradable)]),
+        Scenario::new("gives-up-elsewhere", vec![vec![Timed(4, 0, Upgradable), Arrive], stays])
+            .before(vec![Enter(0, Write)]),
     ]
 }
 

@@ -165,6 +165,7 @@ pub(super) fn for_forks() -> Vec<Check> {
         every(SLEEPING_FOUR, forked_beside),
         every(SLEEPING_FOUR, forked_beside_awake),
         every(SLEEPING_FOUR, forked_release),
+        every(SLEEPING_FOUR, forked_acquisition),
     ]
 }
 
@@ -198,6 +199,15 @@ fn forked_beside_awake(at: u32) -> Scenario {
     let waits = Interrupted(at, vec![Fork], Box::new(Timed(NEVER_LATE, 0, Write)));
     held("forked-beside-awake", Write, write(), write())
         .before(vec![Enter(0, Write), awake, waits])
+        .with_parent()
+}
+
+/// A fork within an acquisition of a free lock that has such marks.
+fn forked_acquisition(at: u32) -> Scenario {
+    let awake = Vanished(When::Marks, Box::new(Timed(NEVER_LATE, 0, Write)));
+    let acquires = Interrupted(at, vec![Fork], Box::new(Enter(0, Write)));
+    held("forked-acquisition", Write, write(), write())
+        .before(vec![Enter(0, Write), awake, Leave(0, Write), acquires])
         .with_parent()
 }
 
@@ -255,17 +265,19 @@ pub(super) fn for_converting() -> Vec<Check> {
         kept("kept-beside-upgradable", Upgradable, Read),
         one(HALTED, kept_twice),
         every(TIMED_BETWEEN, upgrade_given_up),
-        every(TIMED, gives_up_elsewhere),
+        every(TIMED_BETWEEN, gives_up_elsewhere),
         one(HALTED_FOUR, Scenario::new("try-upgrade", vec![upgrades.clone(), read()])),
         one(SLEEPING_FOUR, Scenario::new("try-upgrade-three", vec![upgrades, read(), write()])),
     ]
 }
 
-/// A waiter with the gate that wants to read upgradably, and gives up beside one that does and stays.
+/// A waiter with the gate that wants to read upgradably, and gives up beside one that does and stays. That one has acquired
+/// the lock past it before, so that the waiter is the heir.
 fn gives_up_elsewhere(at: u32) -> Scenario {
-    let stays = vec![Downgrade(0, Write, Upgradable), Outlast(0, Upgradable, 1)];
     let waits = vec![Timed(at, 0, Upgradable), Arrive];
-    Scenario::new("gives-up-elsewhere", vec![stays, waits]).before(vec![Enter(0, Write)])
+    let acquires = vec![Leave(0, Write), Enter(0, Write), Downgrade(0, Write, Upgradable)];
+    let stays = [acquires, vec![Outlast(0, Upgradable, 1)]].concat();
+    Scenario::new("gives-up-elsewhere", vec![waits, stays]).before(vec![Enter(0, Write)])
 }
 
 /// An upgrade beside a reader that stays, until a deadline; then a reader is admitted that had come meanwhile, and until it
