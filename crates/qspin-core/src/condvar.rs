@@ -38,6 +38,9 @@
 //! notification does not count waiters that could not join the sleepers, nor any where it cannot lock the bucket: it
 //! leaves them to the bucket's owner (SLEEP-6 of [`crate::sleepers`]).
 
+#[cfg(test)]
+mod tests;
+
 use core::sync::atomic::Ordering::Relaxed;
 
 use crate::lock::RawLock;

@@ -61,6 +61,8 @@ pub mod platform;
 pub mod processor;
 mod quantum;
 pub mod raw;
+#[cfg(test)]
+mod scripted;
 pub mod site;
 pub mod sleepers;
 mod slowpath;

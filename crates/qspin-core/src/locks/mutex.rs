@@ -59,6 +59,8 @@
 //! interrupted is counted as awake for another lock, the sleepers of that other lock are not woken meanwhile.
 
 mod fair;
+#[cfg(test)]
+mod tests;
 mod wait;
 mod word;
 

@@ -74,6 +74,8 @@ mod fair;
 mod gate;
 mod readers;
 mod sleep;
+#[cfg(test)]
+mod tests;
 mod upgradable;
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};

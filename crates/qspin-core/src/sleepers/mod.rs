@@ -61,6 +61,8 @@ mod pace;
 mod record;
 mod requeue;
 mod score;
+#[cfg(test)]
+mod tests;
 mod throughput;
 
 pub use bucket::{SleepBucket, back_off};

@@ -1,0 +1,194 @@
+//! How waiters and newcomers share a lock: MUTEX-2, -3 and -6.
+
+use core::sync::atomic::AtomicU32;
+
+use super::word::AWAKE;
+use super::*;
+use crate::lock::RawFairLock;
+use crate::platform::Platform;
+use crate::scripted::{STARVES_NS, Scripted};
+use crate::sleepers::End;
+
+type Lock = DefaultLock<AtomicU32>;
+
+/// The CPU on which a test begins; it owns the lock first.
+const OWNER: u32 = 0;
+const WAITER: u32 = 1;
+const OTHER: u32 = 2;
+
+fn word(lock: &Lock) -> u32 {
+    lock.word.load(Relaxed)
+}
+
+/// A lock with this word.
+fn with(word: u32) -> Lock {
+    Lock { word: AtomicU32::new(word) }
+}
+
+/// `cpu` sleeps for the lock for ever.
+fn sleeps(lock: &Lock, p: &Scripted, cpu: u32) {
+    p.sleeps(cpu, 0, lock.address(p), TAG, End::Last);
+}
+
+/// The owner releases the lock, which wakes this CPU, and acquires it again before that one can have it.
+fn wakes_in_vain(lock: &Lock, p: &Scripted, cpu: u32) {
+    p.kicked();
+    // SAFETY: the owner holds the lock, at the beginning of a test and after each call.
+    unsafe { lock.release(p) };
+    assert_eq!(p.kicked(), [cpu]);
+    assert!(lock.try_acquire(p), "newcomers barge");
+}
+
+#[test]
+fn state_bits_alone_do_not_make_a_free_lock_locked() {
+    let p = Scripted::new(1);
+    for bits in [0, AWAKE, 3 * AWAKE, AWAKE | HEIR] {
+        assert!(!with(bits).is_locked(&p), "{bits:#x}");
+        assert!(with(bits | LOCKED).is_locked(&p), "{bits:#x}");
+    }
+}
+
+#[test]
+fn newcomers_barge_past_awake_waiters_but_not_past_an_heir() {
+    let p = Scripted::new(1);
+    let over = p.after(0);
+    for (bits, is_admitted) in [(0, true), (AWAKE, true), (3 * AWAKE, true), (AWAKE | HEIR, false)]
+    {
+        let (tried, timed) = (with(bits), with(bits));
+        assert_eq!(tried.try_acquire(&p), is_admitted, "{bits:#x}");
+        // A deadline that has passed allows one attempt.
+        assert_eq!(timed.acquire_until(&p, over), is_admitted, "{bits:#x}");
+        let to = if is_admitted { bits | LOCKED } else { bits };
+        assert_eq!([word(&tried), word(&timed)], [to; 2]);
+    }
+}
+
+#[test]
+fn a_waiter_that_is_woken_in_vain_again_and_again_becomes_the_heir() {
+    let lock = &with(0);
+    let p = Scripted::polling(1);
+    lock.acquire(&p);
+    for sleep in 1..=3 {
+        p.at_halt(OWNER, move |p| {
+            assert_eq!(word(lock) & HEIR, 0, "the waiter does not starve yet");
+            p.pass(STARVES_NS / 2 - 1);
+            wakes_in_vain(lock, p, WAITER);
+            if sleep < 3 {
+                return;
+            }
+            p.at_poll(OWNER, |p| {
+                assert_ne!(word(lock) & HEIR, 0, "the waiter starves");
+                // SAFETY: acquired by the last call of `wakes_in_vain`.
+                unsafe { lock.release(p) };
+                assert_eq!(p.kicked(), [], "the heir is awake");
+                assert!(!lock.try_acquire(p));
+            });
+        });
+    }
+    p.on_cpu(WAITER, |p| lock.acquire(p));
+    assert_eq!(word(lock), LOCKED);
+}
+
+#[test]
+fn a_waiter_that_was_woken_in_vain_is_the_next_to_be_woken() {
+    let lock = &with(0);
+    let p = Scripted::new(1);
+    lock.acquire(&p);
+    p.at_halt(OWNER, |p| {
+        sleeps(lock, p, OTHER);
+        wakes_in_vain(lock, p, WAITER);
+    });
+    p.at_halt(OWNER, |p| wakes_in_vain(lock, p, WAITER));
+    p.at_halt(OWNER, |p| {
+        // SAFETY: acquired in the step before.
+        unsafe { lock.release(p) };
+        assert_eq!(p.kicked(), [WAITER]);
+    });
+    p.on_cpu(WAITER, |p| lock.acquire(p));
+    // It is counted no more: the next release wakes the other one.
+    assert_eq!(word(lock), LOCKED);
+    wakes_in_vain(lock, &p, OTHER);
+}
+
+#[test]
+fn a_waiter_that_gives_up_leaves_the_next_wake_up_to_others() {
+    let lock = &with(0);
+    let p = Scripted::new(1);
+    lock.acquire(&p);
+    p.at_halt(OWNER, |p| {
+        sleeps(lock, p, OTHER);
+        wakes_in_vain(lock, p, WAITER);
+        p.pass(100);
+    });
+    let deadline = p.after(100);
+    assert!(!p.on_cpu(WAITER, |p| lock.acquire_until(p, deadline)));
+    wakes_in_vain(lock, &p, OTHER);
+}
+
+#[test]
+fn a_waiter_that_is_woken_at_its_deadline_acquires_the_lock() {
+    let lock = &with(0);
+    let p = Scripted::new(1);
+    lock.acquire(&p);
+    p.at_halt(OWNER, |p| {
+        p.pass(100);
+        // SAFETY: acquired above.
+        unsafe { lock.release(p) };
+    });
+    let deadline = p.after(100);
+    assert!(p.on_cpu(WAITER, |p| lock.acquire_until(p, deadline)));
+    assert_eq!(word(lock), LOCKED);
+}
+
+#[test]
+fn a_release_wakes_a_sleeper_unless_a_counted_waiter_is_awake() {
+    let p = Scripted::new(1);
+    let lock = &with(LOCKED | AWAKE);
+    sleeps(lock, &p, WAITER);
+    sleeps(lock, &p, OTHER);
+    // SAFETY: the lock was made locked.
+    unsafe { lock.release(&p) };
+    assert_eq!((word(lock), &p.kicked()[..]), (AWAKE, &[][..]));
+    lock.word.store(LOCKED, Relaxed);
+    // SAFETY: it is locked again.
+    unsafe { lock.release(&p) };
+    assert_eq!((word(lock), &p.kicked()[..]), (AWAKE, &[WAITER][..]));
+}
+
+#[test]
+fn a_thread_wakes_one_more_sleeper_once_its_quantum_is_used_up() {
+    let p = Scripted::new(1);
+    let lock = &with(LOCKED);
+    for cpu in [WAITER, OTHER, 3] {
+        sleeps(lock, &p, cpu);
+    }
+    wakes_in_vain(lock, &p, WAITER);
+    for turn in 1..=p.tuning().rotate_turns + 100 {
+        // SAFETY: the lock is held, at first and after each turn.
+        unsafe { lock.release(&p) };
+        let is_last = turn == p.tuning().rotate_turns;
+        assert_eq!(p.kicked(), if is_last { &[OTHER][..] } else { &[] }, "turn {turn}");
+        assert!(lock.try_acquire(&p));
+    }
+}
+
+#[test]
+fn a_fair_release_reserves_the_lock_for_a_waiter() {
+    let p = Scripted::new(1);
+    let lock = &with(LOCKED | AWAKE);
+    sleeps(lock, &p, OTHER);
+    // SAFETY: the lock was made locked.
+    unsafe { lock.release_fair(&p) };
+    assert_eq!((word(lock), &p.kicked()[..]), (AWAKE | HEIR, &[][..]));
+    let lock = &with(0);
+    let p = Scripted::new(1);
+    lock.acquire(&p);
+    p.at_halt(OWNER, |p| {
+        // SAFETY: acquired above.
+        unsafe { lock.release_fair(p) };
+        assert_eq!(p.kicked(), [WAITER]);
+        assert!(!lock.try_acquire(p));
+    });
+    p.on_cpu(WAITER, |p| lock.acquire(p));
+    assert_eq!(word(lock), LOCKED);
+}

@@ -1,0 +1,234 @@
+//! A platform for tests in one thread: what the other threads do meanwhile is a script.
+//!
+//! A wait runs the next step of the script, which calls locks as another CPU, and then polls again. A wait for which no
+//! step is left fails the test, so none hangs. Time passes only where a step lets it pass, and waiters neither poll
+//! nor yield for long before they sleep.
+
+use core::cell::{Cell, RefCell};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::boxed::Box;
+use std::collections::VecDeque;
+use std::vec::Vec;
+
+use crate::events::NoEvents;
+use crate::node::{LEVELS, Node, NodeId};
+use crate::platform::{Budget, CpuId, Platform, Until};
+use crate::sleepers::{self, End, SleepBucket, SleepPlatform, Sleeper};
+use crate::tuning::Tuning;
+
+const CPUS: u32 = 8;
+/// How often [`SleepPlatform::wait_briefly`] says to go on.
+const ROUNDS: u32 = 3;
+/// When a waiter beside which none sleeps starves, in nanoseconds.
+pub(crate) const STARVES_NS: u64 = 5000;
+
+type Step<'s> = Box<dyn FnOnce(&Scripted<'s>) + 's>;
+/// Each step with the CPU that executes it.
+type Script<'s> = RefCell<VecDeque<(u32, Step<'s>)>>;
+
+/// The platform. What its steps refer to is made before it.
+pub(crate) struct Scripted<'s> {
+    nodes: Vec<Node<AtomicU32>>,
+    sleepers: Vec<Sleeper<AtomicU32, AtomicUsize>>,
+    hints: Vec<AtomicU32>,
+    buckets: Vec<SleepBucket<AtomicU32>>,
+    tuning: Tuning,
+    running: Cell<u32>,
+    clock: Cell<u64>,
+    priority: Cell<u32>,
+    interrupt: Cell<bool>,
+    at_halts: Script<'s>,
+    at_polls: Script<'s>,
+    kicked: RefCell<Vec<u32>>,
+}
+
+impl<'s> Scripted<'s> {
+    /// A platform whose waiters sleep at once, in so many buckets.
+    pub(crate) fn new(buckets: usize) -> Self {
+        let mut tuning = Tuning::DEFAULT;
+        tuning.mutex_spin_ns = 0;
+        tuning.mutex_awake_us = 0;
+        tuning.mutex_heir_us = (STARVES_NS / 1000) as u32;
+        let nodes = (CPUS * LEVELS) as usize;
+        Self {
+            nodes: (0..nodes).map(|_| Node::new()).collect(),
+            sleepers: (0..nodes).map(|_| Sleeper::new()).collect(),
+            hints: (0..buckets).map(|_| AtomicU32::new(0)).collect(),
+            buckets: (0..buckets).map(|_| SleepBucket::new()).collect(),
+            tuning,
+            running: Cell::new(0),
+            // 0 would mean that there is no clock.
+            clock: Cell::new(1),
+            priority: Cell::new(0),
+            interrupt: Cell::new(false),
+            at_halts: Script::default(),
+            at_polls: Script::default(),
+            kicked: RefCell::default(),
+        }
+    }
+
+    /// The same with waiters that poll once before they sleep.
+    pub(crate) fn polling(buckets: usize) -> Self {
+        let mut p = Self::new(buckets);
+        p.tuning.mutex_spin_ns = 1;
+        p
+    }
+
+    /// At the next halt for which there is no step yet, `cpu` executes this.
+    pub(crate) fn at_halt(&self, cpu: u32, step: impl FnOnce(&Self) + 's) {
+        self.at_halts.borrow_mut().push_back((cpu, Box::new(step)));
+    }
+
+    /// The same at a poll in vain. One without a step has just waited for its time.
+    pub(crate) fn at_poll(&self, cpu: u32, step: impl FnOnce(&Self) + 's) {
+        self.at_polls.borrow_mut().push_back((cpu, Box::new(step)));
+    }
+
+    /// Runs this as `cpu`.
+    pub(crate) fn on_cpu<R>(&self, cpu: u32, run: impl FnOnce(&Self) -> R) -> R {
+        let before = self.running.replace(cpu);
+        let result = run(self);
+        self.running.set(before);
+        result
+    }
+
+    /// Runs this in an interrupt.
+    pub(crate) fn in_interrupt<R>(&self, run: impl FnOnce(&Self) -> R) -> R {
+        self.interrupt.set(true);
+        let result = run(self);
+        self.interrupt.set(false);
+        result
+    }
+
+    /// The first node of `cpu`.
+    pub(crate) fn node_of(cpu: u32) -> NodeId {
+        NodeId::new(CpuId::new(cpu).unwrap(), 0).unwrap()
+    }
+
+    /// `cpu` joins the sleepers, and does nothing else however often it is woken.
+    pub(crate) fn sleeps(&self, cpu: u32, priority: u32, on: usize, tag: u32, end: End) {
+        self.priority.set(priority);
+        let me = Self::node_of(cpu);
+        assert!(self.on_cpu(cpu, |p| sleepers::enqueue(p, me, on, tag, end)));
+        self.priority.set(0);
+    }
+
+    /// Lets time pass.
+    pub(crate) fn pass(&self, ns: u64) {
+        self.clock.set(self.clock.get() + ns);
+    }
+
+    /// The time so long from now: a deadline.
+    pub(crate) fn after(&self, ns: u64) -> u64 {
+        self.clock.get() + ns
+    }
+
+    /// The CPUs that were kicked since the last call, in order.
+    pub(crate) fn kicked(&self) -> Vec<u32> {
+        self.kicked.take()
+    }
+
+    /// Runs the next step, if there is one.
+    fn step(&self, script: &Script<'s>) -> bool {
+        // Not while the step runs: it may add further ones.
+        let next = script.borrow_mut().pop_front();
+        next.map(|(cpu, step)| self.on_cpu(cpu, step)).is_some()
+    }
+
+    fn wait(&self) {
+        assert!(self.step(&self.at_halts), "CPU {} waits for ever", self.running.get());
+    }
+
+    fn index(id: NodeId) -> usize {
+        (id.number() - NodeId::FIRST) as usize
+    }
+}
+
+impl Drop for Scripted<'_> {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let left = self.at_halts.borrow().len() + self.at_polls.borrow().len();
+            assert_eq!(left, 0, "steps were left");
+        }
+    }
+}
+
+impl Platform for Scripted<'_> {
+    type Word = AtomicU32;
+    type Address = AtomicUsize;
+    type Events = NoEvents;
+    fn events(&self) -> &NoEvents {
+        &NoEvents
+    }
+    fn tuning(&self) -> &Tuning {
+        &self.tuning
+    }
+    fn cpu(&self) -> Option<CpuId> {
+        CpuId::new(self.running.get())
+    }
+    fn node(&self, id: NodeId) -> &Node<AtomicU32> {
+        &self.nodes[Self::index(id)]
+    }
+    fn wait_until(&self, word: &AtomicU32, until: Until, budget: Budget, order: Ordering) -> u32 {
+        loop {
+            let seen = word.load(order);
+            if until.met_by(seen) || !self.step(&self.at_polls) && budget != Budget::Unbounded {
+                return seen;
+            }
+            assert!(
+                until.met_by(word.load(order)) || budget != Budget::Unbounded,
+                "CPU {} waits for {until:?} for ever",
+                self.running.get()
+            );
+        }
+    }
+    fn relax(&self, _: u32) {}
+    /// Without it there is nothing to learn from how long waits take.
+    fn pause_ns(&self) -> u32 {
+        0
+    }
+    fn in_interrupt(&self) -> bool {
+        self.interrupt.get()
+    }
+    fn halt(&self, _: NodeId) {
+        self.wait();
+    }
+    fn kick(&self, node: NodeId) {
+        self.kicked.borrow_mut().push(node.cpu().number());
+    }
+    fn now_ns(&self) -> u64 {
+        self.clock.get()
+    }
+}
+
+impl SleepPlatform for Scripted<'_> {
+    fn hints(&self) -> &[AtomicU32] {
+        &self.hints
+    }
+    fn buckets(&self) -> &[SleepBucket<AtomicU32>] {
+        &self.buckets
+    }
+    fn sleeper(&self, id: NodeId) -> &Sleeper<AtomicU32, AtomicUsize> {
+        &self.sleepers[Self::index(id)]
+    }
+    fn token(&self) -> u32 {
+        self.running.get() + 1
+    }
+    fn asymmetric(&self) -> bool {
+        false
+    }
+    fn light_barrier(&self, _: Ordering) {}
+    fn heavy_barrier(&self, _: Ordering) {}
+    fn halt_until(&self, _: NodeId, _: u64) {
+        self.wait();
+    }
+    fn wait_briefly(&self, _: &AtomicU32, _: Until, rounds: u32) -> bool {
+        rounds < ROUNDS
+    }
+    fn timed_backoff(&self) {
+        self.wait();
+    }
+    fn priority(&self) -> u32 {
+        self.priority.get()
+    }
+}

@@ -1,0 +1,121 @@
+//! The queue of a bucket: its order, and what is done where it cannot be locked.
+
+use std::vec::Vec;
+
+use super::*;
+use crate::scripted::{STARVES_NS, Scripted};
+
+const ON: usize = 64;
+const TAG: u32 = 7;
+
+/// The sleepers on this address, in the order in which they are woken.
+fn woken(p: &Scripted, on: usize) -> Vec<u32> {
+    p.kicked();
+    wake(p, on, u32::MAX);
+    p.kicked()
+}
+
+#[test]
+fn sleepers_are_woken_in_the_order_in_which_they_came() {
+    let p = Scripted::new(1);
+    for cpu in [3, 1, 4, 2] {
+        p.sleeps(cpu, 0, ON, TAG, End::Last);
+    }
+    assert_eq!(woken(&p, ON), [3, 1, 4, 2]);
+    assert!(!anybody(&p, ON));
+}
+
+#[test]
+fn sleepers_of_higher_priority_are_woken_before_all_others() {
+    let p = Scripted::new(1);
+    for (cpu, priority) in [(0, 5), (1, 0), (2, 9), (3, 5), (4, 0), (5, 9)] {
+        p.sleeps(cpu, priority, ON, TAG, End::Last);
+    }
+    assert_eq!(woken(&p, ON), [2, 5, 0, 3, 1, 4]);
+}
+
+#[test]
+fn a_sleeper_that_was_woken_in_vain_is_the_first_of_its_priority_and_of_no_other() {
+    for (priority, order) in [(0, [1, 2, 5, 3, 4]), (5, [5, 1, 2, 3, 4]), (9, [5, 1, 2, 3, 4])] {
+        let p = Scripted::new(1);
+        for (cpu, others) in [(1, 5), (2, 5), (3, 0), (4, 0)] {
+            p.sleeps(cpu, others, ON, TAG, End::Last);
+        }
+        p.sleeps(5, priority, ON, TAG, End::First);
+        assert_eq!(woken(&p, ON), order, "priority {priority}");
+    }
+}
+
+#[test]
+fn sleepers_on_other_addresses_and_with_other_tags_sleep_on() {
+    let p = Scripted::new(1);
+    for (cpu, on, tag) in [(1, ON, 1), (2, ON + 4, 1), (3, ON, 2), (4, ON, 1)] {
+        p.sleeps(cpu, 0, on, tag, End::Last);
+    }
+    let choose = |tag| if tag == 1 { Choice::Take } else { Choice::Leave };
+    let taken = take(&p, ON, choose).unwrap();
+    assert_eq!(taken.count(), 2);
+    taken.wake(&p);
+    assert_eq!(p.kicked(), [1, 4]);
+    assert_eq!((woken(&p, ON), woken(&p, ON + 4)), ([3].to_vec(), [2].to_vec()));
+}
+
+#[test]
+fn sleepers_that_are_moved_stay_in_order_behind_those_that_slept_there_before() {
+    let from = (1..).map(|line| 64 * line).find(|&on| place(on, 2) == 0).unwrap();
+    let into = |bucket| (1..).map(|line| 64 * line + 4).find(|&on| place(on, 2) == bucket).unwrap();
+    // Within a bucket, and to another one in either direction.
+    for (from, to) in [(from, into(0)), (from, into(1)), (into(1), from)] {
+        let p = Scripted::new(2);
+        for (cpu, on) in [(1, from), (2, to), (3, from), (4, from), (5, to)] {
+            p.sleeps(cpu, 0, on, TAG, End::Last);
+        }
+        assert_eq!(requeue(&p, from, to, TAG, 2, || false), None, "too late");
+        assert_eq!(requeue(&p, from, to, TAG, 2, || true), Some(2));
+        assert_eq!(woken(&p, to), [2, 5, 1, 3]);
+        assert_eq!(woken(&p, from), [4]);
+    }
+}
+
+#[test]
+fn a_waiter_starves_a_tenth_later_for_each_that_sleeps() {
+    let p = Scripted::new(1);
+    for cpu in 0..5 {
+        assert_eq!(starves_after_ns(&p, ON), STARVES_NS + u64::from(cpu) * STARVES_NS / 10);
+        p.sleeps(cpu, 0, ON, TAG, End::Last);
+    }
+}
+
+#[test]
+fn a_sleeper_leaves_at_its_deadline_and_one_that_was_taken_meanwhile_was_woken() {
+    for is_taken in [false, true] {
+        let p = Scripted::new(1);
+        for cpu in [1, 2, 3] {
+            p.sleeps(cpu, 0, ON, TAG, End::Last);
+        }
+        p.at_halt(0, move |p| {
+            p.pass(100);
+            if is_taken {
+                assert_eq!(wake(p, ON, 2), 2);
+            }
+        });
+        let me = Scripted::node_of(2);
+        let deadline = p.after(100);
+        assert_eq!(p.on_cpu(2, |p| await_wake(p, me, deadline)), is_taken);
+        assert_eq!(woken(&p, ON), if is_taken { [3].to_vec() } else { [1, 3].to_vec() });
+    }
+}
+
+#[test]
+fn the_owner_of_a_bucket_wakes_all_its_sleepers_for_a_release_that_could_not() {
+    let p = Scripted::new(1);
+    for (cpu, on) in [(1, ON), (2, ON + 4), (3, ON)] {
+        p.sleeps(cpu, 0, on, TAG, End::Last);
+    }
+    let held = p.on_cpu(4, |_| Held::lock(&p, ON)).unwrap();
+    assert_eq!(p.on_cpu(5, |p| wake(p, ON, 1)), 0);
+    assert_eq!(p.kicked(), [], "it does not wait for the bucket");
+    drop(held);
+    assert_eq!(p.kicked(), [1, 2, 3]);
+    assert!(!anybody(&p, ON));
+}
