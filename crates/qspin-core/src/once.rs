@@ -218,3 +218,40 @@ impl<P: SleepPlatform> Drop for Running<'_, P> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use core::sync::atomic::AtomicU32;
+
+    use super::*;
+    use crate::platform::Platform;
+    use crate::scripted::Scripted;
+
+    #[test]
+    fn its_end_wakes_all_waiters_and_after_a_failure_the_next_begins_anew() {
+        for fails in [false, true] {
+            let once = &OnceWord::<AtomicU32>::new();
+            let p = Scripted::new(1);
+            let running = once.begin(&p).unwrap();
+            assert_eq!(running.after(), OnceState::New);
+            core::mem::forget(running);
+            p.at_halt(0, move |p| {
+                assert_eq!(once.state(p), OnceState::InProgress);
+                for cpu in [2, 3] {
+                    p.sleeps(cpu, 0, p.address(&once.word), TAG, End::Last);
+                }
+                // SAFETY: begun above, and forgotten.
+                let running = unsafe { once.go_on(p) };
+                if fails {
+                    drop(running)
+                } else {
+                    running.done()
+                }
+                assert_eq!(p.kicked(), [1, 2, 3]);
+            });
+            let after = p.on_cpu(1, |_| once.begin(&p).map(|running| running.after()));
+            assert_eq!(after, fails.then_some(OnceState::Poisoned));
+            assert_eq!(once.state(&p).done(), !fails);
+        }
+    }
+}

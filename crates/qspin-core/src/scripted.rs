@@ -37,6 +37,8 @@ pub(crate) struct Scripted<'s> {
     clock: Cell<u64>,
     priority: Cell<u32>,
     interrupt: Cell<bool>,
+    generation: Cell<u32>,
+    yields: Cell<u32>,
     at_halts: Script<'s>,
     at_polls: Script<'s>,
     kicked: RefCell<Vec<u32>>,
@@ -57,10 +59,12 @@ impl<'s> Scripted<'s> {
             buckets: (0..buckets).map(|_| SleepBucket::new()).collect(),
             tuning,
             running: Cell::new(0),
-            // 0 would mean that there is no clock.
-            clock: Cell::new(1),
+            // Long ago waiters began whose `since` is 0 by mistake.
+            clock: Cell::new(1000 * STARVES_NS),
             priority: Cell::new(0),
             interrupt: Cell::new(false),
+            generation: Cell::new(0),
+            yields: Cell::new(0),
             at_halts: Script::default(),
             at_polls: Script::default(),
             kicked: RefCell::default(),
@@ -128,6 +132,16 @@ impl<'s> Scripted<'s> {
         self.kicked.take()
     }
 
+    /// How often a CPU has yielded since the last call.
+    pub(crate) fn yields(&self) -> u32 {
+        self.yields.take()
+    }
+
+    /// From now on this is the child of `fork`.
+    pub(crate) fn forks(&self) {
+        self.generation.set(self.generation.get() + 1);
+    }
+
     /// Runs the next step, if there is one.
     fn step(&self, script: &Script<'s>) -> bool {
         // Not while the step runs: it may add further ones.
@@ -190,6 +204,9 @@ impl Platform for Scripted<'_> {
     fn in_interrupt(&self) -> bool {
         self.interrupt.get()
     }
+    fn yield_cpu(&self) {
+        self.yields.set(self.yields.get() + 1);
+    }
     fn halt(&self, _: NodeId) {
         self.wait();
     }
@@ -230,5 +247,8 @@ impl SleepPlatform for Scripted<'_> {
     }
     fn priority(&self) -> u32 {
         self.priority.get()
+    }
+    fn generation(&self) -> u32 {
+        self.generation.get()
     }
 }

@@ -1,5 +1,6 @@
 //! The queue of a bucket: its order, and what is done where it cannot be locked.
 
+use core::cell::Cell;
 use std::vec::Vec;
 
 use super::*;
@@ -118,4 +119,32 @@ fn the_owner_of_a_bucket_wakes_all_its_sleepers_for_a_release_that_could_not() {
     drop(held);
     assert_eq!(p.kicked(), [1, 2, 3]);
     assert!(!anybody(&p, ON));
+}
+
+#[test]
+fn a_sleeper_that_is_taken_at_its_deadline_waits_for_the_wake_up_that_is_on_its_way() {
+    let taken = &Cell::new(None);
+    let p = Scripted::new(1);
+    p.sleeps(1, 0, ON, TAG, End::Last);
+    p.at_halt(0, |p| {
+        p.pass(100);
+        taken.set(take(p, ON, |_| Choice::Take));
+    });
+    p.at_halt(0, |p| taken.take().unwrap().wake(p));
+    let (me, deadline) = (Scripted::node_of(1), p.after(100));
+    assert!(p.on_cpu(1, |p| await_wake(p, me, deadline)));
+}
+
+#[test]
+fn a_child_of_fork_has_no_sleeper_but_the_code_that_forked_in_its_sleep_and_wakes_that() {
+    let p = Scripted::new(1);
+    for cpu in [1, 2, 3] {
+        p.sleeps(cpu, 0, ON, TAG, End::Last);
+    }
+    p.on_cpu(2, |p| forget(p, p.cpu()));
+    assert_eq!(p.kicked(), [2]);
+    assert!(p.on_cpu(2, |p| await_wake(p, Scripted::node_of(2), NEVER)));
+    assert!(!anybody(&p, ON));
+    p.sleeps(4, 0, ON, TAG, End::Last);
+    assert_eq!(woken(&p, ON), [4]);
 }

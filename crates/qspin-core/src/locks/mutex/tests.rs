@@ -73,11 +73,12 @@ fn a_waiter_that_is_woken_in_vain_again_and_again_becomes_the_heir() {
             assert_eq!(word(lock) & HEIR, 0, "the waiter does not starve yet");
             p.pass(STARVES_NS / 2 - 1);
             wakes_in_vain(lock, p, WAITER);
-            if sleep < 3 {
-                return;
-            }
-            p.at_poll(OWNER, |p| {
-                assert_ne!(word(lock) & HEIR, 0, "the waiter starves");
+            // When it polls after that, and only after the last time, it reserves the lock.
+            p.at_poll(OWNER, move |p| {
+                assert_eq!(word(lock) & HEIR != 0, sleep == 3, "{sleep}");
+                if sleep < 3 {
+                    return;
+                }
                 // SAFETY: acquired by the last call of `wakes_in_vain`.
                 unsafe { lock.release(p) };
                 assert_eq!(p.kicked(), [], "the heir is awake");
@@ -166,10 +167,63 @@ fn a_thread_wakes_one_more_sleeper_once_its_quantum_is_used_up() {
     for turn in 1..=p.tuning().rotate_turns + 100 {
         // SAFETY: the lock is held, at first and after each turn.
         unsafe { lock.release(&p) };
-        let is_last = turn == p.tuning().rotate_turns;
-        assert_eq!(p.kicked(), if is_last { &[OTHER][..] } else { &[] }, "turn {turn}");
+        let (past, tuning) = (turn.checked_sub(p.tuning().rotate_turns), p.tuning());
+        assert_eq!(p.kicked(), if past == Some(0) { &[OTHER][..] } else { &[] }, "turn {turn}");
+        // Now and then it lets others have the CPU, until it is replaced.
+        let yields = past.is_some_and(|past| past % tuning.yield_turns == 0);
+        assert_eq!(p.yields(), yields.into(), "turn {turn}");
         assert!(lock.try_acquire(&p));
     }
+}
+
+#[test]
+fn a_thread_whose_turns_take_long_wakes_one_more_sleeper_after_some_time() {
+    let p = Scripted::new(1);
+    let lock = &with(LOCKED);
+    for cpu in [WAITER, OTHER] {
+        sleeps(lock, &p, cpu);
+    }
+    wakes_in_vain(lock, &p, WAITER);
+    // In the quantum's own unit, which is a little more than a microsecond.
+    let length_ns = u64::from(p.tuning().rotate_us) << 10;
+    let begin = p.after(0);
+    while p.kicked().is_empty() {
+        // The clock is read once in a few turns.
+        assert!(p.after(0) <= begin + length_ns + length_ns / 10);
+        p.pass(length_ns / 100);
+        // SAFETY: the lock is held, at first and after each turn.
+        unsafe { lock.release(&p) };
+        assert!(lock.try_acquire(&p));
+    }
+    assert!(p.after(0) >= begin + length_ns);
+}
+
+#[test]
+fn a_waiter_takes_back_its_own_count_or_after_short_turns_that_of_all() {
+    let p = Scripted::new(1);
+    for (short, left) in [(false, 2 * AWAKE), (true, 0)] {
+        let lock = with(3 * AWAKE);
+        sleepers::note_turns(&p, lock.address(&p), short);
+        assert!(lock.take(&p, word(&lock), true));
+        assert_eq!(word(&lock), LOCKED | left);
+        let lock = with(3 * AWAKE);
+        assert!(lock.take(&p, word(&lock), false), "a newcomer has none");
+        assert_eq!(word(&lock), LOCKED | (3 * AWAKE));
+    }
+}
+
+#[test]
+fn a_child_of_fork_ignores_the_waiters_of_its_parent() {
+    let p = Scripted::new(1);
+    p.forks();
+    let lock = with(AWAKE | HEIR);
+    assert!(lock.try_acquire(&p));
+    assert_eq!(word(&lock), LOCKED);
+    let lock = with(LOCKED | AWAKE);
+    sleeps(&lock, &p, OTHER);
+    // SAFETY: the lock was made locked.
+    unsafe { lock.release(&p) };
+    assert_eq!(p.kicked(), [OTHER], "the awake waiter is none of this process");
 }
 
 #[test]

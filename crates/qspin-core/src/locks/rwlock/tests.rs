@@ -3,7 +3,7 @@
 use core::sync::atomic::AtomicU32;
 
 use super::*;
-use crate::lock::{RawFairSharedLock, RawUpgradableLock};
+use crate::lock::{RawFairSharedLock, RawLock, RawUpgradableLock};
 use crate::scripted::{STARVES_NS, Scripted};
 
 type Lock = DefaultRwLock<AtomicU32>;
@@ -346,13 +346,77 @@ fn a_reader_in_an_interrupt_passes_all_that_only_wait() {
 
 #[test]
 fn a_reader_without_room_polls_again_and_does_not_sleep() {
-    let lock = &with(MAX_READERS * READER);
+    for (want, bit) in [(Want::Read, 0), (Want::Upgradable, UPGRADABLE)] {
+        let lock = &with(MAX_READERS * READER);
+        let p = Scripted::new(1);
+        // No release wakes it.
+        p.at_halt(OWNER, |p| assert!(!sleepers::anybody(p, lock.on(p)), "{want:?}"));
+        p.at_halt(OWNER, |p| {
+            // SAFETY: one of those inside leaves.
+            unsafe { lock.release_shared(p) };
+        });
+        p.on_cpu(WAITER, |p| match want {
+            Want::Read => lock.acquire_shared(p),
+            _ => assert!(lock.acquire_upgradable_until(p, NEVER)),
+        });
+        assert_eq!(word(lock), (MAX_READERS * READER) | bit);
+    }
+}
+
+#[test]
+fn a_waiter_for_an_upgradable_reader_leaves_the_gate_to_others() {
+    let lock = &with(FREE);
     let p = Scripted::new(1);
-    p.at_halt(OWNER, |p| {
-        assert!(!sleepers::anybody(p, lock.on(p)));
-        // SAFETY: one of those inside leaves.
-        unsafe { lock.release_shared(p) };
+    lock.acquire_exclusive(&p);
+    p.at_halt(OWNER, move |p| {
+        assert!(lock.gate.is_locked(p), "it waits for the writer");
+        // SAFETY: acquired above.
+        unsafe { lock.downgrade_to_upgradable(p) };
+        assert_eq!(p.kicked(), [WAITER]);
     });
-    p.on_cpu(WAITER, |p| lock.acquire_shared(p));
-    assert_eq!(word(lock), MAX_READERS * READER);
+    p.at_halt(OWNER, move |p| {
+        assert!(!lock.gate.is_locked(p));
+        assert_eq!(word(lock), READER | UPGRADABLE | ASKED);
+        // SAFETY: as the step before has left it.
+        unsafe { lock.release_upgradable(p) };
+    });
+    p.on_cpu(WAITER, |p| assert!(lock.acquire_upgradable_until(p, NEVER)));
+    assert_eq!(word(lock), READER | UPGRADABLE | ASKED);
+}
+
+#[test]
+fn a_writer_gives_up_at_the_gate_too() {
+    let lock = &with(FREE);
+    let p = Scripted::new(1);
+    lock.acquire_exclusive(&p);
+    p.on_cpu(OTHER, |p| lock.gate.acquire(p));
+    p.at_halt(OWNER, |p| p.pass(100));
+    let deadline = p.after(100);
+    assert!(!p.on_cpu(WAITER, |p| lock.acquire_exclusive_until(p, deadline)));
+    assert_eq!(word(lock), WRITER);
+}
+
+#[test]
+fn a_writer_that_becomes_a_reader_lets_others_read_unless_a_writer_is_next() {
+    for reads in [READER, READER | UPGRADABLE] {
+        for (bits, left, kicked) in [
+            (WAITING, 0, &[2, 3][..]),
+            // Readers may be inside, so the writer closes the lock to further ones, or stays closed.
+            (WAITING | CLOSED | SLEEPING, WAITING | CLOSED | SLEEPING, &[4]),
+        ] {
+            let lock = &with(WRITER | bits);
+            let p = Scripted::new(1);
+            sleeps(lock, &p, 2, Sleeper::Reader);
+            sleeps(lock, &p, 4, Sleeper::Gate);
+            sleeps(lock, &p, 3, Sleeper::Reader);
+            // SAFETY: the lock was made with a writer.
+            unsafe {
+                match reads {
+                    READER => lock.downgrade(&p),
+                    _ => lock.downgrade_to_upgradable(&p),
+                }
+            };
+            assert_eq!((word(lock), &p.kicked()[..]), (reads | left, kicked), "{bits:#x}");
+        }
+    }
 }
