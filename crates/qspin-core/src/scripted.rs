@@ -41,6 +41,7 @@ pub(crate) struct Scripted<'s> {
     yields: Cell<u32>,
     at_halts: Script<'s>,
     at_polls: Script<'s>,
+    at_readings: Script<'s>,
     kicked: RefCell<Vec<u32>>,
 }
 
@@ -67,6 +68,7 @@ impl<'s> Scripted<'s> {
             yields: Cell::new(0),
             at_halts: Script::default(),
             at_polls: Script::default(),
+            at_readings: Script::default(),
             kicked: RefCell::default(),
         }
     }
@@ -83,9 +85,14 @@ impl<'s> Scripted<'s> {
         self.at_halts.borrow_mut().push_back((cpu, Box::new(step)));
     }
 
-    /// The same at a poll in vain. One without a step has just waited for its time.
+    /// The same at a poll in vain. Without a step that has just waited for its time.
     pub(crate) fn at_poll(&self, cpu: u32, step: impl FnOnce(&Self) + 's) {
         self.at_polls.borrow_mut().push_back((cpu, Box::new(step)));
+    }
+
+    /// The same at a reading of the clock: between two steps of a lock.
+    pub(crate) fn at_reading(&self, cpu: u32, step: impl FnOnce(&Self) + 's) {
+        self.at_readings.borrow_mut().push_back((cpu, Box::new(step)));
     }
 
     /// Runs this as `cpu`.
@@ -161,8 +168,9 @@ impl<'s> Scripted<'s> {
 impl Drop for Scripted<'_> {
     fn drop(&mut self) {
         if !std::thread::panicking() {
-            let left = self.at_halts.borrow().len() + self.at_polls.borrow().len();
-            assert_eq!(left, 0, "steps were left");
+            for script in [&self.at_halts, &self.at_polls, &self.at_readings] {
+                assert!(script.borrow().is_empty(), "steps were left");
+            }
         }
     }
 }
@@ -186,14 +194,15 @@ impl Platform for Scripted<'_> {
     fn wait_until(&self, word: &AtomicU32, until: Until, budget: Budget, order: Ordering) -> u32 {
         loop {
             let seen = word.load(order);
-            if until.met_by(seen) || !self.step(&self.at_polls) && budget != Budget::Unbounded {
+            if until.met_by(seen) {
                 return seen;
             }
-            assert!(
-                until.met_by(word.load(order)) || budget != Budget::Unbounded,
-                "CPU {} waits for {until:?} for ever",
-                self.running.get()
-            );
+            let has_changed = self.step(&self.at_polls);
+            if budget != Budget::Unbounded {
+                return word.load(order);
+            }
+            let cpu = self.running.get();
+            assert!(has_changed, "CPU {cpu} waits for {until:?} for ever");
         }
     }
     fn relax(&self, _: u32) {}
@@ -214,6 +223,7 @@ impl Platform for Scripted<'_> {
         self.kicked.borrow_mut().push(node.cpu().number());
     }
     fn now_ns(&self) -> u64 {
+        self.step(&self.at_readings);
         self.clock.get()
     }
 }

@@ -73,16 +73,19 @@ fn a_waiter_that_is_woken_in_vain_again_and_again_becomes_the_heir() {
             assert_eq!(word(lock) & HEIR, 0, "the waiter does not starve yet");
             p.pass(STARVES_NS / 2 - 1);
             wakes_in_vain(lock, p, WAITER);
-            // When it polls after that, and only after the last time, it reserves the lock.
+            // When it polls after that, and only after the last time, it has reserved the lock.
             p.at_poll(OWNER, move |p| {
                 assert_eq!(word(lock) & HEIR != 0, sleep == 3, "{sleep}");
                 if sleep < 3 {
                     return;
                 }
-                // SAFETY: acquired by the last call of `wakes_in_vain`.
-                unsafe { lock.release(p) };
-                assert_eq!(p.kicked(), [], "the heir is awake");
-                assert!(!lock.try_acquire(p));
+                // It does not sleep at once: that would waste the reservation.
+                p.at_poll(OWNER, |p| {
+                    // SAFETY: acquired by the last call of `wakes_in_vain`.
+                    unsafe { lock.release(p) };
+                    assert_eq!(p.kicked(), [], "the heir is awake");
+                    assert!(!lock.try_acquire(p));
+                });
             });
         });
     }
@@ -124,6 +127,47 @@ fn a_waiter_that_gives_up_leaves_the_next_wake_up_to_others() {
     let deadline = p.after(100);
     assert!(!p.on_cpu(WAITER, |p| lock.acquire_until(p, deadline)));
     wakes_in_vain(lock, &p, OTHER);
+}
+
+#[test]
+fn a_waiter_that_gives_up_while_the_lock_comes_free_wakes_another() {
+    let lock = &with(0);
+    let p = Scripted::new(1);
+    lock.acquire(&p);
+    p.at_halt(OWNER, |p| {
+        sleeps(lock, p, OTHER);
+        wakes_in_vain(lock, p, WAITER);
+        p.pass(100);
+        // The waiter has seen the lock taken, and asks for the time.
+        p.at_reading(OWNER, |p| {
+            // SAFETY: acquired by `wakes_in_vain`.
+            unsafe { lock.release(p) };
+            assert_eq!(p.kicked(), [], "the waiter is awake");
+        });
+    });
+    let deadline = p.after(100);
+    assert!(!p.on_cpu(WAITER, |p| lock.acquire_until(p, deadline)));
+    assert_eq!(p.kicked(), [OTHER]);
+}
+
+#[test]
+fn a_thread_that_is_replaced_or_has_slept_begins_its_quantum_anew() {
+    for (bits, is_replaced) in [(0, true), (AWAKE | HEIR, true), (AWAKE, false)] {
+        let lock = &with(LOCKED | bits);
+        let p = Scripted::new(1);
+        let used_up = p.tuning().rotate_turns;
+        let turns = |p: &Scripted| p.node(Scripted::node_of(WAITER)).turns.load(Relaxed);
+        p.node(Scripted::node_of(WAITER)).turns.store(used_up, Relaxed);
+        p.at_halt(OWNER, move |p| {
+            assert_eq!(turns(p), if is_replaced { 0 } else { used_up }, "{bits:#x}");
+            p.node(Scripted::node_of(WAITER)).turns.store(used_up, Relaxed);
+            lock.word.store(LOCKED, Relaxed);
+            // SAFETY: the lock was made locked.
+            unsafe { lock.release(p) };
+        });
+        p.on_cpu(WAITER, |p| lock.acquire(p));
+        assert_eq!(turns(&p), 0);
+    }
 }
 
 #[test]

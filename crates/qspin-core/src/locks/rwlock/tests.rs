@@ -184,6 +184,28 @@ fn the_owner_of_the_gate_that_is_woken_in_vain_again_and_again_becomes_the_heir(
 }
 
 #[test]
+fn a_writer_that_is_awake_is_passed_by_none() {
+    let lock = &with(FREE);
+    let p = Scripted::polling(1);
+    lock.acquire_exclusive(&p);
+    wakes_in_vain(lock, &p);
+    p.on_cpu(WAITER, |p| {
+        // It polls once before it waits for the gate, once with it, and then after its sleep.
+        p.at_poll(OWNER, |_| {});
+        p.at_poll(OWNER, |_| {});
+        p.at_poll(OWNER, |p| {
+            assert_eq!(word(lock), WRITER | CLOSED);
+            // SAFETY: acquired by the last step of `wakes_in_vain`.
+            unsafe { lock.release_exclusive(p) };
+            assert!(!lock.try_acquire_shared(p));
+            assert!(!lock.try_acquire_exclusive(p));
+        });
+        lock.acquire_exclusive(p);
+    });
+    assert_eq!(word(lock), WRITER);
+}
+
+#[test]
 fn a_writer_closes_the_lock_to_readers_and_opens_it_again_when_it_gives_up() {
     let lock = &with(FREE);
     let p = Scripted::new(1);
@@ -314,14 +336,16 @@ fn an_upgrade_admits_no_further_readers_and_one_that_is_given_up_admits_them_aga
     p.at_halt(OTHER, |p| {
         assert!(!lock.try_acquire_shared(p));
         sleeps(lock, p, OTHER, Sleeper::Reader);
-        lock.word.fetch_or(WAITING, Relaxed);
+        // A reader that starves owns the gate.
+        sleeps(lock, p, 3, Sleeper::Gate);
+        lock.word.fetch_or(WAITING | SLEEPING, Relaxed);
         p.pass(100);
     });
     let deadline = p.after(100);
     // SAFETY: acquired above.
     assert!(!p.on_cpu(WAITER, |p| unsafe { lock.upgrade_until(p, deadline) }));
-    assert_eq!(word(lock), (2 * READER) | UPGRADABLE);
-    assert_eq!(p.kicked(), [OTHER]);
+    assert_eq!(word(lock), (2 * READER) | UPGRADABLE | SLEEPING);
+    assert_eq!(p.kicked(), [3, OTHER]);
     p.at_halt(OWNER, |p| {
         // SAFETY: acquired above.
         unsafe { lock.release_shared(p) };
@@ -329,7 +353,8 @@ fn an_upgrade_admits_no_further_readers_and_one_that_is_given_up_admits_them_aga
     });
     // SAFETY: acquired above.
     assert!(p.on_cpu(WAITER, |p| unsafe { lock.upgrade_until(p, NEVER) }));
-    assert_eq!(word(lock), WRITER);
+    assert_eq!(word(lock), WRITER | SLEEPING);
+    assert_eq!(p.kicked(), [], "none is admitted");
 }
 
 #[test]
