@@ -13,6 +13,7 @@ use std::vec::Vec;
 use crate::events::NoEvents;
 use crate::node::{LEVELS, Node, NodeId};
 use crate::platform::{Budget, CpuId, Platform, Until};
+use crate::site::Site;
 use crate::sleepers::{self, End, SleepBucket, SleepPlatform, Sleeper};
 use crate::tuning::Tuning;
 
@@ -42,6 +43,8 @@ pub(crate) struct Scripted<'s> {
     at_halts: Script<'s>,
     at_polls: Script<'s>,
     at_readings: Script<'s>,
+    at_sites: Script<'s>,
+    site: Cell<Option<Site>>,
     kicked: RefCell<Vec<u32>>,
 }
 
@@ -69,6 +72,8 @@ impl<'s> Scripted<'s> {
             at_halts: Script::default(),
             at_polls: Script::default(),
             at_readings: Script::default(),
+            at_sites: Script::default(),
+            site: Cell::new(None),
             kicked: RefCell::default(),
         }
     }
@@ -93,6 +98,12 @@ impl<'s> Scripted<'s> {
     /// The same at a reading of the clock: between two steps of a lock.
     pub(crate) fn at_reading(&self, cpu: u32, step: impl FnOnce(&Self) + 's) {
         self.at_readings.borrow_mut().push_back((cpu, Box::new(step)));
+    }
+
+    /// The same just before the first access at a site. There is one such step at a time.
+    pub(crate) fn at_site(&self, site: Site, cpu: u32, step: impl FnOnce(&Self) + 's) {
+        assert_eq!(self.site.replace(Some(site)), None);
+        self.at_sites.borrow_mut().push_back((cpu, Box::new(step)));
     }
 
     /// Runs this as `cpu`.
@@ -168,7 +179,7 @@ impl<'s> Scripted<'s> {
 impl Drop for Scripted<'_> {
     fn drop(&mut self) {
         if !std::thread::panicking() {
-            for script in [&self.at_halts, &self.at_polls, &self.at_readings] {
+            for script in [&self.at_halts, &self.at_polls, &self.at_readings, &self.at_sites] {
                 assert!(script.borrow().is_empty(), "steps were left");
             }
         }
@@ -206,6 +217,13 @@ impl Platform for Scripted<'_> {
         }
     }
     fn relax(&self, _: u32) {}
+    fn ordering(&self, site: Site, order: Ordering) -> Ordering {
+        if self.site.get() == Some(site) {
+            self.site.set(None);
+            self.step(&self.at_sites);
+        }
+        order
+    }
     /// Without it there is nothing to learn from how long waits take.
     fn pause_ns(&self) -> u32 {
         0

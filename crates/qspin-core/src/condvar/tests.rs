@@ -6,6 +6,7 @@ use super::*;
 use crate::lock::ConstLock;
 use crate::platform::Platform;
 use crate::scripted::Scripted;
+use crate::site::Site;
 
 type Cond = Condition<AtomicU32, AtomicUsize>;
 type Lock = DefaultLock<AtomicU32>;
@@ -74,6 +75,22 @@ fn with_more_than_one_mutex_all_waiters_are_woken() {
     }
     assert_eq!(condition.notify_all(&p), 3);
     assert_eq!(p.kicked(), [4, 5, 6]);
+}
+
+#[test]
+fn if_another_mutex_becomes_known_meanwhile_all_waiters_are_woken() {
+    let (condition, locks) = (&Cond::new(), &[unlocked(), unlocked()]);
+    let p = Scripted::new(1);
+    condition.know(locks[0].address(&p));
+    for cpu in [4, 5, 6] {
+        waits(condition, &p, cpu);
+    }
+    // The notification is about to take the first waiter out.
+    p.at_site(Site::SleepBucketLock, OTHER, |p| condition.know(locks[1].address(p)));
+    assert_eq!(condition.notify_all(&p), 3);
+    let mut kicked = p.kicked();
+    kicked.sort_unstable();
+    assert_eq!(kicked, [4, 5, 6]);
 }
 
 #[test]

@@ -347,6 +347,7 @@ fn an_upgrade_admits_no_further_readers_and_one_that_is_given_up_admits_them_aga
     assert_eq!(word(lock), (2 * READER) | UPGRADABLE | SLEEPING);
     assert_eq!(p.kicked(), [3, OTHER]);
     p.at_halt(OWNER, |p| {
+        sleeps(lock, p, 3, Sleeper::Gate);
         // SAFETY: acquired above.
         unsafe { lock.release_shared(p) };
         assert_eq!(p.kicked(), [WAITER]);
