@@ -63,7 +63,7 @@ impl<'s> Scripted<'s> {
             buckets: (0..buckets).map(|_| SleepBucket::new()).collect(),
             tuning,
             running: Cell::new(0),
-            // Long ago waiters began whose `since` is 0 by mistake.
+            // Late: a waiter that has by mistake waited since 0 starves at once.
             clock: Cell::new(1000 * STARVES_NS),
             priority: Cell::new(0),
             interrupt: Cell::new(false),

@@ -290,3 +290,37 @@ fn a_fair_release_reserves_the_lock_for_a_waiter() {
     p.on_cpu(WAITER, |p| lock.acquire(p));
     assert_eq!(word(lock), LOCKED);
 }
+
+#[test]
+fn a_release_that_comes_before_a_waiter_has_joined_the_sleepers_is_seen_by_its_last_poll() {
+    let lock = &with(0);
+    let p = Scripted::new(1);
+    lock.acquire(&p);
+    p.at_site(Site::SleepBucketLock, OWNER, |p| {
+        // SAFETY: acquired above.
+        unsafe { lock.release(p) };
+        assert_eq!(p.kicked(), []);
+    });
+    p.on_cpu(WAITER, |p| lock.acquire(p));
+    assert_eq!(word(lock), LOCKED);
+    assert!(!sleepers::anybody(&p, lock.address(&p)), "it sleeps no more");
+}
+
+#[test]
+fn a_release_wakes_a_waiter_that_joins_the_sleepers_meanwhile() {
+    for others in [false, true] {
+        let lock = &with(LOCKED);
+        let p = Scripted::new(1);
+        if others {
+            p.sleeps(OTHER, 0, lock.address(&p) + 64, TAG, End::Last);
+        }
+        // It looks for sleepers once more after it has released the lock.
+        p.at_site(Site::SleepReleaseFence, WAITER, |p| {
+            assert_eq!(word(lock), 0);
+            sleeps(lock, p, WAITER);
+        });
+        // SAFETY: the lock was made locked.
+        unsafe { lock.release(&p) };
+        assert_eq!(p.kicked(), [WAITER]);
+    }
+}

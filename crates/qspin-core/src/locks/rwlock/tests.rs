@@ -308,6 +308,22 @@ fn one_that_asked_in_vain_is_the_next_to_be_woken_and_asks_for_the_others() {
 }
 
 #[test]
+fn one_that_is_woken_before_it_sleeps_asks_for_the_others_too() {
+    let lock = &with(READER | UPGRADABLE);
+    let p = Scripted::new(1);
+    // It has joined the sleepers, and has not looked at the word yet.
+    p.at_site(Site::SleepHeavy, OWNER, |p| {
+        sleeps(lock, p, OTHER, Sleeper::Asking);
+        lock.word.fetch_or(ASKED, Relaxed);
+        // SAFETY: the lock was made with an upgradable reader.
+        unsafe { lock.release_upgradable(p) };
+        assert_eq!(p.kicked(), [WAITER]);
+    });
+    p.on_cpu(WAITER, |p| assert!(lock.acquire_upgradable_until(p, NEVER)));
+    assert_eq!(word(lock), READER | UPGRADABLE | ASKED);
+}
+
+#[test]
 fn one_that_asked_and_gives_up_asks_for_the_others() {
     let lock = &with(FREE);
     let p = Scripted::new(1);
