@@ -148,6 +148,13 @@ fn for_freed(traits: Traits) -> Vec<Check> {
         two("freed", Write, Write),
         one(SLEEPING_FOUR, held("freed-queue", Write, frees(2, Write), frees(2, Write))),
     ];
+    if traits.sleeps && traits.asymmetric {
+        // The waiter for another lock sleeps in the same bucket.
+        let releases = vec![Leave(0, Write), Leave(1, Write)];
+        let threads = vec![vec![Section(1, Write)], releases, frees(1, Write)];
+        let both = Scenario::new("freed-beside", threads).locks(2);
+        checks.push(one(SLEEPING_FOUR, both.before(vec![Enter(0, Write), Enter(1, Write)])));
+    }
     if traits.shared {
         checks.push(two("freed-by-writer", Read, Write));
     }
