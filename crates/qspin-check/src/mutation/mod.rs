@@ -171,8 +171,8 @@ fn is_dear(subject: Subject) -> bool {
 /// Whether its scenarios are about what happens beside the lock, or take long: an ordering shows sooner elsewhere, and
 /// these have their turn last.
 fn is_special(subject: Subject) -> bool {
-    let Traits { timed, latch, inherited, late, longer, buckets, .. } = subject.traits();
-    timed || latch || inherited || late || longer || buckets != Buckets::One
+    let Traits { timed, latch, inherited, late, long, buckets, .. } = subject.traits();
+    timed || latch || inherited || late || long || buckets != Buckets::One
 }
 
 /// Whose turn it is in a pass over the locks.

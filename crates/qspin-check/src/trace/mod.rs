@@ -20,8 +20,10 @@ mod notified;
 mod outcomes;
 mod paths;
 mod rest;
+mod rules;
 mod secondary;
 mod sections;
+mod steps;
 mod waits;
 
 use std::cell::{Cell, RefCell};
@@ -39,8 +41,10 @@ pub use notified::{must_agree, notified, wait_ended};
 pub use outcomes::{came_to_an_end, prunes, set_pruning, take_outcomes};
 pub use paths::woke_in_vain;
 pub use rest::must_rest;
+pub use rules::Rules;
 pub use secondary::{NodeWords, know_node, refused};
 pub use sections::{clock, entered, freed, is_freed, left, starts, writes, wrote_again};
+pub use steps::stepped;
 pub use waits::{
     Turn, VainHalt, Wait, backs_off_in_vain, finished, halts_in_vain, looked_in_vain, may_look,
     saw_latest, set_trying, signal, waits_for, waits_for_any, waits_for_arrivals, waits_for_kick,
@@ -50,38 +54,6 @@ pub use waits::{
 use crate::failure::{Failure, Kind};
 use crate::scenario::{Scenario, When};
 use crate::weakening::Weakening;
-
-/// What the harness knows of a lock's word or words: `index` counts them in the order in which
-/// the lock makes them.
-#[derive(Debug, Clone, Copy)]
-pub struct Rules {
-    /// Whether the state diagram has the step `from` to `to`.
-    pub legal: fn(index: usize, from: u32, to: u32) -> bool,
-    /// Whether that step is an arrival: it fixes the order in which it is served.
-    pub arrives: fn(index: usize, from: u32, to: u32) -> bool,
-    /// Whether that step takes back the arrival of the context that makes it: it will arrive again.
-    pub departs: fn(index: usize, from: u32, to: u32) -> bool,
-    /// Whether that step is one more that a context without a place in a queue may make.
-    pub placeless: fn(index: usize, from: u32, to: u32) -> bool,
-    /// Whether only a context with a number may make that step.
-    pub numbered: fn(index: usize, from: u32, to: u32) -> bool,
-    /// Whether a word admits a reader that is no interrupt.
-    pub admits: fn(index: usize, word: u32) -> bool,
-    /// Whether that step announces a waiting writer, which new readers may not pass.
-    pub announces: fn(index: usize, from: u32, to: u32) -> bool,
-    /// Whether the lock promises to serve in the order of arrival.
-    pub fifo: bool,
-    /// Whether it has at most one halted waiter in the table of them.
-    pub one_entry: bool,
-    /// Which waiter forbids others by that step to acquire the lock past it.
-    pub forbids: fn(index: usize, from: u32, to: u32) -> Option<Reached>,
-    /// Whether that step leaves the last of a secondary queue as the tail.
-    pub replaces: fn(from: u32, to: u32) -> bool,
-    /// Whether waiters that are near come first, within the bounds that the order promises.
-    pub near_first: bool,
-    /// Whether a word may be this when no context holds the lock, or waits for it.
-    pub rests: fn(index: usize, word: u32) -> bool,
-}
 
 /// What a word is part of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -483,77 +455,6 @@ pub fn has_ended(slot: usize) -> bool {
 #[must_use]
 pub fn latest(id: WordId) -> u32 {
     with(|trace| trace.words[id].value)
-}
-
-/// Notes that the running context changed a word, perhaps in the step that begins its new life,
-/// and judges the step. Returns whether what follows is explored in other executions.
-///
-/// # Errors
-/// The state diagram does not have that step.
-pub fn stepped(id: WordId, from: u32, to: u32, begins: bool) -> Result<bool, Failure> {
-    let slot = current();
-    with(|trace| {
-        let shared = u64::from(!trace.words[id].private);
-        trace.clock += shared;
-        let clock = trace.clock;
-        let word = &mut trace.words[id];
-        word.value = to;
-        word.version += 1;
-        let (role, part) = (word.role, word.part);
-        trace.slots[slot].saw_latest = true;
-        trace.slots[slot].clock = clock;
-        trace.slots[slot].own_changes += shared;
-        outcomes::did(&mut trace.slots[slot], id, to);
-        let known = paths::went_on(trace, id, to);
-        let Some(rules) = trace.rules else { return Ok(known) };
-        if let Some(part) = part.filter(|_| rules.near_first) {
-            secondary::stepped(trace, part, from, to, begins)?;
-        }
-        if role == Role::Entry && rules.one_entry && to != 0 {
-            entries::must_be_alone(trace, id)?;
-        }
-        let Role::Lock { lock, index } = role else { return Ok(known) };
-        if let Some((when @ When::Marks, _)) = &mut trace.slots[slot].interrupt {
-            *when = When::Operation(0);
-        }
-        if trace.cpus[slot].is_none() && (rules.numbered)(index, from, to) {
-            let step = format!("word {index} stepped from {from:#010x} to {to:#010x}");
-            return Err(Failure::new(
-                Kind::State,
-                format!("{step}, and its context has no number"),
-            ));
-        }
-        let placeless = !trace.everybody_has_a_place && (rules.placeless)(index, from, to);
-        if !placeless && !(rules.legal)(index, from, to) {
-            let step = format!("word {index} stepped from {from:#010x} to {to:#010x}");
-            return Err(Failure::new(Kind::State, step));
-        }
-        if (rules.replaces)(from, to) {
-            secondary::replaced_tail(trace, to)?;
-        }
-        if let Some(place) = (rules.forbids)(index, from, to) {
-            coverage::reached(place);
-        }
-        let lock = &mut trace.locks[lock];
-        if index == 0 {
-            trace.stamps += 1;
-            if (rules.admits)(index, from) {
-                lock.admitted = trace.stamps;
-            }
-            lock.admits = (rules.admits)(index, to);
-        }
-        if (rules.arrives)(index, from, to) {
-            lock.arrivals.push_back(Arrival { slot, passed: 0 });
-        }
-        if (rules.departs)(index, from, to) {
-            lock.arrivals.retain(|arrival| arrival.slot != slot);
-        }
-        if (rules.announces)(index, from, to) {
-            trace.stamps += 1;
-            lock.announced = Some(trace.stamps);
-        }
-        Ok(known)
-    })
 }
 
 /// Notes the counterexample; the first one counts.
