@@ -118,8 +118,9 @@ fn flaws() -> Vec<Planted> {
     let flag = of(Id::Tas);
     let any_flag = flag.ruled(rules::ANYTHING);
     let small = flag.ruled(rules::SMALL_QUEUE);
-    let small = small.with(Traits { release_waits: true, ..small.traits() });
-    let rw = of(Id::QueuedRw);
+    let small = small.with(Traits { release_waits: true, freed: false, ..small.traits() });
+    // A reader that comes in beside a writer is to be seen beside it.
+    let rw = of(Id::QueuedRw).ruled(Rules { admits: |_, _| true, ..rules::RW });
     let rw_halting = of(Id::ParavirtRw).step("");
     let gated_deaf = of(Id::Rwlock).step("").tuned(tunings::MUTEX_SLEEPY);
     let gated = gated_deaf.with(Traits { interrupted: false, ..gated_deaf.traits() });

@@ -55,7 +55,8 @@
 //!   waited for too long, asleep or yielding, becomes the heir.
 //!
 //! # Limits
-//! Not first come, first served. No poisoning. If a signal handler waits for a lock while the code that it
+//! Not first come, first served. No poisoning. A waiter without a node polls, and is in no queue: others may pass it
+//! without bound. If a signal handler waits for a lock while the code that it
 //! interrupted is counted as awake for another lock, the sleepers of that other lock are not woken meanwhile.
 
 mod fair;

@@ -88,6 +88,10 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
             }
             // No release wakes a waiter that waits for room (RWLOCK-7).
             let for_room = self.want != Want::Write && seen & (WRITER | UPGRADING) == 0;
+            // Also without a node, with which it could sleep: else it would never be the heir.
+            if self.since == 0 && !for_room {
+                self.since = p.now_ns().max(1);
+            }
             if for_room || sleepers::with_sleeper(p, |me| self.sleep(me, bits)) != Some(true) {
                 p.timed_backoff();
             }
@@ -113,9 +117,6 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
     /// RWLOCK-3. Returns false if the waiter could not join the queue.
     fn sleep(&mut self, me: NodeId, bits: u32) -> bool {
         let (p, lock) = (self.p, self.lock);
-        if self.since == 0 {
-            self.since = p.now_ns().max(1);
-        }
         let queued = (Sleeper::Gate, sleepers::End::Last);
         let waits = |seen| !self.want.fits(seen) && !self.is_elsewhere(seen);
         let slept = lock.sleep_while(p, me, queued, bits | SLEEPING, waits, self.deadline);
