@@ -22,6 +22,7 @@ use crate::contend::{Exclusive, Shared};
 use crate::failure::Kind;
 use crate::model::Traits;
 use crate::subject::{self, NoPending, Subject, of, rules, runs, tunings};
+use crate::trace::Rules;
 use crate::weakening::Weakening;
 use crate::word::Word;
 
