@@ -346,6 +346,8 @@ fn for_halting_readers() -> Vec<Check> {
         one(HALTED, Scenario::new("try-read-twice", vec![write_then_try, try_then_read])),
         one(HALTED_FOUR, held("read-held", Read, write(), read())),
         one(HALTED_FOUR, held("write-held", Write, read(), read())),
+        // An attempt in vain that is all that keeps a sleeping writer out, for a moment.
+        one(HALTED_FOUR, held("read-held-try", Read, write(), vec![Try(0, Read)])),
     ]
 }
 
