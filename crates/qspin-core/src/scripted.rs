@@ -43,6 +43,7 @@ pub(crate) struct Scripted<'s> {
     at_halts: Script<'s>,
     at_polls: Script<'s>,
     at_readings: Script<'s>,
+    at_generations: Script<'s>,
     at_sites: Script<'s>,
     site: Cell<Option<Site>>,
     kicked: RefCell<Vec<u32>>,
@@ -72,6 +73,7 @@ impl<'s> Scripted<'s> {
             at_halts: Script::default(),
             at_polls: Script::default(),
             at_readings: Script::default(),
+            at_generations: Script::default(),
             at_sites: Script::default(),
             site: Cell::new(None),
             kicked: RefCell::default(),
@@ -100,6 +102,11 @@ impl<'s> Scripted<'s> {
         self.at_readings.borrow_mut().push_back((cpu, Box::new(step)));
     }
 
+    /// The same just after a reading of the generation, before the lock does anything with it.
+    pub(crate) fn at_generation(&self, cpu: u32, step: impl FnOnce(&Self) + 's) {
+        self.at_generations.borrow_mut().push_back((cpu, Box::new(step)));
+    }
+
     /// The same just before the first access at a site. There is one such step at a time.
     pub(crate) fn at_site(&self, site: Site, cpu: u32, step: impl FnOnce(&Self) + 's) {
         assert_eq!(self.site.replace(Some(site)), None);
@@ -125,6 +132,11 @@ impl<'s> Scripted<'s> {
     /// The first node of `cpu`.
     pub(crate) fn node_of(cpu: u32) -> NodeId {
         NodeId::new(CpuId::new(cpu).unwrap(), 0).unwrap()
+    }
+
+    /// All nodes of `cpu` are in use from now on.
+    pub(crate) fn uses_up_nodes(&self, cpu: u32) {
+        self.node(Self::node_of(cpu)).nesting.store(LEVELS, Ordering::Relaxed);
     }
 
     /// `cpu` joins the sleepers, and does nothing else however often it is woken.
@@ -179,7 +191,8 @@ impl<'s> Scripted<'s> {
 impl Drop for Scripted<'_> {
     fn drop(&mut self) {
         if !std::thread::panicking() {
-            for script in [&self.at_halts, &self.at_polls, &self.at_readings, &self.at_sites] {
+            let at_accesses = [&self.at_readings, &self.at_generations, &self.at_sites];
+            for script in [&self.at_halts, &self.at_polls].into_iter().chain(at_accesses) {
                 assert!(script.borrow().is_empty(), "steps were left");
             }
         }
@@ -277,6 +290,8 @@ impl SleepPlatform for Scripted<'_> {
         self.priority.get()
     }
     fn generation(&self) -> u32 {
-        self.generation.get()
+        let generation = self.generation.get();
+        self.step(&self.at_generations);
+        generation
     }
 }

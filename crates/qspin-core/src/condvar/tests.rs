@@ -145,3 +145,30 @@ fn a_waiter_that_a_release_of_the_mutex_wakes_takes_its_count_back() {
     p.on_cpu(WAITER, |p| unsafe { lock.release(p) });
     assert_eq!(p.kicked(), [4]);
 }
+
+#[test]
+fn a_wait_without_a_node_ends_after_a_moment_and_as_notified_unless_its_deadline_has_passed() {
+    let (condition, lock) = (&Cond::new(), &unlocked());
+    let p = Scripted::new(1);
+    p.uses_up_nodes(WAITER);
+    let begin = p.after(0);
+    for (deadline, passes, is_notified) in
+        [(100, 99, true), (200, 101, false), (300, 101, false), (NEVER, 100, true)]
+    {
+        p.at_halt(NOTIFIER, move |p| {
+            assert!(lock.try_acquire(p), "the waiter lets others have the lock");
+            // SAFETY: acquired just above.
+            unsafe { lock.release(p) };
+            p.pass(passes);
+        });
+        p.on_cpu(WAITER, |p| {
+            lock.acquire(p);
+            let deadline = begin.saturating_add(deadline);
+            // SAFETY: acquired just above.
+            assert_eq!(unsafe { condition.wait_until(p, lock, deadline) }, is_notified);
+            assert!(lock.is_locked(p));
+            // SAFETY: acquired by the wait.
+            unsafe { lock.release(p) };
+        });
+    }
+}

@@ -71,10 +71,47 @@ fn sleepers_that_are_moved_stay_in_order_behind_those_that_slept_there_before() 
         for (cpu, on) in [(1, from), (2, to), (3, from), (4, from), (5, to)] {
             p.sleeps(cpu, 0, on, TAG, End::Last);
         }
-        assert_eq!(requeue(&p, from, to, TAG, 2, || false), None, "too late");
-        assert_eq!(requeue(&p, from, to, TAG, 2, || true), Some(2));
+        for (is_in_time, moved) in [(false, None), (true, Some(2))] {
+            let still = || {
+                // What it returns holds until they are moved: no other CPU can add or take one meanwhile.
+                let is_locked = |on| p.on_cpu(6, |p| Held::try_lock(p, on).is_none());
+                assert!(is_locked(from) && is_locked(to));
+                is_in_time
+            };
+            assert_eq!(requeue(&p, from, to, TAG, 2, still), moved);
+        }
         assert_eq!(woken(&p, to), [2, 5, 1, 3]);
         assert_eq!(woken(&p, from), [4]);
+    }
+}
+
+#[test]
+fn sleepers_that_are_moved_keep_their_priority() {
+    let to = ON + 4;
+    let p = Scripted::new(1);
+    for (cpu, priority, on) in [(1, 0, ON), (2, 5, to), (3, 9, ON)] {
+        p.sleeps(cpu, priority, on, TAG, End::Last);
+    }
+    assert_eq!(requeue(&p, ON, to, TAG, 2, || true), Some(2));
+    assert_eq!(woken(&p, to), [3, 2, 1]);
+}
+
+#[test]
+fn each_end_of_a_quiet_time_begins_an_epoch_whether_a_waiter_joins_or_is_moved() {
+    let from = (1..).map(|line| 64 * line).find(|&on| place(on, 2) == 0).unwrap();
+    let to = (1..).map(|line| 64 * line).find(|&on| place(on, 2) == 1).unwrap();
+    let (joined, moved) = (Scripted::new(2), Scripted::new(2));
+    for epoch in [EPOCH, 2 * EPOCH] {
+        for p in [&joined, &moved] {
+            hint(p, to).store(QUIET | SETTLED | (epoch - EPOCH), Relaxed);
+        }
+        let cpu = epoch / EPOCH;
+        joined.sleeps(cpu, 0, to, TAG, End::Last);
+        assert_eq!(hint(&joined, to).load(Relaxed), epoch | SETTLED);
+        moved.sleeps(cpu, 0, from, TAG, End::Last);
+        assert_eq!(requeue(&moved, from, to, TAG, 1, || true), Some(1));
+        // Its barrier has not passed: SLEEP-2 asks for none.
+        assert_eq!(hint(&moved, to).load(Relaxed), epoch);
     }
 }
 
@@ -147,4 +184,33 @@ fn a_child_of_fork_has_no_sleeper_but_the_code_that_forked_in_its_sleep_and_wake
     assert!(!anybody(&p, ON));
     p.sleeps(4, 0, ON, TAG, End::Last);
     assert_eq!(woken(&p, ON), [4]);
+}
+
+#[test]
+fn code_that_forks_in_its_sleep_is_woken_in_the_child_though_the_parent_has_taken_it_already() {
+    let p = Scripted::new(1);
+    for cpu in [1, 2] {
+        p.sleeps(cpu, 0, ON, TAG, End::Last);
+    }
+    // The thread that has taken them does not exist in the child.
+    assert_eq!(take(&p, ON, |_| Choice::Take).unwrap().count(), 2);
+    p.on_cpu(2, |p| forget(p, p.cpu()));
+    assert_eq!(p.kicked(), [2]);
+    assert!(p.on_cpu(2, |p| await_wake(p, Scripted::node_of(2), NEVER)));
+}
+
+#[test]
+fn a_handler_that_forks_in_its_sleep_wakes_that_and_the_sleep_that_it_interrupted() {
+    let p = Scripted::new(1);
+    let levels = [0, 1].map(|level| NodeId::new(CpuId::new(2).unwrap(), level).unwrap());
+    p.on_cpu(2, |p| {
+        for (me, on) in levels.into_iter().zip([ON, ON + 4]) {
+            assert!(enqueue(p, me, on, TAG, End::Last));
+        }
+        forget(p, p.cpu());
+        assert_eq!(p.kicked(), [2, 2]);
+        for me in levels {
+            assert!(await_wake(p, me, NEVER));
+        }
+    });
 }

@@ -271,6 +271,34 @@ fn a_child_of_fork_ignores_the_waiters_of_its_parent() {
 }
 
 #[test]
+fn a_release_in_which_a_handler_forks_leaves_the_child_a_lock_that_no_waiter_of_its_parent_marks() {
+    for (awake, is_fair) in [(0, false), (0, true), (AWAKE, false), (AWAKE, true)] {
+        for readings in 0..4 {
+            let lock = &with(LOCKED | awake);
+            let p = Scripted::new(1);
+            sleeps(lock, &p, OTHER);
+            // The handler comes after one more than so many readings of the generation.
+            for _ in 0..readings {
+                p.at_generation(OWNER, |_| {});
+            }
+            p.at_generation(OWNER, |p| {
+                p.forks();
+                sleepers::forget(p, None);
+            });
+            // SAFETY: the lock was made locked.
+            unsafe { if is_fair { lock.release_fair(&p) } else { lock.release(&p) } };
+            // If the release has fewer, the handler comes after it.
+            for _ in 0..=readings {
+                p.generation();
+            }
+            assert_eq!(bits(&p, word(lock)), 0, "{awake:#x}, fair: {is_fair}, {readings}");
+            assert!(lock.try_acquire(&p));
+            assert_eq!(word(lock), LOCKED);
+        }
+    }
+}
+
+#[test]
 fn a_fair_release_reserves_the_lock_for_a_waiter() {
     let p = Scripted::new(1);
     let lock = &with(LOCKED | AWAKE);

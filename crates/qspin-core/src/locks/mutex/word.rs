@@ -108,6 +108,13 @@ mod tests {
     }
 
     #[test]
+    fn a_cpu_whose_number_has_no_room_does_not_reach_into_other_fields() {
+        for cpu in [None, Some(0), Some(127), Some(128), Some(300), Some(u32::MAX)] {
+            assert_eq!(locked_on(cpu) & !(LOCKED | PLACE), 0, "{cpu:?}");
+        }
+    }
+
+    #[test]
     fn awake_waiters_are_counted_as_far_as_there_is_room() {
         let mut bits = 0;
         for awake in 1..=3 {

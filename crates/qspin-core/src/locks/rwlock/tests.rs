@@ -1,5 +1,7 @@
 //! Which words admit whom, and what becomes of waiters that wait in vain: RWLOCK-5 and its like.
 
+mod starving;
+
 use core::sync::atomic::AtomicU32;
 
 use super::*;
@@ -305,6 +307,27 @@ fn one_that_asked_in_vain_is_the_next_to_be_woken_and_asks_for_the_others() {
     // SAFETY: acquired above.
     unsafe { lock.release_upgradable(&p) };
     assert_eq!(p.kicked(), [OTHER]);
+}
+
+#[test]
+fn one_that_asked_in_vain_and_then_finds_no_need_to_sleep_asks_for_the_others_too() {
+    let lock = &with(READER | UPGRADABLE);
+    let p = Scripted::new(1);
+    p.at_halt(OWNER, |p| {
+        sleeps(lock, p, OTHER, Sleeper::Asking);
+        // SAFETY: the lock was made with an upgradable reader.
+        unsafe { lock.release_upgradable(p) };
+        assert_eq!(p.kicked(), [WAITER]);
+        assert!(lock.try_acquire_upgradable(p), "newcomers barge");
+        // The waiter has joined the sleepers again, and has not looked at the word yet.
+        p.at_site(Site::SleepFence, OWNER, |p| {
+            // SAFETY: acquired just above.
+            unsafe { lock.release_upgradable(p) };
+            assert_eq!(p.kicked(), [], "none has asked this reader");
+        });
+    });
+    p.on_cpu(WAITER, |p| assert!(lock.acquire_upgradable_until(p, NEVER)));
+    assert_eq!(word(lock), READER | UPGRADABLE | ASKED);
 }
 
 #[test]
