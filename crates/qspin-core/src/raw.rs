@@ -226,6 +226,9 @@ unsafe impl<L: RawSharedLock<P> + ConstLock, P: StaticPlatform> lock_api::RawRwL
 
 #[cfg(test)]
 mod tests {
+    mod condvar;
+    mod counterparts;
+
     use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
     use std::cell::RefCell;
     use std::vec::Vec;

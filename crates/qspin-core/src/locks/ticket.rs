@@ -374,4 +374,19 @@ mod tests {
         unsafe { lock.release(&p) };
         assert_eq!(*p.kicked.borrow(), [former, meant]);
     }
+
+    #[test]
+    fn a_release_kicks_the_waiter_whose_ticket_is_the_last_before_they_wrap() {
+        let waiter = NodeId::new(CpuId::new(1).unwrap(), 0).unwrap();
+        // The ticket that is drawn next is a small one again.
+        for next_ticket in [0, 1] {
+            let p = Alone::new(0);
+            let lock = TicketLock::<AtomicU32, Halt>::UNLOCKED;
+            lock.word.store(word(next_ticket, 0x7ffe, ASLEEP), Relaxed);
+            assert!(hash::insert_ticket(&p, p.address(&lock.word), 0x7fff, waiter).is_some());
+            // SAFETY: held with ticket 0x7ffe.
+            unsafe { lock.release(&p) };
+            assert_eq!(*p.kicked.borrow(), [waiter], "{next_ticket}");
+        }
+    }
 }

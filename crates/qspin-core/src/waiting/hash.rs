@@ -194,7 +194,9 @@ mod tests {
 
     #[test]
     fn heads_of_locks_with_one_home_fill_the_table_and_are_all_found() {
-        for (buckets, home) in [(2, 0), (2, 1), (4, 3)] {
+        let tables = [(2, 0), (2, 1), (4, 3)];
+        let runs = tables.into_iter().flat_map(|table| [(table, true), (table, false)]);
+        for ((buckets, home), backwards) in runs {
             let p = table(buckets);
             let all = buckets * ENTRIES;
             let is_there = |&lock: &u32| first_bucket(lock as usize) % buckets == home;
@@ -203,12 +205,32 @@ mod tests {
                 assert!(insert(&p, lock, node(cpu)).is_some(), "{cpu}");
             }
             assert!(insert(&p, &locks[all], node(99)).is_none(), "it is full");
-            // The last one first, as it is the farthest from home; each once.
-            for (lock, cpu) in locks.iter().zip(0..all as u32).rev() {
+            // The last one first, as it is the farthest from home; or the first one, so that each search comes past
+            // free entries. Each is found once.
+            let mut heads: Vec<_> = locks.iter().zip(0..all as u32).collect();
+            if backwards {
+                heads.reverse();
+            }
+            for (lock, cpu) in heads {
                 assert_eq!(remove(&p, lock), Some(node(cpu)));
                 assert_eq!(remove(&p, lock), None);
             }
             assert!(insert(&p, &locks[all], node(99)).is_some(), "it is empty");
+        }
+    }
+
+    #[test]
+    fn a_bucket_forgets_the_entries_behind_a_free_one_too() {
+        let p = table(1);
+        let locks: Vec<_> = (1..=ENTRIES as u32).map(AtomicU32::new).collect();
+        for (lock, cpu) in locks[..2].iter().zip(0..) {
+            assert!(insert(&p, lock, node(cpu)).is_some());
+        }
+        assert_eq!(remove(&p, &locks[0]), Some(node(0)));
+        p.0[0].forget();
+        assert_eq!(remove(&p, &locks[1]), None);
+        for (lock, cpu) in locks.iter().zip(0..) {
+            assert!(insert(&p, lock, node(cpu)).is_some(), "it is empty: {cpu}");
         }
     }
 

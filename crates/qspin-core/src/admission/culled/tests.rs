@@ -147,6 +147,17 @@ fn a_cpu_gives_way_once_in_so_many_releases_whatever_it_does_in_between() {
 }
 
 #[test]
+fn without_turns_after_which_to_yield_a_cpu_never_gives_way() {
+    let cpu = Cpu::new();
+    let cpu = Cpu { tuning: Tuning { yield_turns: 0, ..cpu.tuning }, ..cpu };
+    assert!(cpu.acquires(QUEUE) && cpu.acquires(QUEUE), "its quantum is used up");
+    for _ in 0..9 {
+        cpu.releases(QUEUE | LOCKED, false);
+    }
+    assert_eq!(cpu.yields.get(), 0);
+}
+
+#[test]
 fn a_context_that_has_interrupted_a_wait_does_not_give_way() {
     let cpu = Cpu::over();
     cpu.node.nesting.store(1, Relaxed);
@@ -169,6 +180,24 @@ fn turns_are_as_long_as_the_clock_says() {
     cpu.now_ns.set((3 << 20) + (10 << 10));
     assert!(quantum.count());
     assert_eq!(quantum.mean_ns(begun + 1), 5 << 10);
+}
+
+#[test]
+fn a_quantum_ends_by_time_though_its_clock_wraps_meanwhile() {
+    // The clock shows 32 bits, in a unit of 2^10 ns: the second time they wrap one unit after the first turn.
+    for begin in [3 << 20, (1 << 42) - (1 << 10)] {
+        let tuning = Tuning { rotate_turns: 1000, rotate_us: 100, ..Tuning::DEFAULT };
+        let cpu = Cpu { tuning, now_ns: Cell::new(begin), ..Cpu::new() };
+        let quantum = Quantum::of(&cpu);
+        // A turn takes ten units, and the clock is read once in eight turns.
+        for turn in 0..16 {
+            cpu.now_ns.set(begin + ((10 * turn) << 10));
+            assert!(!quantum.count(), "turn {turn} after {begin:#x} ns");
+        }
+        cpu.now_ns.set(begin + (160 << 10));
+        assert!(quantum.count() && quantum.is_over(), "{begin:#x}");
+        assert_eq!(quantum.mean_ns(16), 10 << 10);
+    }
 }
 
 /// CULLED-2.

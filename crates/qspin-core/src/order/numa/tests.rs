@@ -252,10 +252,13 @@ fn nine_of_ten_hand_overs_are_local() {
 /// every tick, so that a threshold of T ticks is met by T - 1 heads and the one that finds the flush due.
 #[test]
 fn no_waiter_is_passed_more_often_than_the_bound_says() {
-    for (places, cpus, threshold) in [(2, 8, 50), (3, 9, 40), (4, 16, 100), (4, 32, 10), (8, 16, 7)]
-    {
+    let machines = [(2, 8, 50), (3, 9, 40), (4, 16, 100), (4, 32, 10), (8, 16, 7)];
+    // The second time most heads do not arrange; yet each checks whether a flush is due.
+    let runs = [0, 3].into_iter().flat_map(|bits| machines.map(|machine| (bits, machine)));
+    for (skip_bits, (places, cpus, threshold)) in runs {
         let of: Vec<u32> = (0..cpus).map(|cpu| cpu % places).collect();
         let mut p = Machine::new(&of, 2 * threshold);
+        p.tuning.numa_skip_bits = skip_bits;
         // The last one of each place but the first is urgent.
         p.urgent = (cpus - places + 1..cpus).collect();
         let mut queue = Queue::new(&p, &(0..cpus).collect::<Vec<_>>());
@@ -288,7 +291,10 @@ fn no_waiter_is_passed_more_often_than_the_bound_says() {
             }
         }
         let bound = (places - 1) * threshold;
-        assert!(most <= bound, "{places} places, {cpus} CPUs: {most} > {bound}");
+        assert!(most <= bound, "{places} places, {cpus} CPUs, {skip_bits}: {most} > {bound}");
+        if skip_bits != 0 {
+            continue;
+        }
         // With two places there is one period in which a waiter is passed: all of it.
         assert!(places > 2 || most == bound, "{most} of {bound}");
         assert!(most >= threshold - 1, "the order does something: {most}");
