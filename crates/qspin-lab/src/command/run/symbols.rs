@@ -5,13 +5,15 @@
 //! inlined functions come from debug information: the file's own, or a separate one that is found by the file's build
 //! id or by the name that it gives (`/usr/lib/debug`, as Debian installs it).
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use addr2line::Loader;
-use object::{Object, ObjectSegment, ObjectSymbol, SymbolKind};
+use object::read::ReadCache;
+use object::{Object, ObjectSegment, ObjectSymbol, ReadRef, SymbolKind};
 
 use super::report;
 use crate::command::proc;
@@ -119,19 +121,34 @@ impl Frame {
     }
 }
 
-/// The symbols of one kind, by where they begin.
+/// The symbols of one kind, by where they begin; their names as the file has them, since a library has tens of
+/// thousands, of which a report names a few.
 type Symbols = BTreeMap<u64, (u64, String)>;
 
 /// A file of a process's memory.
 struct Module {
     name: String,
+    path: PathBuf,
     /// What is to be added to an address of the file.
     base: u64,
     /// Where it lies.
     range: Range<u64>,
+    /// Read when the first name is looked up in it.
+    names: OnceCell<Tables>,
+}
+
+/// What a file knows of its addresses.
+#[derive(Default)]
+struct Tables {
     functions: Symbols,
     variables: Symbols,
     lines: Option<Loader>,
+}
+
+impl Module {
+    fn names(&self) -> &Tables {
+        self.names.get_or_init(|| tables(&self.path).unwrap_or_default())
+    }
 }
 
 /// Finds names in the files that a process had in its memory.
@@ -173,11 +190,11 @@ impl Names {
     pub(super) fn variable(&self, address: u64) -> Option<String> {
         let module = self.modules.iter().find(|module| module.range.contains(&address))?;
         let place = address - module.base;
-        let (begin, (size, name)) = module.variables.range(..=place).next_back()?;
+        let (begin, (size, name)) = module.names().variables.range(..=place).next_back()?;
         let within = place - begin;
         (within < (*size).max(1)).then(|| match within {
-            0 => name.clone(),
-            within => format!("{name}+{within:#x}"),
+            0 => readable(name),
+            within => format!("{}+{within:#x}", readable(name)),
         })
     }
 }
@@ -213,14 +230,15 @@ fn frames(modules: &[Module], place: u64) -> Vec<Frame> {
         return vec![Frame { function: format!("{place:#x}"), object: String::new(), line: None }];
     };
     let probe = place - module.base;
-    let symbol = module
+    let names = module.names();
+    let symbol = names
         .functions
         .range(..=probe)
         .next_back()
         .filter(|(begin, (size, _))| probe < *begin + (*size).max(1))
-        .map_or_else(|| format!("{}+{probe:#x}", module.name), |(_, (_, name))| name.clone());
+        .map_or_else(|| format!("{}+{probe:#x}", module.name), |(_, (_, name))| readable(name));
     let mut all = Vec::new();
-    if let Some(mut inlined) = module.lines.as_ref().and_then(|lines| lines.find_frames(probe).ok())
+    if let Some(mut inlined) = names.lines.as_ref().and_then(|lines| lines.find_frames(probe).ok())
     {
         while let Ok(Some(frame)) = inlined.next() {
             let name =
@@ -271,15 +289,30 @@ fn symbols_of(file: &object::File<'_>, functions: &mut Symbols, variables: &mut 
         if symbol.is_definition()
             && let Ok(name) = symbol.name()
         {
-            to.insert(symbol.address(), (symbol.size(), readable(name)));
+            to.insert(symbol.address(), (symbol.size(), name.to_owned()));
         }
     }
 }
 
-/// A file that lies in memory from `start` on with what stands in it from `offset` on.
+/// A file that lies in memory from `start` on with what stands in it from `offset` on. Its headers alone are read.
 fn module(path: &Path, start: u64, offset: u64) -> Option<Module> {
-    let bytes = fs::read(path).ok()?;
-    let file = object::File::parse(&*bytes).ok()?;
+    let cache = ReadCache::new(fs::File::open(path).ok()?);
+    let (base, ends) = place_of(&object::File::parse(&cache).ok()?, start, offset)?;
+    Some(Module {
+        name: path.file_name()?.to_string_lossy().into_owned(),
+        path: path.to_owned(),
+        base,
+        range: start..base.wrapping_add(ends),
+        names: OnceCell::new(),
+    })
+}
+
+/// What is to be added to an address of the file, and the file's last address.
+fn place_of<'data, R: ReadRef<'data>>(
+    file: &object::File<'data, R>,
+    start: u64,
+    offset: u64,
+) -> Option<(u64, u64)> {
     let mut ends = 0;
     let mut base = None;
     for segment in file.segments() {
@@ -291,27 +324,26 @@ fn module(path: &Path, start: u64, offset: u64) -> Option<Module> {
         }
         ends = ends.max(segment.address() + segment.size());
     }
-    let base = base?;
-    let (mut functions, mut variables) = (Symbols::new(), Symbols::new());
-    symbols_of(&file, &mut functions, &mut variables);
-    let mut lines = None;
+    Some((base?, ends))
+}
+
+/// The names of a file and, if there is one, of its separate debug information.
+fn tables(path: &Path) -> Option<Tables> {
+    let bytes = fs::read(path).ok()?;
+    let file = object::File::parse(&*bytes).ok()?;
+    let mut tables = Tables::default();
+    symbols_of(&file, &mut tables.functions, &mut tables.variables);
     for separate in separate(path, &file) {
         if let Ok(bytes) = fs::read(&separate)
             && let Ok(file) = object::File::parse(&*bytes)
         {
-            symbols_of(&file, &mut functions, &mut variables);
-            lines = Loader::new(&separate).ok();
+            symbols_of(&file, &mut tables.functions, &mut tables.variables);
+            tables.lines = Loader::new(&separate).ok();
             break;
         }
     }
-    Some(Module {
-        name: path.file_name()?.to_string_lossy().into_owned(),
-        base,
-        range: start..base.wrapping_add(ends),
-        functions,
-        variables,
-        lines: lines.or_else(|| Loader::new(path).ok()),
-    })
+    tables.lines = tables.lines.or_else(|| Loader::new(path).ok());
+    Some(tables)
 }
 
 /// As the program's source has it, without the arguments.
