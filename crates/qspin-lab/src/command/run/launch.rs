@@ -153,27 +153,28 @@ impl Launch<'_> {
         let forwarding = Forwarding::to(&child);
         drop(held);
         let mut maps = Maps::default();
-        let mut look = if self.stats { FIRST_LOOK } else { Duration::MAX };
         let mut futexes = Futexes::default();
         let mut watch = self.deadlocks.map(Watch::new);
-        let mut next_maps = Instant::now();
-        if watch.is_some() {
-            look = look.min(watch::LOOK);
-        }
+        // Short programs are seen, too; a longer one is asked less often, since that takes its CPUs' time.
+        let mut pause = FIRST_LOOK;
+        let mut next_maps = began + pause;
         // The kernel tells of the end; one before 5.3 is asked again and again.
         let handle = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).ok();
-        while !await_end(&child, handle.as_ref(), look) {
+        loop {
+            let until_maps = self.stats.then(|| next_maps.saturating_duration_since(Instant::now()));
+            let until_look = watch.is_some().then_some(watch::LOOK);
+            let most = until_maps.into_iter().chain(until_look).min().unwrap_or(Duration::MAX);
+            if await_end(&child, handle.as_ref(), most) {
+                break;
+            }
             if let Some(watch) = &mut watch {
                 watch.look(file);
             }
             if self.stats && Instant::now() >= next_maps {
                 futexes.look(child.id());
                 report::running(file).into_iter().for_each(|process| maps.look_at(process));
-            }
-            if watch.is_none() {
-                look = LOOK.min(look * 2);
-            } else if self.stats {
-                next_maps = Instant::now() + LOOK;
+                pause = LOOK.min(pause * 2);
+                next_maps = Instant::now() + pause;
             }
         }
         let elapsed = began.elapsed();
