@@ -114,6 +114,7 @@ pub fn draw(seed: u64, number: u32) -> Scenario {
                 store_buffer: 44,
                 store_prefetch: true,
                 sibling_factor: 1.0,
+                all_cores_factor: 1.0,
             },
         },
         hypervisor: Some(Hypervisor::named("linux-bare-metal").expect("it comes with the program")),

@@ -234,6 +234,26 @@ impl Scenario {
         }
     }
 
+    /// By which factor CPUs are slower, on average, than one that is alone on its socket: `all_cores_factor`, for the
+    /// places that they begin at.
+    pub(crate) fn slowdown(&self) -> f64 {
+        let (shape, most) = (&self.machine.shape, self.machine.costs.all_cores_factor);
+        let others = f64::from(shape.cores_per_socket) - 1.0;
+        if most == 1.0 || others == 0.0 {
+            return 1.0;
+        }
+        let cores: Vec<u32> = self.places().into_iter().map(|place| shape.core_of(place)).collect();
+        let mut busy = vec![0.0; shape.sockets as usize];
+        for core in cores.iter().collect::<std::collections::BTreeSet<_>>() {
+            busy[shape.socket_of(*core) as usize] += 1.0;
+        }
+        let of = |core: &u32| {
+            let beside = busy[shape.socket_of(*core) as usize] - 1.0;
+            1.0 + (most - 1.0) * beside / others
+        };
+        cores.iter().map(of).sum::<f64>() / cores.len() as f64
+    }
+
     /// The processor of each hog at the beginning: the least busy ones.
     pub(crate) fn hog_places(&self) -> Vec<u32> {
         let mut load = vec![0_u32; self.machine.shape.processors() as usize];

@@ -22,6 +22,8 @@ pub(crate) struct State {
     pub(crate) distances: Distances,
     memory: Memory,
     pub(crate) prices: Prices,
+    /// The factor by which work takes longer than on a machine with one busy core.
+    pub(crate) slowdown: f64,
     /// By number, up to the last that was used.
     pub(crate) lines: Vec<Line>,
     /// The value of each word, by place.
@@ -49,6 +51,8 @@ impl State {
     pub(crate) fn new(scenario: &Scenario, locks: usize, memory: &Memory, seed: u64) -> Self {
         let words = memory.words();
         let cpus = scenario.cpus as usize;
+        let slowdown = scenario.slowdown();
+        let costs = scenario.machine.costs.times(slowdown);
         let mut state = Self {
             now: 0,
             queue: Queue::default(),
@@ -56,8 +60,9 @@ impl State {
             digest: Digest::default(),
             shape: scenario.machine.shape.clone(),
             memory: memory.clone(),
-            distances: scenario.machine.distances(),
-            prices: Prices::from(&scenario.machine.costs),
+            distances: scenario.machine.distances(&costs),
+            prices: Prices::from(&costs),
+            slowdown,
             lines: Vec::new(),
             values: vec![0; words],
             strands: (1..=cpus as u64).map(|cpu| Strand::new(Random::part(seed, cpu))).collect(),

@@ -10,6 +10,9 @@ impl World {
         let me = state.current;
         let factor = state.prices.sibling_factor;
         let mut time = time;
+        if state.slowdown > 1.0 {
+            time = (time as f64 * state.slowdown) as Time;
+        }
         if factor > 1.0 {
             if state.has_working_sibling(me) {
                 time = (time as f64 * factor) as Time;

@@ -106,10 +106,43 @@ pub struct Costs {
     /// The factor by which work takes longer while the core's other hardware thread works as well.
     #[serde(default = "one")]
     pub sibling_factor: f64,
+    /// The factor by which all of this but memory, and work, takes longer while every core of the socket is busy: fewer
+    /// run at a higher clock. In proportion to the busy cores beyond the first.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub all_cores_factor: f64,
+}
+
+impl Costs {
+    /// The costs while everything takes longer by this factor.
+    pub(crate) fn times(&self, factor: f64) -> Self {
+        let mut all = self.clone();
+        for cost in [
+            &mut all.load_hit,
+            &mut all.store,
+            &mut all.rmw_hit,
+            &mut all.fence,
+            &mut all.pause,
+            &mut all.clock,
+            &mut all.same_cache,
+            &mut all.same_socket,
+            &mut all.other_socket,
+            &mut all.further_hop,
+            &mut all.read_occupancy,
+            &mut all.invalidate,
+        ] {
+            *cost *= factor;
+        }
+        all
+    }
 }
 
 fn one() -> f64 {
     1.0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_one(factor: &f64) -> bool {
+    *factor == 1.0
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
@@ -187,13 +220,15 @@ impl Machine {
             ("near_bias", (0.0, 1.0)),
             ("queued", (0.0, 1.0)),
             ("sibling_factor", (1.0, 16.0)),
+            ("all_cores_factor", (1.0, 16.0)),
             ("store_buffer", (1.0, 1024.0)),
         ];
         figures::check("costs", &self.costs, (0.0, 1e6), &named)
     }
 
-    pub(crate) fn distances(&self) -> Distances {
-        let (shape, costs) = (&self.shape, &self.costs);
+    /// The costs of transfers, with these costs.
+    pub(crate) fn distances(&self, costs: &Costs) -> Distances {
+        let shape = &self.shape;
         let place = |core| {
             let socket = shape.socket_of(core);
             (socket as u16, (core / shape.llc()) as u16)

@@ -41,6 +41,10 @@ pub struct Step {
     /// Lines of the lock's data, the first ones, that it reads and writes.
     #[serde(default)]
     pub writes: u32,
+    /// Lines of the lock's data behind those, each of which it asks for when the one before has come, as a list's links
+    /// are, and writes.
+    #[serde(default)]
+    pub chain: u32,
     /// Words in the lock's own line that it reads and writes.
     #[serde(default)]
     pub beside: u32,
@@ -48,6 +52,13 @@ pub struct Step {
     /// reference counts.
     #[serde(default)]
     pub counts: u32,
+}
+
+impl Step {
+    /// Lines that are asked for together.
+    fn together(&self) -> u32 {
+        self.reads.max(self.writes)
+    }
 }
 
 /// Steps, one after the other, repeated; one pass is an operation.
@@ -70,7 +81,7 @@ const MAX_LOCKS: u32 = 1 << 12;
 impl SystemCalls {
     /// Lines of data of each lock.
     fn lines_a_lock(&self) -> u32 {
-        self.steps.iter().map(|step| step.reads.max(step.writes)).max().unwrap_or(0)
+        self.steps.iter().map(|step| step.together() + step.chain).max().unwrap_or(0)
     }
 
     /// Lines that are shared beside those, behind them.
@@ -113,8 +124,9 @@ impl Work for SystemCalls {
                     station.word((self.locks * lines + count) as usize, 0).fetch_add(1, Relaxed);
                 }
                 station.section(p, step.lock, || {
-                    p.load_together((0..step.reads.max(step.writes)).map(line));
-                    for number in 0..step.writes {
+                    p.load_together((0..step.together()).map(line));
+                    let chain = step.together()..step.together() + step.chain;
+                    for number in (0..step.writes).chain(chain) {
                         station.count(line(number));
                     }
                     for word in 0..step.beside {
