@@ -201,7 +201,9 @@ impl Mutex {
     /// Makes the wait visible to other processes while it lasts. Returns whether this thread now holds the
     /// lock.
     fn waits(&self, begins: &Begins, wait: impl FnOnce() -> bool) -> bool {
-        let mut waits = self.tally.begins_to_wait(&self.kind, begins);
+        let begins = Begins { tells_of_sleep: served::tells_of_sleep(), ..*begins };
+        let mut waits = self.tally.begins_to_wait(&self.kind, &begins);
+        waits.listen();
         let taken = wait();
         self.tally.stops_waiting(self.address(), &mut waits);
         if taken {

@@ -356,6 +356,12 @@ pub(crate) fn is_locked(words: &Words) -> bool {
     is_locked_of(chosen(), words)
 }
 
+/// Whether a thread that waits for the lock says so when it goes to sleep.
+#[inline]
+pub(crate) fn tells_of_sleep() -> bool {
+    matches!(chosen().form(), Form::Marked)
+}
+
 /// Whether the words of the lock that serves describe its waiters, and so are wrong in a child. Those of the
 /// default mutex do, but with a generation of their own; a flag does not.
 #[inline]

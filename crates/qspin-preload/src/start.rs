@@ -94,6 +94,7 @@ fn begin(environment: &Environment) {
     tune(TUNES.map(|name| environment.value_of(name).map_or(&b""[..], CStr::to_bytes)));
     inside::share_tunables();
     statistics::prepare();
+    inside::before_sleep(statistics::sleeps);
     statistics::begin(report, counts);
     served::begin(counts, tracks);
     if tracks {

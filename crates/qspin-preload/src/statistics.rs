@@ -35,6 +35,7 @@ pub(crate) use stacks::{Released, has_released};
 pub(crate) use tally::{MEASURED, Tally};
 pub(crate) use threads::{Begins, hold, hold_at_once, release, release_at_once};
 pub(crate) use unwind::prepare;
+pub(crate) use wait::sleeps;
 
 mod file;
 mod print;

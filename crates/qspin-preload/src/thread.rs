@@ -34,6 +34,12 @@ global_asm!(
     ".size qspin_preload_record, 8",
     "qspin_preload_record:",
     ".zero 8",
+    ".hidden qspin_preload_wait",
+    ".globl qspin_preload_wait",
+    ".type qspin_preload_wait, @object",
+    ".size qspin_preload_wait, 8",
+    "qspin_preload_wait:",
+    ".zero 8",
     ".popsection",
 );
 
@@ -63,6 +69,20 @@ pub(crate) fn record() -> usize {
 #[cold]
 pub(crate) fn set_record(address: usize) {
     own_word!(store "qspin_preload_record", address as u64);
+}
+
+/// The address of the wait that this thread is in, if it is to be recorded once the thread goes to sleep; else 0.
+#[inline]
+pub(crate) fn wait() -> usize {
+    own_word!(load "qspin_preload_wait") as usize
+}
+
+/// Sets it, and returns what it was: a signal handler's wait is within another.
+#[inline]
+pub(crate) fn set_wait(address: usize) -> usize {
+    let before = wait();
+    own_word!(store "qspin_preload_wait", address as u64);
+    before
 }
 
 /// How often this thread has asked. What a signal handler asks may not be counted.

@@ -284,6 +284,7 @@ impl RwLock {
 
     /// Sleeps until a call after `state`, or the deadline.
     fn sleep(&self, state: u64, who: u32, deadline: Option<&Deadline>) -> Woken {
+        statistics::sleeps();
         sleep_among(self.calls(), (state >> 32) as u32, deadline, who)
     }
 
@@ -403,9 +404,11 @@ impl RwLock {
         let begins = Begins {
             timed,
             writers_first: self.writers_first(),
+            tells_of_sleep: true,
             ..Begins::new(kind, self.address(), site)
         };
         let mut waits = self.tally.begins_to_wait(&begins);
+        waits.listen();
         let taken = wait();
         self.tally.stops_waiting(self.address(), &mut waits);
         if taken.is_ok() && statistics::is_on() {

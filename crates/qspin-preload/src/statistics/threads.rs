@@ -94,6 +94,7 @@ fn claim() -> Option<&'static Record> {
 }
 
 /// A wait that begins.
+#[derive(Clone, Copy)]
 pub(crate) struct Begins {
     pub(crate) kind: Kind,
     pub(crate) address: usize,
@@ -104,11 +105,14 @@ pub(crate) struct Begins {
     /// It has a deadline.
     pub(crate) timed: bool,
     pub(crate) writers_first: bool,
+    /// Its thread calls [`sleeps`](super::sleeps) before it sleeps.
+    pub(crate) tells_of_sleep: bool,
 }
 
 impl Begins {
     pub(crate) const fn new(kind: Kind, address: usize, site: usize) -> Self {
-        Self { kind, address, mutex: 0, site, timed: false, writers_first: false }
+        let (timed, writers_first, tells_of_sleep) = (false, false, false);
+        Self { kind, address, mutex: 0, site, timed, writers_first, tells_of_sleep }
     }
 
     /// As [`Self::begin`], with the stack of this thread.
@@ -156,8 +160,7 @@ impl Begins {
 /// record is full.
 #[inline(always)]
 pub(crate) fn hold_at_once(kind: Kind, address: usize, site: usize) -> bool {
-    let has_room = |record: &&Record| record.held.load(Relaxed) < HOLDS as u64;
-    known().filter(has_room).inspect(|record| record.put(kind, address, site)).is_some()
+    known().is_some_and(|record| record.put_if_room(kind, address, site))
 }
 
 /// This thread has acquired the lock at `address`.

@@ -1,4 +1,4 @@
-//! One wait for a lock, which may be measured.
+//! One wait for a lock, which may be measured, and may be recorded.
 //!
 //! Reading the clock costs as much as an acquisition, and the second reading delays the other waiters. So the
 //! first 64 waits of a lock are measured, then one in 16 of each thread, which counts for all of these, and of
@@ -6,13 +6,14 @@
 //! clock that ticks in milliseconds. If the waits for a lock are long on average, each is measured: reading the
 //! clock is nothing beside them, and there are so few that one in 16 would say nothing.
 
+use core::cell::Cell;
 use core::sync::atomic::Ordering::Relaxed;
 
 use qspin::locks_file::LONG_NS;
 
 use super::stacks::Captured;
 use super::threads::Begins;
-use super::{ROWS, Record, Row, SLOT, is_on, tracks};
+use super::{ROWS, Record, Row, SLOT, is_on, tracks, watches};
 use crate::deadline::{coarse_ns, now_ns};
 use crate::thread;
 
@@ -32,10 +33,13 @@ pub(super) fn rarity(row: &Row, waits: u64) -> u32 {
 
 /// A wait that may be measured.
 pub(crate) struct Wait {
+    what: Begins,
     /// When it began, and when it ended, if it has; 0 if it is not measured.
     since: u64,
     ended: u64,
-    coarse: u64,
+    /// When it was recorded, by the cheap clock; 0 if it is not.
+    coarse: Cell<u64>,
+    record: Cell<Option<&'static Record>>,
     /// How many waits it stands for.
     weight: u32,
     /// The place of its stack, if it is measured.
@@ -43,7 +47,8 @@ pub(crate) struct Wait {
     /// Whether its row counts it as waiting, and what `Row::waiter_comes` said.
     told: bool,
     as_one: u64,
-    record: Option<&'static Record>,
+    /// What this thread's word was before, if it has set it (WAIT-1).
+    outer: Option<usize>,
 }
 
 impl Wait {
@@ -55,27 +60,28 @@ impl Wait {
         row: impl FnOnce() -> (&'static Row, usize),
     ) -> Self {
         let mut this = Self {
+            what: *what,
             since: 0,
             ended: 0,
-            coarse: 0,
+            coarse: Cell::new(0),
+            record: Cell::new(None),
             weight: 0,
             stack: 0,
             told: false,
             as_one: 0,
-            record: None,
+            outer: None,
         };
         let (counts, tracks) = (is_on(), tracks());
-        if !counts && !tracks {
-            return this;
-        }
-        this.coarse = coarse_ns();
         if counts {
             let one_in = if rarity == 0 { 1 } else { 4 << (2 * rarity) };
             this.weight =
                 if rarity == 0 || thread::tick().is_multiple_of(one_in) { one_in } else { 0 };
         }
+        if this.weight == 0 && (what.tells_of_sleep || !counts && !tracks) {
+            return this;
+        }
         let stack = (this.weight > 0 || tracks).then(Captured::now);
-        this.record = what.begin(stack.as_ref(), this.coarse);
+        this.record(stack.as_ref());
         if let Some(stack) = stack.filter(|_| this.weight > 0) {
             this.stack = stack.place(what.address);
             this.since = now_ns();
@@ -87,6 +93,19 @@ impl Wait {
             }
         }
         this
+    }
+
+    /// From now on, if it is not recorded yet, it is when this thread goes to sleep.
+    pub(crate) fn listen(&mut self) {
+        let is_pending = self.coarse.get() == 0 && self.what.tells_of_sleep;
+        // WAIT-1: `leave` follows, in this very place.
+        let address = if is_pending { core::ptr::from_ref(&*self).addr() } else { 0 };
+        self.outer = Some(thread::set_wait(address));
+    }
+
+    fn record(&self, stack: Option<&Captured>) {
+        self.coarse.set(coarse_ns());
+        self.record.set(self.what.begin(stack, self.coarse.get()));
     }
 
     /// Whether the releases of the lock are to be examined while it lasts.
@@ -102,7 +121,10 @@ impl Wait {
     /// The wait is over, with the lock or without it: its row must not count it any more.
     #[inline]
     pub(super) fn leave(&mut self, row: impl FnOnce() -> &'static Row) {
-        if let Some(record) = self.record {
+        if let Some(outer) = self.outer {
+            thread::set_wait(outer);
+        }
+        if let Some(record) = self.record.get() {
             record.end();
         }
         if self.weight > 0 {
@@ -121,7 +143,9 @@ impl Wait {
             // A long wait stands for itself alone, since each of them is measured.
             return Some((exact, if exact >= LONG_NS { 1 } else { self.weight }));
         }
-        let coarse = coarse_ns().saturating_sub(self.coarse);
+        // One that was not recorded was short.
+        let since = Some(self.coarse.get()).filter(|since| *since != 0)?;
+        let coarse = coarse_ns().saturating_sub(since);
         (coarse >= LONG_NS).then_some((coarse, 1))
     }
 
@@ -136,5 +160,17 @@ impl Wait {
             row.longest_stack.store(self.stack.into(), Relaxed);
         }
         SLOT.note_wait(self.stack, waited, weight);
+    }
+}
+
+/// This thread is about to sleep: records what it waits for, if it has not yet.
+pub(crate) fn sleeps() {
+    let address = thread::wait();
+    if address != 0 {
+        // SAFETY: WAIT-1. It is not moved meanwhile, and what is changed are cells.
+        let wait = unsafe { &*(address as *const Wait) };
+        if wait.coarse.get() == 0 && watches() {
+            wait.record(tracks().then(Captured::now).as_ref());
+        }
     }
 }

@@ -116,13 +116,21 @@ impl Record {
     /// One more hold, by plain stores to a line of the thread's own.
     #[inline(always)]
     pub fn put(&self, kind: Kind, address: usize, site: usize) {
-        let held = self.held.load(Relaxed);
-        if let Some([lock, place]) = self.holds.get(held as usize) {
-            place.store(site as u64, Relaxed);
-            lock.store(address as u64 | (kind as u64) << KIND, Relaxed);
+        if !self.put_if_room(kind, address, site) {
+            self.held.store(self.held.load(Relaxed) + 1, Release);
         }
+    }
+
+    /// The same, if there is room for it. Returns whether there was.
+    #[inline(always)]
+    pub fn put_if_room(&self, kind: Kind, address: usize, site: usize) -> bool {
+        let held = self.held.load(Relaxed);
+        let Some([lock, place]) = self.holds.get(held as usize) else { return false };
+        place.store(site as u64, Relaxed);
+        lock.store(address as u64 | (kind as u64) << KIND, Relaxed);
         // ORDERING: Release: a reader that sees the count sees the hold.
         self.held.store(held + 1, Release);
+        true
     }
 
     /// Removes the holds that other threads have released: they leave the room to the record's owner.

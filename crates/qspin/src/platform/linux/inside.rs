@@ -1,6 +1,11 @@
 //! Internals for the library that interposes the C library's locks. Not part of the interface: they change
 //! without notice.
 
+use core::mem::transmute;
+use core::ptr::null_mut;
+use core::sync::atomic::AtomicPtr;
+use core::sync::atomic::Ordering::Relaxed;
+
 pub use super::environment::Environment;
 pub use super::errno::Errno;
 pub use super::generation::{current as generation, empty_in_a_child};
@@ -38,4 +43,22 @@ pub fn lock_notified(lock: &crate::RawMutex) {
 pub fn begin(environment: &Environment) {
     super::load::begin(environment);
     crate::platform::sleep::prepare();
+}
+
+/// What a thread does before it goes to sleep for a lock; null: nothing.
+static BEFORE_SLEEP: AtomicPtr<()> = AtomicPtr::new(null_mut());
+
+/// From now on each thread calls this whenever it is about to sleep for a lock. It must neither panic nor acquire one.
+pub fn before_sleep(call: fn()) {
+    BEFORE_SLEEP.store(call as *mut (), Relaxed);
+}
+
+/// This thread is about to sleep.
+#[inline]
+pub(super) fn sleeps() {
+    let call = BEFORE_SLEEP.load(Relaxed);
+    if !call.is_null() {
+        // SAFETY: what `before_sleep` has stored, a function of this type.
+        unsafe { transmute::<*mut (), fn()>(call)() };
+    }
 }

@@ -46,11 +46,13 @@ pub(crate) mod public {
 /// Halts this thread, which waits with its node `me`, until that node is kicked. May return early.
 #[inline]
 pub(crate) fn halt(me: NodeId) {
+    inside::sleeps();
     futex::halt(&node(me).kick);
 }
 
 /// As [`halt`], but at the latest until this time of [`clock::now_ns`].
 pub(crate) fn halt_until(me: NodeId, deadline_ns: u64) {
+    inside::sleeps();
     futex::halt_until(&node(me).kick, deadline_ns);
 }
 
@@ -62,6 +64,7 @@ pub(crate) fn kick(id: NodeId) {
 
 /// Sleeps for so long, below a second.
 pub(crate) fn sleep_ns(nanoseconds: u32) {
+    inside::sleeps();
     let time = libc::timespec { tv_sec: 0, tv_nsec: nanoseconds.into() };
     // SAFETY: a valid place, and none for the rest of the time.
     unsafe { syscall(libc::SYS_nanosleep, [&raw const time as u64, 0]) };
