@@ -150,6 +150,21 @@ fn every_planted_circle_is_named_and_the_process_aborted() {
 }
 
 #[test]
+fn a_circle_is_named_whichever_lock_serves() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(program) = circles(directory.path()) else { return };
+    // Those that tell when a waiter sleeps, that sleep without a word, and that never sleep.
+    for lock in ["mutex", "paravirt", "ticket"] {
+        let program = program.to_str().unwrap();
+        let output =
+            run(&["--lock", lock, "--deadlocks=abort", "--", program, "mutex", "3", "busy"]);
+        let text = said(&output);
+        assert_eq!(output.status.code(), Some(128 + libc::SIGABRT), "{lock}: {text}");
+        assert!(text.contains("3 threads wait for each other"), "{lock}: {text}");
+    }
+}
+
+#[test]
 fn where_there_is_no_circle_nothing_is_said() {
     let directory = tempfile::tempdir().unwrap();
     let Some(program) = circles(directory.path()) else { return };
