@@ -108,7 +108,7 @@ impl Mutex {
         if mode.tracks() {
             return self.is_tracked(mode, site);
         }
-        if self.tally.count() { self.note(site) } else { 0 }
+        if self.tally.is_over() { self.note(site) } else { 0 }
     }
 
     #[inline(never)]
@@ -116,20 +116,20 @@ impl Mutex {
         if !statistics::hold_at_once(Kind::Mutex, self.address(), site) {
             return self.is_tracked_first(mode, site);
         }
-        if mode.counts() && self.tally.count() { self.note(site) } else { 0 }
+        if mode.counts() && self.tally.is_over() { self.note(site) } else { 0 }
     }
 
     #[cold]
     #[inline(never)]
     fn is_tracked_first(&self, mode: Mode, site: usize) -> c_int {
         statistics::hold(Kind::Mutex, self.address(), site);
-        if mode.counts() && self.tally.count() { self.note(site) } else { 0 }
+        if mode.counts() && self.tally.is_over() { self.note(site) } else { 0 }
     }
 
-    /// Counts one more acquisition by this thread.
+    /// Notes this acquisition, if it is the last of a period.
     #[inline(always)]
-    fn count(&self, site: usize) {
-        if self.tally.count() {
+    fn note_if_due(&self, site: usize) {
+        if self.tally.is_over() {
             self.note(site);
         }
     }
@@ -191,7 +191,7 @@ impl Mutex {
     #[inline]
     fn is_taken(&self, site: usize) {
         if statistics::is_on() {
-            self.count(site);
+            self.note_if_due(site);
         }
         if statistics::tracks() {
             statistics::hold(Kind::Mutex, self.address(), site);
@@ -254,9 +254,30 @@ impl Mutex {
 
     #[inline(always)]
     fn release(&self) {
-        if self.kind() & MEASURED != 0 || !served::unlock_at_once(&self.words) {
+        let mode = Mode::now();
+        if self.kind() & MEASURED != 0 || !self.release_at_once(mode) {
             self.release_specially();
         }
+    }
+
+    /// The first step of a release, of a hold that is not measured. Returns whether that was all.
+    #[inline(always)]
+    fn release_at_once(&self, mode: Mode) -> bool {
+        if !served::releases_at_once(mode) {
+            return false;
+        }
+        if mode.counts() {
+            self.tally.count();
+        }
+        served::unlock_at_once(mode, &self.words) || self.release_counted()
+    }
+
+    /// The same where that step does not release it.
+    #[cold]
+    #[inline(never)]
+    fn release_counted(&self) -> bool {
+        served::unlock(&self.words, || self.renew());
+        true
     }
 
     /// Of the default type, with a hold that is not measured.
@@ -264,28 +285,23 @@ impl Mutex {
     fn release_tracked(&self) -> c_int {
         let mode = Mode::now();
         if mode.tracks() && !statistics::release_at_once(self.address()) {
-            return self.release_any();
+            statistics::release(self.address());
         }
-        if served::unlock_tracked(mode, &self.words) { 0 } else { self.release_untracked() }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn release_any(&self) -> c_int {
-        statistics::release(self.address());
-        self.release_untracked()
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn release_untracked(&self) -> c_int {
-        served::unlock(&self.words, || self.renew());
+        if mode.counts() {
+            self.tally.count();
+        }
+        if !served::unlock_tracked(mode, &self.words) {
+            self.release_counted();
+        }
         0
     }
 
     #[inline(never)]
     fn release_specially(&self) {
         let address = self.address();
+        if Mode::now().counts() {
+            self.tally.count();
+        }
         let released = if self.kind() & MEASURED != 0 {
             self.tally.note_release(&self.kind, address)
         } else {
@@ -402,7 +418,7 @@ pub(crate) unsafe fn unlock(mutex: *mut pthread_mutex_t) -> c_int {
     // SAFETY: PRELOAD-1.
     let this = unsafe { at(mutex) };
     if this.is_plain() {
-        if served::unlock_at_once(&this.words) {
+        if this.release_at_once(Mode::now()) {
             return 0;
         }
         return this.release_tracked();

@@ -234,11 +234,16 @@ fn try_alone(words: &Words) -> bool {
     free
 }
 
-/// As [`lock_at_once`], of the release; not where a hold must be removed first.
+/// Whether the first step of a release is [`unlock_at_once`]: not where a hold must be removed first.
 #[inline(always)]
-pub(crate) fn unlock_at_once(words: &Words) -> bool {
-    let mode = Mode::now();
-    mode.0 < TRACKED && release_at_once(mode, words)
+pub(crate) fn releases_at_once(Mode(mode): Mode) -> bool {
+    mode < TRACKED
+}
+
+/// As [`lock_at_once`], of the release, where that is its first step.
+#[inline(always)]
+pub(crate) fn unlock_at_once(mode: Mode, words: &Words) -> bool {
+    release_at_once(mode, words)
 }
 
 /// The same where that was done.

@@ -4,8 +4,9 @@
 //! A row lies on cache lines that follow the mutex from CPU to CPU, and reading the clock takes longer than an
 //! acquisition. Whatever the holder spends on it makes every waiter wait longer.
 //!
-//! So an acquisition counts down a word beside the lock, on the cache line that its holder already owns. When
-//! it reaches its end the holder reads the clock, measures how long it holds the mutex, and adds the whole
+//! So an acquisition counts down a word beside the lock, on the cache line that its holder already owns; just before
+//! the release, since a store just after the instruction that acquires would delay the next such instruction by 1.5 ns.
+//! When it reaches its end the holder of the next acquisition reads the clock, measures how long it holds the mutex, and adds the whole
 //! period to the row. A period is a 32nd of the acquisitions so far, up to about 1024: the first 32 are each
 //! examined, and the row is never more than 3 % behind. All waits are counted, and some are measured
 //! ([`Wait`]). A measured time counts for all waits that it stands for.
@@ -15,7 +16,8 @@
 //!   to the C library, says that the release is to be examined: the hold is measured, or a thread's wait is.
 //!   Only instructions that change nothing else set and clear it, and only the lock's holder clears it. All
 //!   zeros are a new tally.
-//! * **TALLY-2** With SEATED in `seat`, `period - 1 - left` acquisitions are not in the row yet.
+//! * **TALLY-2** With SEATED in `seat`, `period - 1 - left` acquisitions that have ended are not in the row yet. One that
+//!   was noted is there, although it has not ended.
 
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
@@ -29,7 +31,7 @@ use crate::deadline::now_ns;
 /// Counts of a mutex that its row does not have yet.
 #[repr(C)]
 pub(crate) struct Tally {
-    /// Acquisitions still to come in this period; below 0 it is over. Every acquisition writes it: it is in the
+    /// Acquisitions still to come in this period; at 0 it is over. Every release writes it: it is in the
     /// first 32 bytes, and so on the line of the lock's word even where a line ends within the mutex.
     left: AtomicU32,
     /// The row, and the period.
@@ -67,12 +69,16 @@ const WAITED: u32 = (1 << RARITY) - 1;
 pub(crate) const MEASURED: u32 = 1 << 31;
 
 impl Tally {
-    /// Counts one more acquisition. Returns whether it is to be noted.
+    /// Whether this acquisition is to be noted.
     #[inline(always)]
-    pub(crate) fn count(&self) -> bool {
-        let left = self.left.load(Relaxed).wrapping_sub(1);
-        self.left.store(left, Relaxed);
-        left.cast_signed() < 0
+    pub(crate) fn is_over(&self) -> bool {
+        self.left.load(Relaxed).cast_signed() <= 0
+    }
+
+    /// Counts the acquisition that the caller is about to end.
+    #[inline(always)]
+    pub(crate) fn count(&self) {
+        self.left.store(self.left.load(Relaxed).wrapping_sub(1), Relaxed);
     }
 
     /// The row, which is looked up if this is new, and its number.
@@ -104,7 +110,8 @@ impl Tally {
             next = next.min(row.one_in.load(Relaxed).max(1) as u32);
         }
         self.seat.store(SEATED | next << PERIOD | place, Relaxed);
-        self.left.store(next - 1, Relaxed);
+        // This one is counted when it ends.
+        self.left.store(next, Relaxed);
         self.note_waits(row);
         row.note_site(site as u64, 1);
         row.weight.store(u64::from(period) + row.cut_off.load(Relaxed), Relaxed);
@@ -158,7 +165,7 @@ impl Tally {
         if let Some((waited, weight)) = wait.end() {
             self.note_wait(address, site, wait, waited, weight);
         }
-        if self.count() {
+        if self.is_over() {
             self.note(kind, address, site);
         }
     }
