@@ -1,6 +1,6 @@
 //! What is simulated: a machine, a lock, CPUs, and what they do.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use qspin_core::tuning::Tuning;
 use serde::{Deserialize, Serialize};
@@ -244,7 +244,7 @@ impl Scenario {
         }
         let cores: Vec<u32> = self.places().into_iter().map(|place| shape.core_of(place)).collect();
         let mut busy = vec![0.0; shape.sockets as usize];
-        for core in cores.iter().collect::<std::collections::BTreeSet<_>>() {
+        for core in cores.iter().collect::<BTreeSet<_>>() {
             busy[shape.socket_of(*core) as usize] += 1.0;
         }
         let of = |core: &u32| {
@@ -316,6 +316,25 @@ mod tests {
         // First threads first, and each number is another draw.
         assert!(orders[3][..4].iter().chain(&orders[4][..4]).all(|&it| it < 4));
         assert_ne!(orders[3], orders[4]);
+    }
+
+    #[test]
+    fn cpus_are_slower_the_more_cores_of_their_socket_are_busy() {
+        let text = include_str!("../tests/simulator/scenarios/small.toml");
+        let slow = |cpus: u32, placement, factor: f64| {
+            let mut scenario = Scenario::from_toml(text).unwrap();
+            (scenario.cpus, scenario.placement) = (cpus, placement);
+            scenario.machine.costs.all_cores_factor = factor;
+            scenario.slowdown()
+        };
+        assert_eq!(slow(8, Placement::InOrder, 1.0), 1.0);
+        assert_eq!(slow(1, Placement::InOrder, 1.5), 1.0);
+        // Two cores of one socket, and one of each.
+        assert_eq!(slow(2, Placement::InOrder, 1.5), 1.5);
+        assert_eq!(slow(2, Placement::Spread, 1.5), 1.0);
+        // Two of three share a socket. A second thread of a core is no busy core more.
+        assert_eq!(slow(3, Placement::InOrder, 1.5), (1.5 + 1.5 + 1.0) / 3.0);
+        assert_eq!(slow(2, Placement::ThreadsFirst, 1.5), 1.0);
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::thread;
 /// This many waits of a lock are each measured.
 const FIRST_WAITS: u64 = 64;
 /// If the average wait is this long, each is measured.
-const EACH_NS: u64 = 1_000_000;
+const EACH_NS: u64 = 100_000;
 /// After that one in 16 is, after the second number one in 64, after the third one in 256.
 const MANY_WAITS: [u64; 3] = [FIRST_WAITS, 1 << 12, 1 << 16];
 /// Of the waits of a lock with so many of them one in how many is measured: 0 for each, 1 to 3 for 16, 64, 256.
