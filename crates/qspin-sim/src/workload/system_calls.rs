@@ -42,9 +42,9 @@ pub struct Step {
     #[serde(default)]
     pub writes: u32,
     /// Lines of the lock's data behind those, each of which it asks for when the one before has come, as a list's links
-    /// are, and writes.
+    /// are, and writes; on average.
     #[serde(default)]
-    pub chain: u32,
+    pub chain: f64,
     /// Words in the lock's own line that it reads and writes.
     #[serde(default)]
     pub beside: u32,
@@ -81,7 +81,7 @@ const MAX_LOCKS: u32 = 1 << 12;
 impl SystemCalls {
     /// Lines of data of each lock.
     fn lines_a_lock(&self) -> u32 {
-        self.steps.iter().map(|step| step.together() + step.chain).max().unwrap_or(0)
+        self.steps.iter().map(|step| step.together() + step.chain.ceil() as u32).max().unwrap_or(0)
     }
 
     /// Lines that are shared beside those, behind them.
@@ -116,8 +116,9 @@ impl Work for SystemCalls {
 
     fn run<L: RawLock<SimPlatform>>(&self, station: &Station<L>, p: &SimPlatform) {
         let lines = self.lines_a_lock();
+        let mut due = vec![0.0; self.steps.len()];
         while !p.is_over() {
-            for step in &self.steps {
+            for (step, due) in self.steps.iter().zip(&mut due) {
                 let line = |number: u32| station.word((step.lock * lines + number) as usize, 0);
                 p.work(step.outside_ns);
                 for count in 0..step.counts {
@@ -125,7 +126,9 @@ impl Work for SystemCalls {
                 }
                 station.section(p, step.lock, || {
                     p.load_together((0..step.together()).map(line));
-                    let chain = step.together()..step.together() + step.chain;
+                    *due += step.chain;
+                    let chain = step.together()..step.together() + *due as u32;
+                    *due -= due.floor();
                     for number in (0..step.writes).chain(chain) {
                         station.count(line(number));
                     }

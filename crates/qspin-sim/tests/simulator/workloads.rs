@@ -112,12 +112,12 @@ fn a_loop_of_system_calls_is_its_steps_and_its_lines_cost() {
         1000.0 / run(&Scenario { machine, workload, duration_ns: 2e5, ..scenario }).throughput
     };
     // Alone: the work and the lock, and once each line from memory.
-    let bare = calls(0, 0, 0, 0, 1);
+    let bare = calls(0, 0, 0.0, 0, 1);
     assert!((780.0..860.0).contains(&bare), "{bare}");
-    assert!((0.0..30.0).contains(&(calls(4, 0, 0, 0, 1) - bare)));
+    assert!((0.0..30.0).contains(&(calls(4, 0, 0.0, 0, 1) - bare)));
     // Together: written lines come from another CPU, words beside the lock with the lock.
-    let bare = calls(0, 0, 0, 0, 8);
-    let (read, beside, written) = (calls(4, 0, 0, 0, 8), calls(0, 0, 0, 1, 8), calls(0, 4, 0, 0, 8));
+    let bare = calls(0, 0, 0.0, 0, 8);
+    let (read, beside, written) = (calls(4, 0, 0.0, 0, 8), calls(0, 0, 0.0, 1, 8), calls(0, 4, 0.0, 0, 8));
     for free in [read, beside] {
         // Which threads meet, and when, changes with every nanosecond: it may be less.
         assert!((0.7 * bare..bare + 40.0).contains(&free), "{free} {bare}");
@@ -125,8 +125,10 @@ fn a_loop_of_system_calls_is_its_steps_and_its_lines_cost() {
     // All four lines are under way together: a copy of each, then the right to write it.
     assert!((bare..bare + 4.0 * 80.0).contains(&written), "{written} {bare}");
     // One after the other: each copy of two sections is waited for by itself.
-    let chained = calls(0, 0, 4, 0, 8);
+    let chained = calls(0, 0, 4.0, 0, 8);
     assert!(chained > 1.2 * written, "{chained} {written}");
+    let some = calls(0, 0, 0.5, 0, 8);
+    assert!(some > bare && some < chained, "{bare} {some} {chained}");
 }
 
 #[test]
@@ -137,7 +139,7 @@ fn steps_that_are_impossible_are_refused() {
         lock: 1,
         reads: 0,
         writes: 0,
-        chain: 0,
+        chain: 0.0,
         beside: 0,
         counts: 0,
     };

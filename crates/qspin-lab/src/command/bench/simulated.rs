@@ -143,7 +143,7 @@ impl Simulator {
             reads: 0,
             writes: row.lines,
             beside: 0,
-            chain: 0,
+            chain: 0.0,
             counts: 0,
         };
         let default = Tuning::DEFAULT;
