@@ -117,7 +117,8 @@ fn a_loop_of_system_calls_is_its_steps_and_its_lines_cost() {
     assert!((0.0..30.0).contains(&(calls(4, 0, 0.0, 0, 1) - bare)));
     // Together: written lines come from another CPU, words beside the lock with the lock.
     let bare = calls(0, 0, 0.0, 0, 8);
-    let (read, beside, written) = (calls(4, 0, 0.0, 0, 8), calls(0, 0, 0.0, 1, 8), calls(0, 4, 0.0, 0, 8));
+    let (read, beside, written) =
+        (calls(4, 0, 0.0, 0, 8), calls(0, 0, 0.0, 1, 8), calls(0, 4, 0.0, 0, 8));
     for free in [read, beside] {
         // Which threads meet, and when, changes with every nanosecond: it may be less.
         assert!((0.7 * bare..bare + 40.0).contains(&free), "{free} {bare}");

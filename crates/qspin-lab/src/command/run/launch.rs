@@ -161,7 +161,8 @@ impl Launch<'_> {
         // The kernel tells of the end; one before 5.3 is asked again and again.
         let handle = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).ok();
         loop {
-            let until_maps = self.stats.then(|| next_maps.saturating_duration_since(Instant::now()));
+            let until_maps =
+                self.stats.then(|| next_maps.saturating_duration_since(Instant::now()));
             let until_look = watch.is_some().then_some(watch::LOOK);
             let most = until_maps.into_iter().chain(until_look).min().unwrap_or(Duration::MAX);
             if await_end(&child, handle.as_ref(), most) {
