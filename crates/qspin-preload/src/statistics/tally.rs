@@ -5,10 +5,10 @@
 //! acquisition. Whatever the holder spends on it makes every waiter wait longer.
 //!
 //! So an acquisition counts down a word beside the lock, on the cache line that its holder already owns; just before
-//! the release, since a store just after the instruction that acquires would delay the next such instruction by 1.5 ns.
-//! When it reaches its end the holder of the next acquisition reads the clock, measures how long it holds the mutex, and adds the whole
-//! period to the row. A period is a 32nd of the acquisitions so far, up to about 1024: the first 32 are each
-//! examined, and the row is never more than 3 % behind. All waits are counted, and some are measured
+//! the release, since a store just after the instruction that acquires would delay the next such instruction by
+//! 1.5 ns. When it has reached its end the next holder reads the clock, measures how long it holds the mutex, and
+//! adds the whole period to the row. A period is a 32nd of the acquisitions so far, up to about 1024: the first 32
+//! are each examined, and the row is never more than 3 % behind. All waits are counted, and some are measured
 //! ([`Wait`]). A measured time counts for all waits that it stands for.
 //!
 //! # Invariants
@@ -16,8 +16,8 @@
 //!   to the C library, says that the release is to be examined: the hold is measured, or a thread's wait is.
 //!   Only instructions that change nothing else set and clear it, and only the lock's holder clears it. All
 //!   zeros are a new tally.
-//! * **TALLY-2** With SEATED in `seat`, `period - 1 - left` acquisitions that have ended are not in the row yet. One that
-//!   was noted is there, although it has not ended.
+//! * **TALLY-2** With SEATED in `seat`, `period - 1 - left` acquisitions that have ended are not in the row yet. One
+//!   that was noted is there, although it has not ended.
 
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
