@@ -242,18 +242,7 @@ pub(crate) fn releases_at_once(Mode(mode): Mode) -> bool {
 
 /// As [`lock_at_once`], of the release, where that is its first step.
 #[inline(always)]
-pub(crate) fn unlock_at_once(mode: Mode, words: &Words) -> bool {
-    release_at_once(mode, words)
-}
-
-/// The same where that was done.
-#[inline(always)]
-pub(crate) fn unlock_tracked(mode: Mode, words: &Words) -> bool {
-    mode.0 < SPECIAL && release_at_once(mode, words)
-}
-
-#[inline(always)]
-fn release_at_once(Mode(mode): Mode, words: &Words) -> bool {
+pub(crate) fn unlock_at_once(Mode(mode): Mode, words: &Words) -> bool {
     match DEFAULT.form() {
         Form::Marked if mode & ORDINARY != 0 => {
             // Releasing a free lock has no effect, except on state bits left by others.
@@ -273,6 +262,12 @@ fn release_at_once(Mode(mode): Mode, words: &Words) -> bool {
         }
         _ => false,
     }
+}
+
+/// The same where a hold had to be removed first, and was.
+#[inline(always)]
+pub(crate) fn unlock_tracked(mode: Mode, words: &Words) -> bool {
+    mode.0 < SPECIAL && unlock_at_once(mode, words)
 }
 
 /// Acquires the lock if it is free and has no waiter.

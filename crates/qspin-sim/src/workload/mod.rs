@@ -67,7 +67,7 @@ pub trait Work {
 }
 
 /// The ranges of the figures that are not times, or that are counts.
-const COUNTS: [(&str, Range); 9] = [
+const COUNTS: [(&str, Range); 10] = [
     ("hot", (0.0, 1.0)),
     ("idle", (0.0, 10.0)),
     ("written", (0.0, 1.0)),
@@ -75,6 +75,7 @@ const COUNTS: [(&str, Range); 9] = [
     ("sections", (1.0, 64.0)),
     ("reads", (0.0, 64.0)),
     ("writes", (0.0, 64.0)),
+    ("chain", (0.0, 256.0)),
     ("counts", (0.0, 64.0)),
     ("beside", (0.0, Station::<()>::BESIDE as f64)),
 ];

@@ -147,7 +147,9 @@ fn steps_that_are_impossible_are_refused() {
     for (steps, wrong) in [
         (vec![], "at least one step"),
         (vec![step.clone()], "no lock 1"),
-        (vec![Step { lock: 0, beside: 99, ..step }], "beside"),
+        (vec![Step { lock: 0, beside: 99, ..step.clone() }], "beside"),
+        (vec![Step { lock: 0, chain: 1e12, ..step.clone() }], "chain"),
+        (vec![Step { lock: 0, chain: -1.0, ..step }], "chain"),
     ] {
         let workload = Workload::SystemCalls(SystemCalls { locks: 1, steps });
         assert!(workload.check().unwrap_err().contains(wrong));
