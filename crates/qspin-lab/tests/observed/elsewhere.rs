@@ -83,6 +83,11 @@ fn a_program_that_has_ended_is_said_to() {
 fn a_program_that_is_not_under_the_library_is_answered_with_how_to_start_it() {
     let mut sleeps = Command::new("sleep").arg("60").spawn().unwrap();
     let number = sleeps.id().to_string();
+    // The kernel lets the parent go on before the child has its program's name.
+    let name = format!("/proc/{number}/comm");
+    while std::fs::read_to_string(&name).unwrap() != "sleep\n" {
+        std::thread::yield_now();
+    }
     let outputs = [stat(&[&number]), stat(&[&number, "--deadlocks"])];
     sleeps.kill().unwrap();
     sleeps.wait().unwrap();
