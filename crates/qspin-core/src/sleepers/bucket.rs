@@ -35,6 +35,8 @@ pub struct SleepBucket<W> {
     pub(super) handover_ns: W,
     /// Whether yields of waiters are long here: see [`super::SpinBudget`].
     pub(super) long_yields: Score<W>,
+    /// Whether yields of waiters give the CPU to threads with other work: see there too.
+    pub(super) yields_pay: Score<W>,
     /// Whether polls of waiters are in vain here: see there too.
     pub(super) vain_polls: Score<W>,
     /// Whether waiters for readers or a writer that have polled for a moment in vain get in by polling on: see there
@@ -74,6 +76,7 @@ impl<W: AtomicWord> SleepBucket<W> {
             short: W::new(0),
             handover_ns: W::new(0),
             long_yields: Score::new(),
+            yields_pay: Score::new(),
             vain_polls: Score::new(),
             polls_pay: Score::new(),
             quick_drain: Score::new(),
@@ -118,6 +121,7 @@ impl<W: ConstWord> SleepBucket<W> {
         short: W::ZERO,
         handover_ns: W::ZERO,
         long_yields: Score::EMPTY,
+        yields_pay: Score::EMPTY,
         vain_polls: Score::EMPTY,
         polls_pay: Score::EMPTY,
         quick_drain: Score::EMPTY,

@@ -16,6 +16,12 @@
 //! have used up all the time that a waiter has for them, waiters do not yield, but poll for as long as sleeping
 //! costs, and sleep.
 //!
+//! Where other threads have work, the CPU is not lost while the waiter waits, as long as it does not hold it: a
+//! switch costs less than a poll of that length, and much less than to sleep and be woken. Each bucket learns this from whether
+//! another lock was acquired on the CPU during a yield, which [`Throughput`](super::Throughput) tells. Where that
+//! is so, waiters poll for as long as a switch takes, then yield, whatever the yields take and however many others
+//! are awake, and do not sleep before they have yielded for long.
+//!
 //! Polling may be in vain as well: the owner has yielded or sleeps in its critical section, was preempted, or the
 //! sections are longer than sleeping costs. Where waiters have mostly polled for all of their time, the next ones
 //! yield at once.
@@ -43,10 +49,13 @@
 //!
 //! # Limits
 //! Of an owner on another CPU nothing is known: it may have been preempted there. An owner that has moved to
-//! another CPU counts as still on the CPU where it acquired the lock.
+//! another CPU counts as still on the CPU where it acquired the lock. Of the work of other threads only acquisitions
+//! of default mutexes are seen, and of these the last one: a yield during which a thread has acquired another lock
+//! and then this one counts as in vain.
 
 use core::sync::atomic::Ordering::Relaxed;
 
+use super::throughput::Since;
 use super::{SleepPlatform, bucket, cost};
 use crate::platform::{Budget, Until};
 
@@ -54,6 +63,9 @@ use crate::platform::{Budget, Until};
 const SLICE_NS: u32 = 2000;
 /// Points added for a yield that was too long; each other yield takes one off.
 const LONG_WEIGHT: i32 = 2;
+/// Points added for a yield that has let another thread work; one that has not takes one off. With many waiters
+/// most yields go to other waiters.
+const YIELDS_PAY_WEIGHT: i32 = 8;
 /// A yield takes less than this if no other thread wants the CPU, in nanoseconds: to another thread and back are
 /// two switches.
 const SWITCH_NS: u64 = 1500;
@@ -138,15 +150,20 @@ impl SpinBudget {
             return Self { yields: 0, ..budget };
         }
         let learned = bucket::of(p, on);
-        if learned.long_yields.holds_for(p) {
+        // A waiter that polls rarely does not find the lock free by polling alone.
+        let learns = interval_ns < SLICE_NS && p.pause_ns() != 0;
+        let yields_pay = learned.yields_pay.holds_for(p);
+        if !yields_pay && learned.long_yields.holds_for(p) {
             let budget = Self::of(p, on, slice_ns, cost::ns(p), yields);
             return Self { yields: 0, ..budget };
         }
-        // A waiter that polls rarely does not find the lock free by polling alone.
-        let learns = interval_ns < SLICE_NS && p.pause_ns() != 0;
         if learns && learned.vain_polls.holds_for(p) {
             let yields = Self::yields(p, VAIN_SLICE_NS);
             return Self::of(p, on, VAIN_SLICE_NS, 0, yields);
+        }
+        if yields_pay {
+            let slice_ns = interval_ns.max(SWITCH_NS as u32);
+            return Self { learns, ..Self::of(p, on, slice_ns, slice_ns, yields) };
         }
         Self { learns, ..Self::of(p, on, slice_ns, spin_ns, yields) }
     }
@@ -209,6 +226,13 @@ impl SpinBudget {
             return Self { learns, judged: long.spins - short.spins, ..long };
         }
         Self { learns, ..short }
+    }
+
+    /// Whether a waiter of the lock at `on` should yield rather than sleep: the CPU goes to threads with other work.
+    #[inline]
+    #[must_use]
+    pub fn yields_pay<P: SleepPlatform>(p: &P, on: usize) -> bool {
+        bucket::of(p, on).yields_pay.holds()
     }
 
     /// The budget of a waiter that should sleep at once.
@@ -274,18 +298,36 @@ impl SpinBudget {
         }
     }
 
+    /// Yields; returns how long that took, in nanoseconds, or 0 where threads with other work use the CPU meanwhile.
+    fn yield_to_others<P: SleepPlatform>(&self, p: &P) -> u64 {
+        let begin = p.now_ns();
+        let seen = p.throughput().zip(p.runs_on()).map(|(all, cpu)| (all, all.last(cpu)));
+        p.yield_cpu();
+        // A clock may go back.
+        let took = p.now_ns().saturating_sub(begin);
+        let Some((all, last)) = seen else { return took };
+        let pay = &bucket::of(p, self.on).yields_pay;
+        match all.since(last, self.on) {
+            Since::Another => {
+                pay.add(YIELDS_PAY_WEIGHT);
+                return 0;
+            }
+            // To other waiters, or to the owner.
+            Since::Nothing if took >= SWITCH_NS && !is_long(p, took) => {}
+            _ => pay.add(-1),
+        }
+        if pay.holds() { 0 } else { took }
+    }
+
     /// Yields, and takes the time that the yield took off the budget: another thread may have had the CPU for
     /// long.
     fn yield_cpu<P: SleepPlatform>(&mut self, p: &P) {
         if p.pause_ns() == 0 || self.stays {
             return p.yield_cpu();
         }
-        let begin = p.now_ns();
-        p.yield_cpu();
-        // A clock may go back.
-        let took = p.now_ns().saturating_sub(begin);
-        let was_long = took >= u64::from(p.tuning().mutex_awake_us) * 1000;
-        bucket::of(p, self.on).long_yields.add(if was_long { LONG_WEIGHT } else { -1 });
+        let took = self.yield_to_others(p);
+        let points = if is_long(p, took) { LONG_WEIGHT } else { -1 };
+        bucket::of(p, self.on).long_yields.add(points);
         let slice_ns = u64::from(self.slice) * u64::from(p.pause_ns());
         let mut slices = took / slice_ns.max(1);
         if took >= SWITCH_NS {
@@ -306,9 +348,19 @@ impl SpinBudget {
     pub fn give_way<P: SleepPlatform>(&mut self, p: &P) {
         if self.here == 0 {
             *self = Self::none();
-        } else {
+        } else if p.pause_ns() == 0 {
             self.here -= 1;
             p.yield_cpu();
+        } else if self.yield_to_others(p) == 0 && self.yields != 0 {
+            self.spins = 0;
+            self.yields -= 1;
+        } else {
+            self.here -= 1;
         }
     }
+}
+
+/// Whether a yield that took so long has used up all the time that a waiter has for yields.
+fn is_long<P: SleepPlatform>(p: &P, took_ns: u64) -> bool {
+    took_ns >= u64::from(p.tuning().mutex_awake_us) * 1000
 }

@@ -295,7 +295,7 @@ mod tests {
         for epoch in from..from + 200 {
             trials.turn(throughput, throughput.epoch(epoch * EPOCH_NS));
             used[trials.at()] += 1;
-            (0..rates[trials.at()]).for_each(|_| throughput.count(0));
+            (0..rates[trials.at()]).for_each(|_| throughput.count(0, 0));
         }
         used
     }

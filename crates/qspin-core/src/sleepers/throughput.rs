@@ -10,6 +10,9 @@
 //! into *epochs*. The first waiter that reads the clock in a new one adds all counters up, so that the rate of
 //! the last one is known.
 //!
+//! Beside its count a CPU's counter has a few bits of the address of the lock that was acquired last, for a waiter
+//! that wants to know whether threads with other work have run on its CPU.
+//!
 //! # Limits
 //! The rate is that of all default mutexes of the process. With many CPUs, adding up fetches a line of each, once
 //! in an epoch.
@@ -25,13 +28,41 @@ const PLACES: u32 = 8;
 /// CPUs with a counter of their own; more of them share.
 const CPUS: usize = 128;
 
+/// Which lock a CPU has acquired last stands beside its count, in so many bits.
+const TAG_BITS: u32 = 8;
+const TAGS: u32 = (1 << TAG_BITS) - 1;
+
+/// The lock at `on`, in few bits: of 256 other locks about one has the same.
+#[inline]
+fn tag(on: usize) -> u32 {
+    (on >> 2 ^ on >> 8) as u32 & TAGS
+}
+
 /// The number of an epoch.
 pub(super) type Epoch = u32;
 
-/// How many acquisitions one CPU has done.
+/// How many acquisitions one CPU has done, above a tag of the lock that it has acquired last.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Count<W>(W);
+
+/// The last acquisition on a CPU, as far as was seen.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Last {
+    cpu: u32,
+    count: u32,
+}
+
+/// What was acquired on a CPU in a time, for a waiter of one lock.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Since {
+    /// No lock.
+    Nothing,
+    /// That lock, last.
+    This,
+    /// Another lock, last.
+    Another,
+}
 
 /// The counters of all CPUs, and the rate of the last epoch.
 #[derive(Debug)]
@@ -60,11 +91,29 @@ impl<W: AtomicWord> Throughput<W> {
         }
     }
 
-    /// Counts an acquisition on this CPU.
+    /// Counts an acquisition of the lock at `on` on this CPU.
     #[inline]
-    pub fn count(&self, cpu: u32) {
+    pub fn count(&self, cpu: u32, on: usize) {
         let count = &self.counts[cpu as usize % CPUS].0;
-        count.store(count.load(Relaxed).wrapping_add(1), Relaxed);
+        let next = count.load(Relaxed).wrapping_add(1 << TAG_BITS);
+        count.store(next & !TAGS | tag(on), Relaxed);
+    }
+
+    /// The last acquisition on this CPU.
+    #[inline]
+    pub(super) fn last(&self, cpu: u32) -> Last {
+        Last { cpu, count: self.counts[cpu as usize % CPUS].0.load(Relaxed) }
+    }
+
+    /// What was acquired on that CPU since.
+    #[inline]
+    pub(super) fn since(&self, last: Last, on: usize) -> Since {
+        let now = self.last(last.cpu).count;
+        match () {
+            () if now == last.count => Since::Nothing,
+            () if now & TAGS == tag(on) => Since::This,
+            () => Since::Another,
+        }
     }
 
     /// The epoch at this time; closes the one before it.
@@ -74,10 +123,10 @@ impl<W: AtomicWord> Throughput<W> {
         if last == epoch || self.epoch.compare_exchange(last, epoch, Relaxed).is_err() {
             return epoch;
         }
-        let add = |sum: u32, count: &Count<W>| sum.wrapping_add(count.0.load(Relaxed));
+        let add = |sum: u32, count: &Count<W>| sum.wrapping_add(count.0.load(Relaxed) & !TAGS);
         let count = self.counts.iter().fold(0, add);
         let took = (now_ns as u32).wrapping_sub(self.since_ns.load(Relaxed));
-        let did = count.wrapping_sub(self.since_count.load(Relaxed));
+        let did = count.wrapping_sub(self.since_count.load(Relaxed)) >> TAG_BITS;
         self.rate.store(rate(did, took), Relaxed);
         self.last.store(last, Relaxed);
         self.since_ns.store(now_ns as u32, Relaxed);
@@ -137,8 +186,8 @@ mod tests {
     fn an_epoch_has_the_rate_of_all_cpus() {
         let throughput = Throughput::<AtomicU32>::new();
         let first = throughput.epoch(10 * EPOCH_NS);
-        (0..30).for_each(|_| throughput.count(0));
-        (0..20).for_each(|_| throughput.count(1));
+        (0..30).for_each(|_| throughput.count(0, 0));
+        (0..20).for_each(|_| throughput.count(1, 0));
         assert_eq!(throughput.epoch(10 * EPOCH_NS + 5), first, "the same epoch");
         assert_eq!(throughput.rate_of(first), None, "which is not over");
         throughput.epoch(11 * EPOCH_NS);
@@ -156,10 +205,27 @@ mod tests {
     }
 
     #[test]
+    fn the_lock_that_a_cpu_has_acquired_last_is_known() {
+        let (this, other) = (0x1000, 0x2010);
+        let throughput = Throughput::<AtomicU32>::new();
+        let before = throughput.last(0);
+        throughput.count(1, other);
+        assert_eq!(throughput.since(before, this), Since::Nothing, "on another CPU");
+        throughput.count(0, other);
+        assert_eq!(throughput.since(before, this), Since::Another);
+        throughput.count(0, this);
+        assert_eq!(throughput.since(before, this), Since::This);
+        let before = throughput.last(0);
+        assert_eq!(throughput.since(before, this), Since::Nothing);
+        throughput.count(0, this);
+        assert_eq!(throughput.since(before, this), Since::This, "once more");
+    }
+
+    #[test]
     fn cpus_beyond_the_table_share_a_counter() {
         let throughput = Throughput::<AtomicU32>::new();
-        throughput.count(1);
-        throughput.count(1 + CPUS as u32);
-        assert_eq!(throughput.counts[1].0.load(Relaxed), 2);
+        throughput.count(1, 0);
+        throughput.count(1 + CPUS as u32, 0);
+        assert_eq!(throughput.last(1).count >> TAG_BITS, 2);
     }
 }

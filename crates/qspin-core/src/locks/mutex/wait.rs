@@ -126,10 +126,17 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
         self.since != 0 && waited_ns() >= sleepers::starves_after_ns(self.p, self.on())
     }
 
+    /// Whether this waiter stays awake beside others, since its yields let other threads work: not for so long that
+    /// it would have become the heir, which only those are that sleep.
+    fn yields_to_work(&mut self) -> bool {
+        SpinBudget::yields_pay(self.p, self.on()) && !self.has_waited_too_long()
+    }
+
     /// Waits until the lock is acquired, or the deadline has passed.
     pub(super) fn acquire(&mut self, seen: u32) -> bool {
         let (p, word) = (self.p, &self.lock.word);
-        if self.is_over() || self.is_replaced(seen) {
+        let replaced = self.is_replaced(seen) && !SpinBudget::yields_pay(p, self.on());
+        if replaced || self.is_over() {
             self.budget = SpinBudget::none();
         }
         let mut seen = word.load(Relaxed);
@@ -148,7 +155,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
             if !self.budget.only_spins() && self.is_over() {
                 return self.give_up();
             }
-            if !self.counted && !may_stay_awake(bits) {
+            if !self.counted && !may_stay_awake(bits) && !self.yields_to_work() {
                 self.budget.beside_others(p);
             }
             if !self.budget.is_spent() {
