@@ -304,16 +304,18 @@ impl SpinBudget {
         }
     }
 
-    /// Yields; returns how long that took, in nanoseconds, or 0 where threads with other work use the CPU meanwhile.
-    fn yield_to_others<P: SleepPlatform>(&self, p: &P) -> u64 {
+    /// Yields; returns how long that took, in nanoseconds, or `None` where that pays: the CPU goes to threads with
+    /// other work.
+    fn yield_to_others<P: SleepPlatform>(&self, p: &P) -> Option<u64> {
         let begin = p.now_ns();
         let seen = p.throughput().zip(p.runs_on()).map(|(all, cpu)| (all, all.last(cpu)));
         p.yield_cpu();
         // A clock may go back.
         let took = p.now_ns().saturating_sub(begin);
-        let Some((all, last)) = seen else { return took };
+        let Some((all, last)) = seen else { return Some(took) };
         let pay = &bucket::of(p, self.on).yields_pay;
-        if pays(pay, &all.since(last, self.on), took, is_long(p, took)) { 0 } else { took }
+        let pays = pays(pay, &all.since(last, self.on), took, is_long(p, took));
+        (!pays).then_some(took)
     }
 
     /// Yields, and takes the time that the yield took off the budget: another thread may have had the CPU for
@@ -322,7 +324,7 @@ impl SpinBudget {
         if p.pause_ns() == 0 || self.stays {
             return p.yield_cpu();
         }
-        let took = self.yield_to_others(p);
+        let took = self.yield_to_others(p).unwrap_or(0);
         let points = if is_long(p, took) { LONG_WEIGHT } else { -1 };
         bucket::of(p, self.on).long_yields.add(points);
         let slice_ns = u64::from(self.slice) * u64::from(p.pause_ns());
@@ -345,10 +347,10 @@ impl SpinBudget {
     pub fn give_way<P: SleepPlatform>(&mut self, p: &P) {
         if self.here == 0 {
             *self = Self::none();
-        } else if p.pause_ns() == 0 {
+        } else if p.pause_ns() == 0 || self.stays {
             self.here -= 1;
             p.yield_cpu();
-        } else if self.yield_to_others(p) == 0 && self.yields != 0 {
+        } else if self.yield_to_others(p).is_none() && self.yields != 0 {
             self.spins = 0;
             self.yields -= 1;
         } else {
