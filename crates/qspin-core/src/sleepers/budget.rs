@@ -16,11 +16,11 @@
 //! have used up all the time that a waiter has for them, waiters do not yield, but poll for as long as sleeping
 //! costs, and sleep.
 //!
-//! Where other threads have work, the CPU is not lost while the waiter waits, as long as it does not hold it: a
-//! switch costs less than a poll of that length, and much less than to sleep and be woken. Each bucket learns this from whether
-//! another lock was acquired on the CPU during a yield, which [`Throughput`](super::Throughput) tells, and the yield
-//! took much longer than a switch. Where that is so, waiters poll for as long as a switch takes, then yield, whatever the yields take and however many others
-//! are awake, and do not sleep before they have yielded for long.
+//! Where threads with other locks have work, to yield costs two switches, and a poll costs all that they would have
+//! done. Each bucket learns this from yields during which another lock was acquired on the CPU, as
+//! [`Throughput`](super::Throughput) tells, and which took much longer than a switch. There waiters poll for as long
+//! as a switch takes, and yield, beside others that are awake as well; they sleep after many yields, or where they
+//! would have become the heir.
 //!
 //! Polling may be in vain as well: the owner has yielded or sleeps in its critical section, was preempted, or the
 //! sections are longer than sleeping costs. Where waiters have mostly polled for all of their time, the next ones
@@ -65,9 +65,9 @@ const SLICE_NS: u32 = 2000;
 /// Points added for a yield that was too long; each other yield takes one off.
 const LONG_WEIGHT: i32 = 2;
 /// A yield that has let other threads work pays if it took this, in nanoseconds: many times what the two switches
-/// cost. Where owners yield in short sections, an owner is back only after each waiter that is awake had the CPU. `sysbench
-/// threads`, 16 threads and 4 locks on two CPUs of a Xeon, over the same without yields that pay: 0.75 without this
-/// bound, 1.16 with it.
+/// cost. Where owners yield in short sections, an owner is back only after each waiter that is awake had the CPU.
+/// `sysbench threads`, 16 threads and 4 locks on two CPUs of a Xeon, over the same without yields that pay: 0.75
+/// without this bound, 1.16 with it.
 const WORK_NS: u64 = 8 * SWITCH_NS;
 /// Points added for a yield that has let another thread work; one that has not takes one off. With many waiters
 /// most yields go to other waiters.

@@ -109,10 +109,12 @@ impl<W: AtomicWord> Throughput<W> {
     #[inline]
     pub(super) fn since(&self, last: Last, on: usize) -> Since {
         let now = self.last(last.cpu).count;
-        match () {
-            () if now == last.count => Since::Nothing,
-            () if now & TAGS == tag(on) => Since::This,
-            () => Since::Another,
+        if now == last.count {
+            Since::Nothing
+        } else if now & TAGS == tag(on) {
+            Since::This
+        } else {
+            Since::Another
         }
     }
 

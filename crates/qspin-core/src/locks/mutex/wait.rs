@@ -126,8 +126,8 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
         self.since != 0 && waited_ns() >= sleepers::starves_after_ns(self.p, self.on())
     }
 
-    /// Whether this waiter stays awake beside others, since its yields let other threads work: not for so long that
-    /// it would have become the heir, which only those are that sleep.
+    /// Whether this waiter stays awake beside others, since its yields let other threads work. It cannot become the
+    /// heir before it has slept, so when it has waited for that long it sleeps.
     fn yields_to_work(&mut self) -> bool {
         SpinBudget::yields_pay(self.p, self.on()) && !self.has_waited_too_long()
     }
@@ -135,6 +135,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
     /// Waits until the lock is acquired, or the deadline has passed.
     pub(super) fn acquire(&mut self, seen: u32) -> bool {
         let (p, word) = (self.p, &self.lock.word);
+        // Where yields pay it yields to the others, and need not sleep for that.
         let replaced = self.is_replaced(seen) && !SpinBudget::yields_pay(p, self.on());
         if replaced || self.is_over() {
             self.budget = SpinBudget::none();
