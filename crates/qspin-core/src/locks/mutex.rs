@@ -204,7 +204,7 @@ impl<W: AtomicWord> DefaultLock<W> {
             if awake != 0 && !*rotates.get_or_insert_with(|| rotates_now(p, on, &quantum, awake)) {
                 // An awake waiter will acquire the lock next (MUTEX-3).
                 match self.word.compare_exchange(seen, with_bits(of, 0, awake), order) {
-                    Ok(_) => return given_way(&quantum),
+                    Ok(_) => return given_way(on, &quantum),
                     Err(now) => seen = now,
                 }
                 continue;
@@ -251,7 +251,7 @@ impl<W: AtomicWord> DefaultLock<W> {
             None => sleepers::wake_later(p, on),
             Some(taken) if !taken.is_empty() => {
                 taken.wake(p);
-                woke(p);
+                woke(p, on);
             }
             Some(_) => {
                 if bits_in(of, seen) == 0 && sleepers::anybody(p, on) {
@@ -280,24 +280,24 @@ impl<W: AtomicWord> DefaultLock<W> {
 /// this release.
 fn rotates_now<P: SleepPlatform>(p: &P, on: usize, quantum: &Quantum<P>, awake: u32) -> bool {
     let number = quantum.number();
-    if quantum.is_over() || !quantum.count() {
+    if quantum.is_over() || !quantum.count_past(sleepers::number(p, on)) {
         return false;
     }
-    let short = quantum.mean_ns(number + 1) < u64::from(p.tuning().mutex_short_ns);
-    sleepers::note_turns(p, on, short);
-    short || !are_enough(awake)
+    let mean_ns = quantum.mean_ns(number + 1);
+    sleepers::note_turns(p, on, mean_ns);
+    mean_ns < u64::from(p.tuning().mutex_short_ns) || !are_enough(awake)
 }
 
 /// After a release past waiters: yields when that is due.
-fn given_way<P: SleepPlatform>(quantum: &Quantum<P>) {
+fn given_way<P: SleepPlatform>(on: usize, quantum: &Quantum<P>) {
     if quantum.is_over() {
-        quantum.give_way();
+        quantum.give_way_each(sleepers::turns_between_yields(quantum.p, on));
     }
 }
 
 /// After a release that has woken a sleeper.
-fn woke<P: SleepPlatform>(p: &P) {
-    given_way(&Quantum::of(p));
+fn woke<P: SleepPlatform>(p: &P, on: usize) {
+    given_way(on, &Quantum::of(p));
 }
 
 fn take_one<P: SleepPlatform>(p: &P, on: usize) -> Option<Taken> {

@@ -29,8 +29,8 @@ pub struct SleepBucket<W> {
     pub(super) idle: W,
     /// The thread that unlocks the bucket next wakes all sleepers (SLEEP-6).
     pub(super) rescan: W,
-    /// Whether threads that barge past the sleepers have short turns; a guess.
-    pub(super) short: W,
+    /// How long the turns of threads that barge past the sleepers are, in nanoseconds; 0 if that is not known.
+    pub(super) turn_ns: W,
     /// How long a hand-over takes, in nanoseconds: see there too.
     pub(super) handover_ns: W,
     /// Whether yields of waiters are long here: see [`super::SpinBudget`].
@@ -73,7 +73,7 @@ impl<W: AtomicWord> SleepBucket<W> {
             count: W::new(0),
             idle: W::new(0),
             rescan: W::new(0),
-            short: W::new(0),
+            turn_ns: W::new(0),
             handover_ns: W::new(0),
             long_yields: Score::new(),
             yields_pay: Score::new(),
@@ -118,7 +118,7 @@ impl<W: ConstWord> SleepBucket<W> {
         count: W::ZERO,
         idle: W::ZERO,
         rescan: W::ZERO,
-        short: W::ZERO,
+        turn_ns: W::ZERO,
         handover_ns: W::ZERO,
         long_yields: Score::EMPTY,
         yields_pay: Score::EMPTY,

@@ -215,6 +215,13 @@ pub fn perhaps_anybody<P: SleepPlatform>(p: &P, on: usize) -> bool {
     bucket::of(p, on).count.load(Relaxed) != 0
 }
 
+/// How many sleep in the bucket of the lock at `on`: a guess.
+#[inline]
+#[must_use]
+pub fn number<P: SleepPlatform>(p: &P, on: usize) -> u32 {
+    bucket::of(p, on).count.load(Relaxed)
+}
+
 /// Each sleeper extends the time until a waiter starves by this part of `mutex_heir_us`: by about one turn.
 const TURNS_OF_HEIR: u64 = 10;
 
@@ -257,15 +264,25 @@ fn settle_down<P: SleepPlatform>(p: &P, on: usize) {
 /// many CPUs poll.
 #[inline]
 pub fn turns_are_short<P: SleepPlatform>(p: &P, on: usize) -> bool {
-    let bucket = bucket::of(p, on);
-    bucket.short.load(Relaxed) != 0 && bucket.handover_ns.load(Relaxed) <= p.tuning().mutex_short_ns
+    let (bucket, short_ns) = (bucket::of(p, on), p.tuning().mutex_short_ns);
+    (1..short_ns).contains(&bucket.turn_ns.load(Relaxed))
+        && bucket.handover_ns.load(Relaxed) <= short_ns
 }
 
-/// Notes whether a thread that has passed the sleepers on `on` had short turns.
-pub fn note_turns<P: SleepPlatform>(p: &P, on: usize, short: bool) {
-    let word = &bucket::of(p, on).short;
-    if (word.load(Relaxed) != 0) != short {
-        word.store(short.into(), Relaxed);
+/// Notes how long the turns of a thread were that has passed the sleepers on `on`, in the mean.
+pub fn note_turns<P: SleepPlatform>(p: &P, on: usize, mean_ns: u64) {
+    let mean_ns = u32::try_from(mean_ns).unwrap_or(u32::MAX).max(1);
+    bucket::of(p, on).turn_ns.store(mean_ns, Relaxed);
+}
+
+/// After how many turns past the sleepers on `on` a thread yields, whose quantum is over: `yield_turns`, or as many
+/// as fit into the time of so many short ones.
+pub fn turns_between_yields<P: SleepPlatform>(p: &P, on: usize) -> u32 {
+    let (turn_ns, tuning) = (bucket::of(p, on).turn_ns.load(Relaxed), p.tuning());
+    let time_ns = u64::from(tuning.yield_turns) * u64::from(tuning.mutex_short_ns);
+    match time_ns.checked_div(u64::from(turn_ns)) {
+        Some(turns) if time_ns != 0 => tuning.yield_turns.min(turns.max(1) as u32),
+        _ => tuning.yield_turns,
     }
 }
 

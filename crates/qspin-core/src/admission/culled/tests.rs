@@ -269,3 +269,18 @@ fn a_pending_waiter_forbids_stealing_again_when_a_head_has_taken_its_bit_away() 
     assert!(compete(&cpu, &word));
     assert_eq!((word.load(Relaxed), cpu.polls.get()), (QUEUE | LOCKED, 4));
 }
+
+#[test]
+fn a_quantum_past_many_sleepers_is_shorter_but_not_by_more_than_three_quarters() {
+    for (sleepers, length) in [(0, 320), (1, 320), (25, 320), (50, 160), (100, 80), (1000, 80)] {
+        let tuning = Tuning { rotate_turns: 1 << 20, rotate_us: 320, ..Tuning::DEFAULT };
+        let cpu = Cpu { tuning, ..Cpu::new() };
+        let quantum = Quantum::of(&cpu);
+        let ends = (0..).find(|turn| {
+            cpu.now_ns.set(turn << 10);
+            quantum.count_past(sleepers)
+        });
+        // The clock is read once in eight turns.
+        assert_eq!(ends, Some(length), "{sleepers} sleepers");
+    }
+}

@@ -245,9 +245,10 @@ fn a_thread_whose_turns_take_long_wakes_one_more_sleeper_after_some_time() {
 #[test]
 fn a_waiter_takes_back_its_own_count_or_after_short_turns_that_of_all() {
     let p = Scripted::new(1);
-    for (short, left) in [(false, 2 * AWAKE), (true, 0)] {
+    let short_ns = u64::from(p.tuning().mutex_short_ns);
+    for (turn_ns, left) in [(short_ns, 2 * AWAKE), (short_ns - 1, 0), (0, 0)] {
         let lock = with(3 * AWAKE);
-        sleepers::note_turns(&p, lock.address(&p), short);
+        sleepers::note_turns(&p, lock.address(&p), turn_ns);
         assert!(lock.take(&p, word(&lock), true));
         assert_eq!(word(&lock), LOCKED | left);
         let lock = with(3 * AWAKE);
