@@ -446,8 +446,8 @@ pub const ROTATE_US: u32 = 500;
 /// busiest over idlest 2, 5, 5 and 59 in a second.
 pub const QUOTA_ROTATE_US: u32 = 4000;
 /// Default of [`Tuning::yield_turns`]. From 8 to 64 throughput differs little, and the longest wait
-/// grows with it; one in every turn costs 64 threads a tenth of the work, where turns are short. Where they are longer,
-/// the mutex yields as often in time: [`crate::sleepers::turns_between_yields`].
+/// grows with it; one in every turn costs 64 threads a tenth of the work, where turns are short. The mutex yields after
+/// fewer long turns: [`crate::sleepers::turns_between_yields`].
 pub const YIELD_TURNS: u32 = 16;
 /// Default of [`Tuning::mutex_spin_ns`]: as long as sleeping costs, whatever that is. Geometric mean of the regret on two
 /// CPUs of an AMD EPYC under KVM, where that is some 20 µs: 24 quiet random loads 1.039, and with 6000 1.063; 20 disturbed

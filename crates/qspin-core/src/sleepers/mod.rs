@@ -276,13 +276,14 @@ pub fn note_turns<P: SleepPlatform>(p: &P, on: usize, mean_ns: u64) {
 }
 
 /// After how many turns past the sleepers on `on` a thread yields, whose quantum is over: `yield_turns`, or as many
-/// as fit into the time of so many short ones.
+/// as fit into that part of a quantum.
 pub fn turns_between_yields<P: SleepPlatform>(p: &P, on: usize) -> u32 {
     let (turn_ns, tuning) = (bucket::of(p, on).turn_ns.load(Relaxed), p.tuning());
-    let time_ns = u64::from(tuning.yield_turns) * u64::from(tuning.mutex_short_ns);
-    match time_ns.checked_div(u64::from(turn_ns)) {
-        Some(turns) if time_ns != 0 => tuning.yield_turns.min(turns.max(1) as u32),
-        _ => tuning.yield_turns,
+    let all = tuning.yield_turns;
+    let time_ns = (u64::from(tuning.rotate_us) * 1000).checked_div(u64::from(all));
+    match time_ns.and_then(|time_ns| time_ns.checked_div(u64::from(turn_ns))) {
+        Some(turns) => all.min(turns.max(1) as u32),
+        None => all,
     }
 }
 

@@ -219,8 +219,10 @@ fn a_handler_that_forks_in_its_sleep_wakes_that_and_the_sleep_that_it_interrupte
 fn where_turns_are_long_a_thread_yields_after_fewer_of_them() {
     let p = Scripted::new(1);
     let (all, short_ns) = (p.tuning().yield_turns, u64::from(p.tuning().mutex_short_ns));
+    let time_ns = u64::from(p.tuning().rotate_us) * 1000 / u64::from(all);
     assert_eq!(turns_between_yields(&p, ON), all, "nothing is known yet");
-    for (turn_ns, turns) in [(1, all), (short_ns, all), (4 * short_ns, all / 4), (1 << 40, 1)] {
+    let long = [(1, all), (time_ns / 20, all), (time_ns / 4, 4), (2 * time_ns, 1), (1 << 40, 1)];
+    for (turn_ns, turns) in long {
         note_turns(&p, ON, turn_ns);
         assert_eq!(turns_between_yields(&p, ON), turns, "{turn_ns} ns");
         assert_eq!(turns_are_short(&p, ON), turn_ns < short_ns);

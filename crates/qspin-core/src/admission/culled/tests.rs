@@ -271,8 +271,8 @@ fn a_pending_waiter_forbids_stealing_again_when_a_head_has_taken_its_bit_away() 
 }
 
 #[test]
-fn a_quantum_past_many_sleepers_is_shorter_but_not_by_more_than_three_quarters() {
-    for (sleepers, length) in [(0, 320), (1, 320), (25, 320), (50, 160), (100, 80), (1000, 80)] {
+fn a_quantum_past_many_sleepers_is_shorter_but_at_least_half_as_long() {
+    for (sleepers, length) in [(0, 320), (1, 320), (25, 320), (40, 200), (100, 160), (1000, 160)] {
         let tuning = Tuning { rotate_turns: 1 << 20, rotate_us: 320, ..Tuning::DEFAULT };
         let cpu = Cpu { tuning, ..Cpu::new() };
         let quantum = Quantum::of(&cpu);
