@@ -17,8 +17,8 @@ use crate::platform::Platform;
 use crate::tuning::QUOTA_ROTATE_US;
 
 /// Of many sleepers each is let in within this, in microseconds, if one is at the end of each quantum. 64 threads on 2 CPUs
-/// of a Xeon, 10 µs inside and nothing outside: the longest wait was 24 to 26 ms without it, 21 to 23 ms with it. 1 µs
-/// and 1 µs: 26 to 30 ms, and 18 to 25 ms.
+/// of a Xeon, 10 µs inside and nothing outside: the longest wait was 24 to 26 ms before, and is 21 to 23 ms with this and more
+/// yields after a quantum. 1 µs and 1 µs: 26 to 30 ms, and 21 to 25 ms.
 const CYCLE_US: u32 = 8000;
 /// For that a quantum is shortened to this part of `rotate_us` at most: a thread that sleeps and one that wakes cost some
 /// ten microseconds. With a quarter the first of these loads waits for 12 to 15 ms, but a simulated machine of 104

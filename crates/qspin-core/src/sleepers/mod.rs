@@ -212,7 +212,7 @@ pub fn anybody<P: SleepPlatform>(p: &P, on: usize) -> bool {
 #[inline]
 #[must_use]
 pub fn perhaps_anybody<P: SleepPlatform>(p: &P, on: usize) -> bool {
-    bucket::of(p, on).count.load(Relaxed) != 0
+    number(p, on) != 0
 }
 
 /// How many sleep in the bucket of the lock at `on`: a guess.
@@ -230,7 +230,7 @@ const TURNS_OF_HEIR: u64 = 10;
 /// the next in order, whether they run or not.
 #[must_use]
 pub fn starves_after_ns<P: SleepPlatform>(p: &P, on: usize) -> u64 {
-    let others = u64::from(bucket::of(p, on).count.load(Relaxed));
+    let others = u64::from(number(p, on));
     u64::from(p.tuning().mutex_heir_us) * 1000 * (TURNS_OF_HEIR + others) / TURNS_OF_HEIR
 }
 
