@@ -115,8 +115,8 @@ impl<W: AtomicWord> DefaultLock<W> {
     {
         let cpu = p.runs_on();
         let taken = self.word.compare_exchange(seen, beside | locked_on(cpu), order).is_ok();
-        if let (true, Some(cpu), Some(throughput)) = (taken, cpu, p.throughput()) {
-            throughput.count(cpu, p.address(&self.word));
+        if taken {
+            sleepers::acquired(p, p.address(&self.word), cpu);
         }
         taken
     }

@@ -84,7 +84,7 @@ use crate::lock::{ConstLock, RawSharedLock, RawTimedLock, RawTimedSharedLock};
 use crate::locks::mutex::DefaultLock;
 use crate::platform::{AtomicWord, ConstWord, Until};
 use crate::site::Site;
-use crate::sleepers::{self, Choice, NEVER, SleepPlatform, SpinBudget};
+use crate::sleepers::{self, Choice, NEVER, Pace, SleepPlatform, SpinBudget};
 
 use self::gate::{End, Wait};
 use self::sleep::Slept;
@@ -248,7 +248,11 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
         // RWLOCK-1, RWLOCK-6. ORDERING: Acquire pairs with the Release at `RwLeaveShared` and
         // `RwLeaveExclusive`.
         let order = p.ordering(want.site(), Acquire);
-        self.word.compare_exchange(seen, want.inside(seen), order)
+        let came = self.word.compare_exchange(seen, want.inside(seen), order);
+        if came.is_ok() {
+            sleepers::acquired(p, self.on(p), p.runs_on());
+        }
+        came
     }
 
     /// Acquires the lock, if it admits a newcomer.
@@ -276,7 +280,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
     }
 
     /// Polls for a moment whether the lock can be acquired without the gate.
-    fn polls<P: SleepPlatform<Word = W>>(&self, p: &P, want: Want) -> bool {
+    fn polls<P: SleepPlatform<Word = W>>(&self, p: &P, want: Want, mut pace: Pace) -> bool {
         let (mut budget, mut crowd) = (SpinBudget::of_rwlock(p, p.address(&self.word)), 1);
         loop {
             let seen = self.word.load(Relaxed);
@@ -291,7 +295,8 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
             } else if budget.is_spent() || self.stops_polling(p, want, seen, &budget) {
                 return false;
             } else {
-                budget.watch(p, &self.word, want.until_newcomer());
+                let (on, until) = (self.on(p), want.until_newcomer());
+                budget.spend(p, |pauses| !until.met_by(pace.poll(p, on, &self.word, until, pauses)));
             }
         }
     }
@@ -315,12 +320,23 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
         if is_over(p, deadline) {
             return self.newcomer(p, want);
         }
-        self.polls(p, want) || self.acquire_by_gate(p, want, deadline, 0) == End::Inside
+        let pace = Pace::of(p, self.on(p));
+        if pace.keeps_away() {
+            return self.acquire_by_gate(p, want, deadline, Some(pace), 0) == End::Inside;
+        }
+        self.polls(p, want, pace) || self.acquire_by_gate(p, want, deadline, None, 0) == End::Inside
     }
 
     /// Waits for the gate, and with it for the word, until that has come to an end. The waiter has waited since
     /// `since`, or 0 if it has just begun.
-    fn acquire_by_gate<P>(&self, p: &P, want: Want, deadline: u64, since: u64) -> End
+    fn acquire_by_gate<P>(
+        &self,
+        p: &P,
+        want: Want,
+        deadline: u64,
+        away: Option<Pace>,
+        since: u64,
+    ) -> End
     where
         P: SleepPlatform<Word = W>,
         G: RawTimedLock<P>,
@@ -328,7 +344,8 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
         if !self.gate.acquire_until(p, deadline) {
             return End::Over;
         }
-        let end = Wait { lock: self, p, want, deadline, since, closed: 0 }.wait();
+        let mut wait = Wait { lock: self, p, want, deadline, since, closed: 0 };
+        let end = wait.wait(away);
         // SAFETY: acquired above.
         unsafe { self.gate.release(p) };
         end

@@ -71,7 +71,7 @@ pub use drain::{note_readers, readers_leave_quickly};
 pub use pace::Pace;
 pub use record::Sleeper;
 pub use requeue::requeue;
-pub use throughput::Throughput;
+pub use throughput::{Throughput, acquired};
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 

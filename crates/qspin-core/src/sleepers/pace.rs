@@ -218,6 +218,13 @@ impl Pace {
         self.interval_ns == 0
     }
 
+    /// Whether the waiter keeps away from the lock for most of the time.
+    #[inline]
+    #[must_use]
+    pub fn keeps_away(&self) -> bool {
+        self.interval_ns >= LONG_NS
+    }
+
     /// Lets so many pauses pass, or fewer where the waiter watches and `until` is met; returns the word.
     #[inline]
     pub fn poll<P>(&mut self, p: &P, on: usize, word: &P::Word, until: Until, pauses: u32) -> u32

@@ -19,6 +19,7 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
+use super::SleepPlatform;
 use crate::platform::{AtomicWord, ConstWord};
 
 /// An epoch lasts two to the power of this, in nanoseconds: 131 µs.
@@ -36,6 +37,14 @@ const TAGS: u32 = (1 << TAG_BITS) - 1;
 #[inline]
 fn tag(on: usize) -> u32 {
     (on >> 2 ^ on >> 8) as u32 & TAGS
+}
+
+/// Counts an acquisition of the lock at `on` by a thread on this CPU, where that is known.
+#[inline]
+pub fn acquired<P: SleepPlatform>(p: &P, on: usize, cpu: Option<u32>) {
+    if let (Some(cpu), Some(throughput)) = (cpu, p.throughput()) {
+        throughput.count(cpu, on);
+    }
 }
 
 /// The number of an epoch.

@@ -9,7 +9,7 @@ use super::{
 use crate::node::NodeId;
 use crate::platform::AtomicWord;
 use crate::site::Site;
-use crate::sleepers::{self, SleepPlatform, SpinBudget};
+use crate::sleepers::{self, Pace, SleepPlatform, SpinBudget};
 
 /// How a wait with the gate has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,10 +37,22 @@ pub(super) struct Wait<'a, P: SleepPlatform, G> {
 
 impl<P: SleepPlatform, G> Wait<'_, P, G> {
     /// Waits until the lock is acquired, or the waiter has to leave; its state bits are clear then.
-    pub(super) fn wait(&mut self) -> End {
+    pub(super) fn wait(&mut self, mut away: Option<Pace>) -> End {
         let (p, word) = (self.p, &self.lock.word);
-        let mut budget = SpinBudget::of_rwlock(p, p.address(word));
+        let mut budget = match &away {
+            Some(pace) => SpinBudget::new(p, p.address(word), pace.interval_ns()),
+            None => SpinBudget::of_rwlock(p, p.address(word)),
+        };
         loop {
+            if let Some(pace) = &mut away {
+                if budget.is_spent() {
+                    away = None;
+                    budget = SpinBudget::of_rwlock(p, p.address(word));
+                } else {
+                    let (on, until) = (self.lock.on(p), self.want.until());
+                    budget.spend(p, |pauses| !until.met_by(pace.poll(p, on, word, until, pauses)));
+                }
+            }
             let seen = word.load(Relaxed);
             if self.want.fits(seen) {
                 let to = admitting(self.want.inside(seen & !STATE_BITS));
@@ -66,6 +78,9 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
             if is_over(p, self.deadline) {
                 self.clear(STATE_BITS);
                 return End::Over;
+            }
+            if away.is_some() {
+                continue;
             }
             let stops = self.lock.stops_polling(p, self.want, seen, &budget);
             if budget.only_spins() && !stops {

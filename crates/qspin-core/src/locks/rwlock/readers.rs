@@ -6,7 +6,7 @@ use super::{DefaultRwLock, End, KEEPS_OUT, Sleeper, Slept, WAITING, Want, admitt
 use crate::lock::RawTimedLock;
 use crate::node::NodeId;
 use crate::platform::AtomicWord;
-use crate::sleepers::{self, Choice, SleepPlatform};
+use crate::sleepers::{self, Choice, Pace, SleepPlatform};
 
 /// Wakes all readers that sleep, or in doubt more. Called after a release (RWLOCK-4).
 pub(super) fn wake_all<P: SleepPlatform>(p: &P, on: usize) {
@@ -29,7 +29,11 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
             if is_over(p, deadline) {
                 return self.newcomer(p, Want::Read);
             }
-            if self.polls(p, Want::Read) {
+            let pace = Pace::of(p, self.on(p));
+            if pace.keeps_away() {
+                return self.acquire_by_gate(p, Want::Read, deadline, Some(pace), since) == End::Inside;
+            }
+            if self.polls(p, Want::Read, pace) {
                 return true;
             }
             let now = p.now_ns();
@@ -38,7 +42,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
             }
             let starves = since.saturating_add(sleepers::starves_after_ns(p, self.on(p)));
             if now >= starves {
-                return self.acquire_by_gate(p, Want::Read, deadline, since) == End::Inside;
+                return self.acquire_by_gate(p, Want::Read, deadline, None, since) == End::Inside;
             }
             let until = deadline.min(starves);
             if sleepers::with_sleeper(p, |me| self.sleep_to_read(p, me, until)) != Some(true) {
