@@ -296,7 +296,8 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
                 return false;
             } else {
                 let (on, until) = (self.on(p), want.until_newcomer());
-                budget.spend(p, |pauses| !until.met_by(pace.poll(p, on, &self.word, until, pauses)));
+                budget
+                    .spend(p, |pauses| !until.met_by(pace.poll(p, on, &self.word, until, pauses)));
             }
         }
     }
@@ -320,7 +321,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
         if is_over(p, deadline) {
             return self.newcomer(p, want);
         }
-        let pace = Pace::of(p, self.on(p));
+        let pace = Pace::of_rwlock(p, self.on(p));
         if pace.keeps_away() {
             return self.acquire_by_gate(p, want, deadline, Some(pace), 0) == End::Inside;
         }

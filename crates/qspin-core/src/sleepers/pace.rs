@@ -27,10 +27,24 @@ use super::throughput::{Epoch, Throughput, in_an_epoch};
 use super::{SleepPlatform, bucket, score};
 use crate::platform::{AtomicWord, Budget, ConstWord, Until};
 
-/// The intervals between two polls, in nanoseconds; at 0 the waiter watches: it polls after each pause. One that
+/// What a kind of lock may choose from, and how often it tries.
+#[derive(Debug)]
+struct Kind {
+    /// The intervals between two polls, in nanoseconds.
+    intervals_ns: &'static [u32],
+    /// How often the time to the next trial doubles.
+    patience: u32,
+}
+
+/// A waiter of a mutex: at 0 the waiter watches: it polls after each pause. One that
 /// is below [`LONG_NS`] is the longest of a wait whose intervals double from [`FIRST_PAUSES`] on. The last is that
 /// of a waiter that is awake only so that it need not be woken.
-const INTERVALS_NS: [u32; 4] = [0, 400, 2000, 20_000];
+const MUTEX: Kind = Kind { intervals_ns: &[0, 400, 2000, 20_000], patience: 0 };
+/// A waiter for readers or a writer: with the second one it keeps away, and one thread at a time runs. A trial of that
+/// puts most threads to sleep, and may leave a CPU idle until the scheduler's next tick, for some milliseconds.
+const RWLOCK: Kind = Kind { intervals_ns: &[0, 5000], patience: 5 };
+/// The most intervals of a lock.
+const MOST: usize = MUTEX.intervals_ns.len();
 /// The pauses of a waiter that backs off before its first poll.
 const FIRST_PAUSES: u32 = 2;
 /// Epochs between two trials.
@@ -57,16 +71,19 @@ const MAX_HANDOVER_NS: u32 = 2000;
 pub(super) struct Trials<W> {
     /// The epoch that was seen last.
     epoch: W,
-    /// The place of its interval among [`INTERVALS_NS`].
+    /// The place of its interval among those of the lock.
     at: W,
     /// The rate with each interval; 0 if it was never tried.
-    rates: [W; INTERVALS_NS.len()],
+    rates: [W; MOST],
     /// Epochs since the last trial.
     since: W,
     /// Which of the others is tried next.
     next: W,
     /// Epochs in a row whose rate was quite another than before.
     odd: W,
+    /// The place of the best interval, and trials in a row that have not found a better one.
+    best: W,
+    lost: W,
 }
 
 impl<W: AtomicWord> Trials<W> {
@@ -78,40 +95,45 @@ impl<W: AtomicWord> Trials<W> {
             since: W::new(0),
             next: W::new(0),
             odd: W::new(0),
+            best: W::new(0),
+            lost: W::new(0),
         }
     }
 
-    fn at(&self) -> usize {
-        self.at.load(Relaxed) as usize % INTERVALS_NS.len()
-    }
-
-    /// The interval of the present epoch.
+    /// The place of the interval of the present epoch.
     #[inline]
-    fn interval_ns(&self) -> u32 {
-        INTERVALS_NS[self.at()]
+    fn at(&self, kind: &Kind) -> usize {
+        self.at.load(Relaxed) as usize % kind.intervals_ns.len()
     }
 
     /// At the first wait of an epoch: learns from the last one, and chooses the interval of this one.
-    fn turn(&self, throughput: &Throughput<W>, epoch: Epoch) {
+    fn turn(&self, throughput: &Throughput<W>, epoch: Epoch, kind: &Kind) {
         let last = self.epoch.load(Relaxed);
         if last == epoch || self.epoch.compare_exchange(last, epoch, Relaxed).is_err() {
             return;
         }
         if let Some(rate) = throughput.rate_of(last) {
-            self.learn(rate);
+            self.learn(rate, kind);
         }
-        let rates = core::array::from_fn(|at| self.rates[at].load(Relaxed));
+        let rates: [u32; MOST] = core::array::from_fn(|at| self.rates[at].load(Relaxed));
+        let rates = &rates[..kind.intervals_ns.len()];
         let best = best(rates);
         let next = self.next.load(Relaxed);
         let in_turn = (best + 1 + next as usize % (rates.len() - 1)) % rates.len();
         // With the best one unknown, all are: nothing was measured yet.
         let other = rates.iter().position(|&rate| rate == 0).unwrap_or(in_turn);
         let since = self.since.load(Relaxed).saturating_add(1);
-        let is_due = since >= until_next(rates[best], rates[other]);
+        if self.best.load(Relaxed) != best as u32 {
+            self.best.store(best as u32, Relaxed);
+            self.lost.store(0, Relaxed);
+        }
+        let lost = self.lost.load(Relaxed);
+        let is_due = since >= until_next(rates[best], rates[other]) << lost;
         let (at, since) = if rates[0] < ENOUGH {
-            (0, 0)
+            (0, 1)
         } else if is_due {
             self.next.store(next.wrapping_add(1), Relaxed);
+            self.lost.store(kind.patience.min(lost + 1), Relaxed);
             (other, 0)
         } else {
             (best, since)
@@ -122,19 +144,23 @@ impl<W: AtomicWord> Trials<W> {
 
     /// Notes the rate of an epoch with the present interval. In some epochs the owner was preempted, with any
     /// interval, so a higher rate counts for more than a lower one. Some epochs in a row with quite another rate
-    /// are another load, of which nothing is known.
-    fn learn(&self, rate: u32) {
-        let known = &self.rates[self.at()];
+    /// are another load, of which nothing is known; a trial says nothing about that.
+    fn learn(&self, rate: u32, kind: &Kind) {
+        let known = &self.rates[self.at(kind)];
         let before = known.load(Relaxed);
-        let is_odd = before != 0 && (rate / 2 > before || rate < before / 2);
+        let is_trial = self.since.load(Relaxed) == 0;
+        let is_odd = before != 0 && !is_trial && (rate / 2 > before || rate < before / 2);
         let odd = if is_odd { self.odd.load(Relaxed) + 1 } else { 0 };
         self.odd.store(odd % ODD, Relaxed);
         if odd >= ODD {
             self.rates.iter().for_each(|rate| rate.store(0, Relaxed));
             known.store(rate, Relaxed);
+            self.lost.store(0, Relaxed);
         } else if !is_odd {
             let now = match before {
                 0 => rate,
+                // What is known of it is of another load.
+                _ if is_trial && rate / 2 > before => rate,
                 _ if rate > before => before + (rate - before).div_ceil(2),
                 _ => before - (before - rate) / 8,
             };
@@ -149,16 +175,18 @@ impl<W: ConstWord> Trials<W> {
     pub(super) const NONE: Self = Self {
         epoch: W::ZERO,
         at: W::ZERO,
-        rates: [const { W::ZERO }; INTERVALS_NS.len()],
+        rates: [const { W::ZERO }; MOST],
         since: W::ZERO,
         next: W::ZERO,
         odd: W::ZERO,
+        best: W::ZERO,
+        lost: W::ZERO,
     };
 }
 
 /// The place of the best rate. Of rates that are about the same the first one, with which waiters see the lock
 /// come free soonest.
-fn best(rates: [u32; INTERVALS_NS.len()]) -> usize {
+fn best(rates: &[u32]) -> usize {
     let beats = |rate: u32, other: u32| rate > other.saturating_add(other / 16);
     (1..rates.len()).fold(0, |best, at| if beats(rates[at], rates[best]) { at } else { best })
 }
@@ -175,6 +203,7 @@ fn until_next(best: u32, other: u32) -> u32 {
 /// How one wait polls.
 #[derive(Debug)]
 pub struct Pace {
+    kind: &'static Kind,
     interval_ns: u32,
     /// The pauses before the next poll of a waiter that backs off.
     pauses: u32,
@@ -186,9 +215,21 @@ impl Pace {
     /// The pace of a wait that begins now, for the lock at `on`.
     #[inline]
     pub fn of<P: SleepPlatform>(p: &P, on: usize) -> Self {
+        Self::among(p, on, &MUTEX)
+    }
+
+    /// The same for the reader-writer lock at `on`.
+    #[inline]
+    pub fn of_rwlock<P: SleepPlatform>(p: &P, on: usize) -> Self {
+        Self::among(p, on, &RWLOCK)
+    }
+
+    #[inline]
+    fn among<P: SleepPlatform>(p: &P, on: usize, kind: &'static Kind) -> Self {
         let trials = &bucket::of(p, on).trials;
         let sampled = p.throughput().is_some() && score::one_in(p, CLOCK_BITS);
-        let mut pace = Self { interval_ns: trials.interval_ns(), pauses: FIRST_PAUSES, sampled };
+        let interval_ns = kind.intervals_ns[trials.at(kind)];
+        let mut pace = Self { kind, interval_ns, pauses: FIRST_PAUSES, sampled };
         if sampled || pace.interval_ns >= LONG_NS {
             pace.turn(p, on);
         }
@@ -199,9 +240,9 @@ impl Pace {
     fn turn<P: SleepPlatform>(&mut self, p: &P, on: usize) {
         let trials = &bucket::of(p, on).trials;
         if let Some(throughput) = p.throughput() {
-            trials.turn(throughput, throughput.epoch(p.now_ns()));
+            trials.turn(throughput, throughput.epoch(p.now_ns()), self.kind);
         }
-        self.interval_ns = trials.interval_ns();
+        self.interval_ns = self.kind.intervals_ns[trials.at(self.kind)];
     }
 
     /// How long the waiter lets pass between two polls, in nanoseconds; 0 if it watches.
@@ -296,20 +337,20 @@ mod tests {
         trials: &Trials<AtomicU32>,
         throughput: &Throughput<AtomicU32>,
         from: u64,
-        rates: [u32; INTERVALS_NS.len()],
-    ) -> [u32; INTERVALS_NS.len()] {
-        let mut used = [0; INTERVALS_NS.len()];
+        rates: [u32; MOST],
+    ) -> [u32; MOST] {
+        let mut used = [0; MOST];
         for epoch in from..from + 200 {
-            trials.turn(throughput, throughput.epoch(epoch * EPOCH_NS));
-            used[trials.at()] += 1;
-            (0..rates[trials.at()]).for_each(|_| throughput.count(0, 0));
+            trials.turn(throughput, throughput.epoch(epoch * EPOCH_NS), &MUTEX);
+            used[trials.at(&MUTEX)] += 1;
+            (0..rates[trials.at(&MUTEX)]).for_each(|_| throughput.count(0, 0));
         }
         used
     }
 
     #[test]
     fn the_interval_with_the_highest_rate_is_used_and_the_others_are_tried() {
-        for best in 0..INTERVALS_NS.len() {
+        for best in 0..MOST {
             let rates = core::array::from_fn(|at| if at == best { 2000 } else { 1000 });
             let used = epochs(&Trials::new(), &Throughput::new(), 1, rates);
             assert!(used[best] > 170, "{best}: {used:?}");

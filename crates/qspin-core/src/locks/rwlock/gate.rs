@@ -40,7 +40,7 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
     pub(super) fn wait(&mut self, mut away: Option<Pace>) -> End {
         let (p, word) = (self.p, &self.lock.word);
         let mut budget = match &away {
-            Some(pace) => SpinBudget::new(p, p.address(word), pace.interval_ns()),
+            Some(pace) => SpinBudget::of_distant(p, p.address(word), pace.interval_ns()),
             None => SpinBudget::of_rwlock(p, p.address(word)),
         };
         loop {

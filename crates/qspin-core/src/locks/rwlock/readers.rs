@@ -29,9 +29,10 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
             if is_over(p, deadline) {
                 return self.newcomer(p, Want::Read);
             }
-            let pace = Pace::of(p, self.on(p));
+            let pace = Pace::of_rwlock(p, self.on(p));
             if pace.keeps_away() {
-                return self.acquire_by_gate(p, Want::Read, deadline, Some(pace), since) == End::Inside;
+                return self.acquire_by_gate(p, Want::Read, deadline, Some(pace), since)
+                    == End::Inside;
             }
             if self.polls(p, Want::Read, pace) {
                 return true;

@@ -29,7 +29,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
                 // One attempt, which the latest release may have made possible.
                 break self.newcomer(p, want);
             }
-            if self.polls(p, want, Pace::of(p, self.on(p))) {
+            if self.polls(p, want, Pace::of_rwlock(p, self.on(p))) {
                 break true;
             }
             if self.word.load(Relaxed) & UPGRADABLE == 0 {
