@@ -10,6 +10,11 @@
 //! how to wait; so of the threads at the gate only one waits for the word, and it needs no queue. Readers sleep
 //! beside the word, and are woken all at once, as those of Linux' `rwsem` and of most locks in user space.
 //!
+//! # One thread at a time
+//! Where sections are short, threads that acquire the lock at once take its line and the data's from each other, and
+//! many do less than one alone. Waiters [learn](crate::sleepers::Pace) where that is so: there readers go through the
+//! gate as well, and the owner of the gate polls the word every few microseconds only, without closing it.
+//!
 //! # States of the word
 //! ```text
 //!  31         8    7       6       5            4           3      2          1        0
@@ -250,6 +255,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
         let order = p.ordering(want.site(), Acquire);
         let came = self.word.compare_exchange(seen, want.inside(seen), order);
         if came.is_ok() {
+            // What goes through the gate was counted there.
             sleepers::acquired(p, self.on(p), p.runs_on());
         }
         came
@@ -328,8 +334,8 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
         self.polls(p, want, pace) || self.acquire_by_gate(p, want, deadline, None, 0) == End::Inside
     }
 
-    /// Waits for the gate, and with it for the word, until that has come to an end. The waiter has waited since
-    /// `since`, or 0 if it has just begun.
+    /// Waits for the gate, and with it for the word, until that has come to an end; at first `away` from the lock, if
+    /// that is its pace. The waiter has waited since `since`, or 0 if it has just begun.
     fn acquire_by_gate<P>(
         &self,
         p: &P,
@@ -346,7 +352,8 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
             return End::Over;
         }
         let mut wait = Wait { lock: self, p, want, deadline, since, closed: 0 };
-        let end = wait.wait(away);
+        let inside = away.is_some_and(|pace| wait.keep_away(pace));
+        let end = if inside { End::Inside } else { wait.wait() };
         // SAFETY: acquired above.
         unsafe { self.gate.release(p) };
         end

@@ -102,8 +102,6 @@ const HEIR_FACTOR: u32 = 16;
 /// was measured. rocksdb's `fillrandom`, 8 threads on 2 CPUs, over the C library: 1.12 with one poll, 1.04 with
 /// four, intervals overlapping; 0.52 with the budget of other waiters.
 const NOTIFIED_NS: u32 = 200;
-/// Polls of a waiter that keeps away from a reader-writer lock.
-const DISTANT_POLLS: u32 = 8;
 /// How long a waiter polls in a process whose CPU quota is less than the CPUs it may use. 16 threads with 10 µs
 /// inside and nothing outside, a quota of half a CPU, over `std`, when budgets were polls: 0.62 with ten and
 /// yields, 0.74 with ten, 0.80 to 0.93 with four, which were about 2 µs. Not measured since.
@@ -234,11 +232,6 @@ impl SpinBudget {
             return Self { learns, judged: long.spins - short.spins, ..long };
         }
         Self { learns, ..short }
-    }
-
-    /// The budget of a waiter with the gate of a reader-writer lock that keeps away from the lock.
-    pub fn of_distant<P: SleepPlatform>(p: &P, on: usize, interval_ns: u32) -> Self {
-        Self::of(p, on, interval_ns, DISTANT_POLLS * interval_ns, 0)
     }
 
     /// Whether a waiter of the lock at `on` should yield rather than sleep: the CPU goes to threads with other work.

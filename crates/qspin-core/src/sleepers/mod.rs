@@ -69,6 +69,8 @@ pub use bucket::{SleepBucket, back_off};
 pub use budget::SpinBudget;
 pub use drain::{note_readers, readers_leave_quickly};
 pub use pace::Pace;
+#[cfg(test)]
+pub(crate) use pace::keep_away;
 pub use record::Sleeper;
 pub use requeue::requeue;
 pub use throughput::{Throughput, acquired};

@@ -8,10 +8,11 @@
 //! than one. No constant is right for both, nor for two machines.
 //!
 //! # What is learned
-//! Which interval between two polls lets the process do most. In an [epoch](super::Throughput) all waiters of
+//! Which interval between two polls lets the process do most; for a reader-writer lock, whether its waiters keep away. In an [epoch](super::Throughput) all waiters of
 //! the lock poll at one interval, and at its end the rate of acquisitions is noted for that interval. In one epoch
 //! of 16 another one is tried; in one of 48 if it has been much worse. When the rate becomes quite another one, the
-//! load has changed, and all are tried again. What was learned stands in the lock's bucket; locks that share a
+//! load has changed, and all are tried again. Where a trial costs more than its epoch, each that was in vain doubles
+//! the time to the next. What was learned stands in the lock's bucket; locks that share a
 //! bucket share it. It is a guess: whatever it says, a waiter is correct.
 //!
 //! # Source
@@ -284,7 +285,16 @@ impl Pace {
         word.load(Relaxed)
     }
 
-    /// The same with intervals that double.
+    /// Lets one interval pass; returns the word.
+    pub fn interval<P>(&mut self, p: &P, on: usize, word: &P::Word, until: Until) -> u32
+    where
+        P: SleepPlatform,
+    {
+        let pauses = self.interval_ns.checked_div(p.pause_ns()).unwrap_or(1).max(1);
+        self.poll(p, on, word, until, pauses)
+    }
+
+    /// The same as [`Self::poll`], with intervals that double.
     fn back_off<P>(&mut self, p: &P, word: &P::Word, until: Until, pauses: u32) -> u32
     where
         P: SleepPlatform,
@@ -323,6 +333,12 @@ impl Pace {
     }
 }
 
+/// From now on the waiters of the reader-writer lock at `on` keep away.
+#[cfg(test)]
+pub(crate) fn keep_away<P: SleepPlatform>(p: &P, on: usize) {
+    bucket::of(p, on).trials.at.store(1, Relaxed);
+}
+
 #[cfg(test)]
 mod tests {
     use core::sync::atomic::AtomicU32;
@@ -331,28 +347,32 @@ mod tests {
 
     const EPOCH_NS: u64 = 1 << 17;
 
-    /// Goes through epochs in which so many acquisitions are done with each interval; returns how often each
+    /// Goes through so many epochs, in which so many acquisitions are done with each interval; returns how often each
     /// interval was used.
-    fn epochs(
-        trials: &Trials<AtomicU32>,
-        throughput: &Throughput<AtomicU32>,
-        from: u64,
-        rates: [u32; MOST],
-    ) -> [u32; MOST] {
-        let mut used = [0; MOST];
-        for epoch in from..from + 200 {
-            trials.turn(throughput, throughput.epoch(epoch * EPOCH_NS), &MUTEX);
-            used[trials.at(&MUTEX)] += 1;
-            (0..rates[trials.at(&MUTEX)]).for_each(|_| throughput.count(0, 0));
+    fn epochs<const N: usize>(
+        (trials, throughput): (&Trials<AtomicU32>, &Throughput<AtomicU32>),
+        (from, number): (u64, u64),
+        kind: &Kind,
+        rates: [u32; N],
+    ) -> [u32; N] {
+        let mut used = [0; N];
+        for epoch in from..from + number {
+            trials.turn(throughput, throughput.epoch(epoch * EPOCH_NS), kind);
+            used[trials.at(kind)] += 1;
+            (0..rates[trials.at(kind)]).for_each(|_| throughput.count(0, 0));
         }
         used
+    }
+
+    /// 200 epochs of a mutex of which nothing is known.
+    fn of_mutex(rates: [u32; MOST]) -> [u32; MOST] {
+        epochs((&Trials::new(), &Throughput::new()), (1, 200), &MUTEX, rates)
     }
 
     #[test]
     fn the_interval_with_the_highest_rate_is_used_and_the_others_are_tried() {
         for best in 0..MOST {
-            let rates = core::array::from_fn(|at| if at == best { 2000 } else { 1000 });
-            let used = epochs(&Trials::new(), &Throughput::new(), 1, rates);
+            let used = of_mutex(core::array::from_fn(|at| if at == best { 2000 } else { 1000 }));
             assert!(used[best] > 170, "{best}: {used:?}");
             assert!(used.iter().all(|&times| times > 0), "{used:?}");
         }
@@ -360,21 +380,38 @@ mod tests {
 
     #[test]
     fn waiters_watch_where_rates_are_alike_or_chance() {
-        let used = epochs(&Trials::new(), &Throughput::new(), 1, [1000, 1010, 990, 1005]);
+        let used = of_mutex([1000, 1010, 990, 1005]);
         assert!(used[0] > 170, "{used:?}");
-        let used = epochs(&Trials::new(), &Throughput::new(), 1, [10, 20, 30, 40]);
-        assert_eq!(used, [200, 0, 0, 0]);
+        assert_eq!(of_mutex([10, 20, 30, 40]), [200, 0, 0, 0]);
     }
 
     #[test]
     fn a_change_of_the_load_is_noticed() {
-        let (trials, throughput) = (Trials::new(), Throughput::new());
-        epochs(&trials, &throughput, 1, [2000, 1000, 1000, 1000]);
-        let used = epochs(&trials, &throughput, 201, [400, 400, 400, 4000]);
+        let of = (&Trials::new(), &Throughput::new());
+        epochs(of, (1, 200), &MUTEX, [2000, 1000, 1000, 1000]);
+        let used = epochs(of, (201, 200), &MUTEX, [400, 400, 400, 4000]);
         assert!(used[3] > 180, "{used:?}");
-        let used = epochs(&trials, &throughput, 401, [2000, 1000, 1000, 400]);
+        let used = epochs(of, (401, 200), &MUTEX, [2000, 1000, 1000, 400]);
         assert!(used[0] > 180, "{used:?}");
-        let used = epochs(&trials, &throughput, 601, [80, 100, 160, 90]);
+        let used = epochs(of, (601, 200), &MUTEX, [80, 100, 160, 90]);
         assert!(used[2] > 180, "{used:?}");
+    }
+
+    #[test]
+    fn trials_in_vain_become_rare_until_the_load_changes() {
+        let of = (&Trials::new(), &Throughput::new());
+        let used = epochs(of, (1, 3000), &RWLOCK, [2000, 1000]);
+        assert!((3..10).contains(&used[1]), "{used:?}");
+        let used = epochs(of, (3001, 200), &RWLOCK, [500, 1000]);
+        assert!(used[1] > 180, "{used:?}");
+    }
+
+    #[test]
+    fn a_trial_is_believed_whatever_the_last_one_was() {
+        let of = (&Trials::new(), &Throughput::new());
+        // Most threads have not begun yet.
+        epochs(of, (1, 4), &RWLOCK, [1000, 1]);
+        let used = epochs(of, (5, 1000), &RWLOCK, [1000, 1500]);
+        assert!(used[1] > 700, "{used:?}");
     }
 }

@@ -11,6 +11,9 @@ use crate::platform::AtomicWord;
 use crate::site::Site;
 use crate::sleepers::{self, Pace, SleepPlatform, SpinBudget};
 
+/// Polls of a waiter that keeps away. One is mostly enough; where the owner was preempted, all are in vain.
+const DISTANT_POLLS: u32 = 8;
+
 /// How a wait with the gate has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
@@ -37,36 +40,13 @@ pub(super) struct Wait<'a, P: SleepPlatform, G> {
 
 impl<P: SleepPlatform, G> Wait<'_, P, G> {
     /// Waits until the lock is acquired, or the waiter has to leave; its state bits are clear then.
-    pub(super) fn wait(&mut self, mut away: Option<Pace>) -> End {
+    pub(super) fn wait(&mut self) -> End {
         let (p, word) = (self.p, &self.lock.word);
-        let mut budget = match &away {
-            Some(pace) => SpinBudget::of_distant(p, p.address(word), pace.interval_ns()),
-            None => SpinBudget::of_rwlock(p, p.address(word)),
-        };
+        let mut budget = SpinBudget::of_rwlock(p, p.address(word));
         loop {
-            if let Some(pace) = &mut away {
-                if budget.is_spent() {
-                    away = None;
-                    budget = SpinBudget::of_rwlock(p, p.address(word));
-                } else {
-                    let (on, until) = (self.lock.on(p), self.want.until());
-                    budget.spend(p, |pauses| !until.met_by(pace.poll(p, on, word, until, pauses)));
-                }
-            }
             let seen = word.load(Relaxed);
             if self.want.fits(seen) {
-                let to = admitting(self.want.inside(seen & !STATE_BITS));
-                // RWLOCK-1, RWLOCK-2. ORDERING: Acquire pairs with the Release at `RwLeaveShared` and
-                // `RwLeaveExclusive`.
-                let order = p.ordering(Site::RwGateTake, Acquire);
-                if word.compare_exchange(seen, to, order).is_ok() {
-                    if self.closed != 0 {
-                        let took = p.now_ns().saturating_sub(self.closed);
-                        sleepers::note_readers(p, self.lock.on(p), took);
-                    }
-                    if seen & !to & WAITING != 0 {
-                        readers::wake_all(p, self.lock.on(p));
-                    }
+                if self.take(seen) {
                     return End::Inside;
                 }
                 continue;
@@ -78,9 +58,6 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
             if is_over(p, self.deadline) {
                 self.clear(STATE_BITS);
                 return End::Over;
-            }
-            if away.is_some() {
-                continue;
             }
             let stops = self.lock.stops_polling(p, self.want, seen, &budget);
             if budget.only_spins() && !stops {
@@ -112,6 +89,40 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
             }
             budget = SpinBudget::of_rwlock(p, p.address(word));
         }
+    }
+
+    /// Waits for some intervals of the [pace](Pace), and acquires the lock if it is admitted at the end of one of them.
+    /// Until then it closes the lock to no thread: the one that runs has the lock's line for itself.
+    pub(super) fn keep_away(&mut self, mut pace: Pace) -> bool {
+        let (p, word, until) = (self.p, &self.lock.word, self.want.until());
+        let mut left = if p.has_cpu_quota() { 1 } else { DISTANT_POLLS };
+        while left != 0 && pace.keeps_away() && !is_over(p, self.deadline) {
+            left -= 1;
+            let seen = pace.interval(p, self.lock.on(p), word, until);
+            if self.want.fits(seen) && self.take(seen) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Acquires the lock, which admits the waiter in `seen`.
+    fn take(&self, seen: u32) -> bool {
+        let (p, on) = (self.p, self.lock.on(self.p));
+        let to = admitting(self.want.inside(seen & !STATE_BITS));
+        // RWLOCK-1, RWLOCK-2. ORDERING: Acquire pairs with the Release at `RwLeaveShared` and
+        // `RwLeaveExclusive`.
+        let order = p.ordering(Site::RwGateTake, Acquire);
+        if self.lock.word.compare_exchange(seen, to, order).is_err() {
+            return false;
+        }
+        if self.closed != 0 {
+            sleepers::note_readers(p, on, p.now_ns().saturating_sub(self.closed));
+        }
+        if seen & !to & WAITING != 0 {
+            readers::wake_all(p, on);
+        }
+        true
     }
 
     fn is_elsewhere(&self, seen: u32) -> bool {

@@ -1,5 +1,6 @@
 //! Which words admit whom, and what becomes of waiters that wait in vain: RWLOCK-5 and its like.
 
+mod away;
 mod starving;
 
 use core::sync::atomic::AtomicU32;
