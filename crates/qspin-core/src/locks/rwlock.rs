@@ -329,21 +329,15 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
         }
         let pace = Pace::of_rwlock(p, self.on(p));
         if pace.keeps_away() {
-            return self.acquire_by_gate(p, want, deadline, Some(pace), 0) == End::Inside;
+            return self.acquire_by_gate(p, want, deadline, true, 0) == End::Inside;
         }
-        self.polls(p, want, pace) || self.acquire_by_gate(p, want, deadline, None, 0) == End::Inside
+        self.polls(p, want, pace)
+            || self.acquire_by_gate(p, want, deadline, false, 0) == End::Inside
     }
 
     /// Waits for the gate, and with it for the word, until that has come to an end; at first `away` from the lock, if
-    /// that is its pace. The waiter has waited since `since`, or 0 if it has just begun.
-    fn acquire_by_gate<P>(
-        &self,
-        p: &P,
-        want: Want,
-        deadline: u64,
-        away: Option<Pace>,
-        since: u64,
-    ) -> End
+    /// that is still its pace. The waiter has waited since `since`, or 0 if it has just begun.
+    fn acquire_by_gate<P>(&self, p: &P, want: Want, deadline: u64, away: bool, since: u64) -> End
     where
         P: SleepPlatform<Word = W>,
         G: RawTimedLock<P>,
@@ -352,7 +346,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
             return End::Over;
         }
         let mut wait = Wait { lock: self, p, want, deadline, since, closed: 0 };
-        let inside = away.is_some_and(|pace| wait.keep_away(pace));
+        let inside = away && wait.keep_away();
         let end = if inside { End::Inside } else { wait.wait() };
         // SAFETY: acquired above.
         unsafe { self.gate.release(p) };

@@ -93,8 +93,9 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
 
     /// Waits for some intervals of the [pace](Pace), and acquires the lock if it is admitted at the end of one of them.
     /// Until then it closes the lock to no thread: the one that runs has the lock's line for itself.
-    pub(super) fn keep_away(&mut self, mut pace: Pace) -> bool {
+    pub(super) fn keep_away(&self) -> bool {
         let (p, word, until) = (self.p, &self.lock.word, self.want.until());
+        let mut pace = Pace::of_rwlock(p, self.lock.on(p));
         let mut left = if p.has_cpu_quota() { 1 } else { DISTANT_POLLS };
         while left != 0 && pace.keeps_away() && !is_over(p, self.deadline) {
             left -= 1;

@@ -31,8 +31,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
             }
             let pace = Pace::of_rwlock(p, self.on(p));
             if pace.keeps_away() {
-                return self.acquire_by_gate(p, Want::Read, deadline, Some(pace), since)
-                    == End::Inside;
+                return self.acquire_by_gate(p, Want::Read, deadline, true, since) == End::Inside;
             }
             if self.polls(p, Want::Read, pace) {
                 return true;
@@ -43,7 +42,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
             }
             let starves = since.saturating_add(sleepers::starves_after_ns(p, self.on(p)));
             if now >= starves {
-                return self.acquire_by_gate(p, Want::Read, deadline, None, since) == End::Inside;
+                return self.acquire_by_gate(p, Want::Read, deadline, false, since) == End::Inside;
             }
             let until = deadline.min(starves);
             if sleepers::with_sleeper(p, |me| self.sleep_to_read(p, me, until)) != Some(true) {

@@ -33,7 +33,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
                 break true;
             }
             if self.word.load(Relaxed) & UPGRADABLE == 0 {
-                match self.acquire_by_gate(p, want, deadline, None, 0) {
+                match self.acquire_by_gate(p, want, deadline, false, 0) {
                     End::Inside => break true,
                     End::Over => break false,
                     End::Elsewhere => {}

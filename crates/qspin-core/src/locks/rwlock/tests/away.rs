@@ -2,17 +2,17 @@
 
 use super::*;
 
-/// A lock with this word, from which waiters keep away.
-fn distant(word: u32, p: &Scripted) -> Lock {
-    let lock = with(word);
-    sleepers::keep_away(p, lock.on(p));
-    lock
+/// A platform on which waiters keep away from the lock.
+fn distant<'s>(lock: &Lock) -> Scripted<'s> {
+    let p = Scripted::new(1);
+    sleepers::keep_away(&p, lock.on(&p));
+    p
 }
 
 #[test]
 fn a_reader_that_keeps_away_goes_through_the_gate_and_closes_nothing() {
-    let p = Scripted::new(1);
-    let lock = &distant(WRITER, &p);
+    let lock = &with(WRITER);
+    let p = distant(lock);
     // As the reader acquires the gate.
     p.at_site(Site::MutexTry, OWNER, |p| {
         // SAFETY: the lock was made with a writer.
@@ -26,8 +26,8 @@ fn a_reader_that_keeps_away_goes_through_the_gate_and_closes_nothing() {
 
 #[test]
 fn a_writer_that_has_kept_away_in_vain_closes_the_lock_and_sleeps() {
-    let p = Scripted::new(1);
-    let lock = &distant(READER, &p);
+    let lock = &with(READER);
+    let p = distant(lock);
     p.at_halt(OWNER, |p| {
         assert_eq!(word(lock), READER | CLOSED | SLEEPING);
         assert!(lock.gate.is_locked(p));
@@ -43,8 +43,8 @@ fn a_writer_that_has_kept_away_in_vain_closes_the_lock_and_sleeps() {
 #[test]
 fn a_waiter_that_keeps_away_gives_up_at_its_deadline() {
     for reads in [true, false] {
-        let p = Scripted::new(1);
-        let lock = &distant(WRITER, &p);
+        let lock = &with(WRITER);
+        let p = distant(lock);
         p.at_site(Site::MutexTry, OWNER, |p| p.pass(100));
         let deadline = p.after(100);
         let acquired = p.on_cpu(WAITER, |p| match reads {
