@@ -28,24 +28,25 @@ use super::throughput::{Epoch, Throughput, in_an_epoch};
 use super::{SleepPlatform, bucket, score};
 use crate::platform::{AtomicWord, Budget, ConstWord, Until};
 
-/// What a kind of lock may choose from, and how often it tries.
-#[derive(Debug)]
-struct Kind {
-    /// The intervals between two polls, in nanoseconds.
-    intervals_ns: &'static [u32],
-    /// How often the time to the next trial doubles.
-    patience: u32,
+/// The intervals between two polls of a waiter for a mutex, in nanoseconds; at 0 the waiter watches: it polls after each
+/// pause. One that is below [`LONG_NS`] is the longest of a wait whose intervals double from [`FIRST_PAUSES`] on. The last
+/// is that of a waiter that is awake only so that it need not be woken.
+const MUTEX_NS: [u32; 4] = [0, 400, 2000, 20_000];
+/// The same of a waiter for readers or a writer: with the second one it keeps away, and one thread at a time runs.
+const RWLOCK_NS: [u32; 2] = [0, 5000];
+/// The most intervals of a lock.
+const MOST: usize = MUTEX_NS.len();
+/// How often trials in vain double the time to the next one. A trial of keeping away from a reader-writer lock puts most
+/// threads to sleep, and may leave a CPU idle until the scheduler's next tick, for some milliseconds.
+const RWLOCK_PATIENCE: u32 = 5;
+
+/// What waits are for: a lock of this kind.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Mutex,
+    Rwlock,
 }
 
-/// A waiter of a mutex: at 0 the waiter watches: it polls after each pause. One that
-/// is below [`LONG_NS`] is the longest of a wait whose intervals double from [`FIRST_PAUSES`] on. The last is that
-/// of a waiter that is awake only so that it need not be woken.
-const MUTEX: Kind = Kind { intervals_ns: &[0, 400, 2000, 20_000], patience: 0 };
-/// A waiter for readers or a writer: with the second one it keeps away, and one thread at a time runs. A trial of that
-/// puts most threads to sleep, and may leave a CPU idle until the scheduler's next tick, for some milliseconds.
-const RWLOCK: Kind = Kind { intervals_ns: &[0, 5000], patience: 5 };
-/// The most intervals of a lock.
-const MOST: usize = MUTEX.intervals_ns.len();
 /// The pauses of a waiter that backs off before its first poll.
 const FIRST_PAUSES: u32 = 2;
 /// Epochs between two trials.
@@ -101,26 +102,38 @@ impl<W: AtomicWord> Trials<W> {
         }
     }
 
-    /// The place of the interval of the present epoch.
+    /// The interval of the present epoch.
     #[inline]
-    fn at(&self, kind: &Kind) -> usize {
-        self.at.load(Relaxed) as usize % kind.intervals_ns.len()
+    fn interval_ns(&self, kind: Kind) -> u32 {
+        let at = self.at.load(Relaxed) as usize;
+        match kind {
+            Kind::Mutex => MUTEX_NS[at % MUTEX_NS.len()],
+            Kind::Rwlock => RWLOCK_NS[at % RWLOCK_NS.len()],
+        }
     }
 
     /// At the first wait of an epoch: learns from the last one, and chooses the interval of this one.
-    fn turn(&self, throughput: &Throughput<W>, epoch: Epoch, kind: &Kind) {
+    fn turn(&self, throughput: &Throughput<W>, epoch: Epoch, kind: Kind) {
         let last = self.epoch.load(Relaxed);
         if last == epoch || self.epoch.compare_exchange(last, epoch, Relaxed).is_err() {
             return;
         }
-        if let Some(rate) = throughput.rate_of(last) {
-            self.learn(rate, kind);
+        let rate = throughput.rate_of(last);
+        match kind {
+            Kind::Mutex => self.choose::<{ MUTEX_NS.len() }>(rate, 0),
+            Kind::Rwlock => self.choose::<{ RWLOCK_NS.len() }>(rate, RWLOCK_PATIENCE),
         }
-        let rates: [u32; MOST] = core::array::from_fn(|at| self.rates[at].load(Relaxed));
-        let rates = &rates[..kind.intervals_ns.len()];
+    }
+
+    /// The same with the rate of the last epoch, if it is known, for one of `N` intervals.
+    fn choose<const N: usize>(&self, rate: Option<u32>, patience: u32) {
+        if let Some(rate) = rate {
+            self.learn(rate, &self.rates[self.at.load(Relaxed) as usize % N]);
+        }
+        let rates: [u32; N] = core::array::from_fn(|at| self.rates[at].load(Relaxed));
         let best = best(rates);
         let next = self.next.load(Relaxed);
-        let in_turn = (best + 1 + next as usize % (rates.len() - 1)) % rates.len();
+        let in_turn = (best + 1 + next as usize % (N - 1)) % N;
         // With the best one unknown, all are: nothing was measured yet.
         let other = rates.iter().position(|&rate| rate == 0).unwrap_or(in_turn);
         let since = self.since.load(Relaxed).saturating_add(1);
@@ -134,7 +147,7 @@ impl<W: AtomicWord> Trials<W> {
             (0, 1)
         } else if is_due {
             self.next.store(next.wrapping_add(1), Relaxed);
-            self.lost.store(kind.patience.min(lost + 1), Relaxed);
+            self.lost.store(patience.min(lost + 1), Relaxed);
             (other, 0)
         } else {
             (best, since)
@@ -143,11 +156,10 @@ impl<W: AtomicWord> Trials<W> {
         self.since.store(since, Relaxed);
     }
 
-    /// Notes the rate of an epoch with the present interval. In some epochs the owner was preempted, with any
+    /// Notes the rate of an epoch with the interval of which this is `known`. In some epochs the owner was preempted, with any
     /// interval, so a higher rate counts for more than a lower one. Some epochs in a row with quite another rate
     /// are another load, of which nothing is known; a trial says nothing about that.
-    fn learn(&self, rate: u32, kind: &Kind) {
-        let known = &self.rates[self.at(kind)];
+    fn learn(&self, rate: u32, known: &W) {
         let before = known.load(Relaxed);
         let is_trial = self.since.load(Relaxed) == 0;
         let is_odd = before != 0 && !is_trial && (rate / 2 > before || rate < before / 2);
@@ -187,7 +199,7 @@ impl<W: ConstWord> Trials<W> {
 
 /// The place of the best rate. Of rates that are about the same the first one, with which waiters see the lock
 /// come free soonest.
-fn best(rates: &[u32]) -> usize {
+fn best<const N: usize>(rates: [u32; N]) -> usize {
     let beats = |rate: u32, other: u32| rate > other.saturating_add(other / 16);
     (1..rates.len()).fold(0, |best, at| if beats(rates[at], rates[best]) { at } else { best })
 }
@@ -204,7 +216,7 @@ fn until_next(best: u32, other: u32) -> u32 {
 /// How one wait polls.
 #[derive(Debug)]
 pub struct Pace {
-    kind: &'static Kind,
+    kind: Kind,
     interval_ns: u32,
     /// The pauses before the next poll of a waiter that backs off.
     pauses: u32,
@@ -216,20 +228,20 @@ impl Pace {
     /// The pace of a wait that begins now, for the lock at `on`.
     #[inline]
     pub fn of<P: SleepPlatform>(p: &P, on: usize) -> Self {
-        Self::among(p, on, &MUTEX)
+        Self::among(p, on, Kind::Mutex)
     }
 
     /// The same for the reader-writer lock at `on`.
     #[inline]
     pub fn of_rwlock<P: SleepPlatform>(p: &P, on: usize) -> Self {
-        Self::among(p, on, &RWLOCK)
+        Self::among(p, on, Kind::Rwlock)
     }
 
     #[inline]
-    fn among<P: SleepPlatform>(p: &P, on: usize, kind: &'static Kind) -> Self {
+    fn among<P: SleepPlatform>(p: &P, on: usize, kind: Kind) -> Self {
         let trials = &bucket::of(p, on).trials;
         let sampled = p.throughput().is_some() && score::one_in(p, CLOCK_BITS);
-        let interval_ns = kind.intervals_ns[trials.at(kind)];
+        let interval_ns = trials.interval_ns(kind);
         let mut pace = Self { kind, interval_ns, pauses: FIRST_PAUSES, sampled };
         if sampled || pace.interval_ns >= LONG_NS {
             pace.turn(p, on);
@@ -243,7 +255,7 @@ impl Pace {
         if let Some(throughput) = p.throughput() {
             trials.turn(throughput, throughput.epoch(p.now_ns()), self.kind);
         }
-        self.interval_ns = self.kind.intervals_ns[trials.at(self.kind)];
+        self.interval_ns = trials.interval_ns(self.kind);
     }
 
     /// How long the waiter lets pass between two polls, in nanoseconds; 0 if it watches.
@@ -352,21 +364,22 @@ mod tests {
     fn epochs<const N: usize>(
         (trials, throughput): (&Trials<AtomicU32>, &Throughput<AtomicU32>),
         (from, number): (u64, u64),
-        kind: &Kind,
+        kind: Kind,
         rates: [u32; N],
     ) -> [u32; N] {
         let mut used = [0; N];
         for epoch in from..from + number {
             trials.turn(throughput, throughput.epoch(epoch * EPOCH_NS), kind);
-            used[trials.at(kind)] += 1;
-            (0..rates[trials.at(kind)]).for_each(|_| throughput.count(0, 0));
+            let at = trials.at.load(Relaxed) as usize;
+            used[at] += 1;
+            (0..rates[at]).for_each(|_| throughput.count(0, 0));
         }
         used
     }
 
     /// 200 epochs of a mutex of which nothing is known.
     fn of_mutex(rates: [u32; MOST]) -> [u32; MOST] {
-        epochs((&Trials::new(), &Throughput::new()), (1, 200), &MUTEX, rates)
+        epochs((&Trials::new(), &Throughput::new()), (1, 200), Kind::Mutex, rates)
     }
 
     #[test]
@@ -388,21 +401,21 @@ mod tests {
     #[test]
     fn a_change_of_the_load_is_noticed() {
         let of = (&Trials::new(), &Throughput::new());
-        epochs(of, (1, 200), &MUTEX, [2000, 1000, 1000, 1000]);
-        let used = epochs(of, (201, 200), &MUTEX, [400, 400, 400, 4000]);
+        epochs(of, (1, 200), Kind::Mutex, [2000, 1000, 1000, 1000]);
+        let used = epochs(of, (201, 200), Kind::Mutex, [400, 400, 400, 4000]);
         assert!(used[3] > 180, "{used:?}");
-        let used = epochs(of, (401, 200), &MUTEX, [2000, 1000, 1000, 400]);
+        let used = epochs(of, (401, 200), Kind::Mutex, [2000, 1000, 1000, 400]);
         assert!(used[0] > 180, "{used:?}");
-        let used = epochs(of, (601, 200), &MUTEX, [80, 100, 160, 90]);
+        let used = epochs(of, (601, 200), Kind::Mutex, [80, 100, 160, 90]);
         assert!(used[2] > 180, "{used:?}");
     }
 
     #[test]
     fn trials_in_vain_become_rare_until_the_load_changes() {
         let of = (&Trials::new(), &Throughput::new());
-        let used = epochs(of, (1, 3000), &RWLOCK, [2000, 1000]);
+        let used = epochs(of, (1, 3000), Kind::Rwlock, [2000, 1000]);
         assert!((3..10).contains(&used[1]), "{used:?}");
-        let used = epochs(of, (3001, 200), &RWLOCK, [500, 1000]);
+        let used = epochs(of, (3001, 200), Kind::Rwlock, [500, 1000]);
         assert!(used[1] > 180, "{used:?}");
     }
 
@@ -410,8 +423,8 @@ mod tests {
     fn a_trial_is_believed_whatever_the_last_one_was() {
         let of = (&Trials::new(), &Throughput::new());
         // Most threads have not begun yet.
-        epochs(of, (1, 4), &RWLOCK, [1000, 1]);
-        let used = epochs(of, (5, 1000), &RWLOCK, [1000, 1500]);
+        epochs(of, (1, 4), Kind::Rwlock, [1000, 1]);
+        let used = epochs(of, (5, 1000), Kind::Rwlock, [1000, 1500]);
         assert!(used[1] > 700, "{used:?}");
     }
 }
