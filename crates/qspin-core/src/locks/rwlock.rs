@@ -65,8 +65,7 @@
 //! * **RWLOCK-10** A reader sleeps only after it has joined the sleepers and has set WAITING in a word with one of
 //!   the bits that keep readers out (`KEEPS_OUT`). The step that clears the last of these bits clears WAITING
 //!   too, or is followed by such a step of a thread that still may touch the lock; then all readers are woken. The
-//!   release of a writer does it in one step (RWLOCK-4). The thread that wakes them marks all as admitted, and goes on
-//!   until none of these is left; those that are awake already help it.
+//!   release of a writer does it in one step (RWLOCK-4).
 //!
 //! # Limits
 //! Eight bytes. Not first come, first served. Of the sleepers at the gate the one with the highest priority
@@ -90,7 +89,7 @@ use crate::lock::{ConstLock, RawSharedLock, RawTimedLock, RawTimedSharedLock};
 use crate::locks::mutex::DefaultLock;
 use crate::platform::{AtomicWord, ConstWord, Until};
 use crate::site::Site;
-use crate::sleepers::{self, Choice, NEVER, Pace, SleepPlatform, SpinBudget, Taken};
+use crate::sleepers::{self, Choice, NEVER, Pace, SleepPlatform, SpinBudget};
 
 use self::gate::{End, Wait};
 use self::sleep::Slept;
@@ -210,14 +209,14 @@ enum Sleeper {
     Asking,
     /// Waits to read.
     Reader,
-    /// The same, and nothing keeps it out any more: it is about to be woken.
-    Admitted,
 }
 
-/// Takes out the first of the sleepers that wait for this, if there is one; `None` as [`sleepers::take`].
-fn take_first<P: SleepPlatform>(p: &P, on: usize, whom: Sleeper) -> Option<Taken> {
+/// Wakes the first of the sleepers that wait for this; in doubt more. Called after a release (RWLOCK-4).
+#[cold]
+#[inline(never)]
+fn wake<P: SleepPlatform>(p: &P, on: usize, whom: Sleeper) {
     let mut found = false;
-    sleepers::take(p, on, |tag| {
+    let taken = sleepers::take(p, on, |tag| {
         if found {
             Choice::Stop
         } else if tag == whom as u32 {
@@ -226,14 +225,8 @@ fn take_first<P: SleepPlatform>(p: &P, on: usize, whom: Sleeper) -> Option<Taken
         } else {
             Choice::Leave
         }
-    })
-}
-
-/// Wakes the first of the sleepers that wait for this; in doubt more. Called after a release (RWLOCK-4).
-#[cold]
-#[inline(never)]
-fn wake<P: SleepPlatform>(p: &P, on: usize, whom: Sleeper) {
-    match take_first(p, on, whom) {
+    });
+    match taken {
         Some(taken) => taken.wake(p),
         None => sleepers::wake_later(p, on),
     }

@@ -413,8 +413,6 @@ pub enum Choice {
     Take,
     /// It stays.
     Leave,
-    /// It stays, with this tag from now on.
-    Mark(u32),
     /// It stays, and so do all behind it.
     Stop,
 }
@@ -490,8 +488,6 @@ pub fn take<P: SleepPlatform>(
         if choice == Choice::Take {
             bucket.unlink(before, id);
             taken.add(p, id);
-        } else if let Choice::Mark(tag) = choice {
-            record.tag.store(tag, Relaxed);
         }
         (choice, choice == Choice::Take)
     });

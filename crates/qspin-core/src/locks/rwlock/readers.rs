@@ -2,45 +2,18 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use super::{
-    DefaultRwLock, End, KEEPS_OUT, Sleeper, Slept, WAITING, Want, admitting, is_over, take_first,
-};
+use super::{DefaultRwLock, End, KEEPS_OUT, Sleeper, Slept, WAITING, Want, admitting, is_over};
 use crate::lock::RawTimedLock;
 use crate::node::NodeId;
 use crate::platform::AtomicWord;
 use crate::sleepers::{self, Choice, Pace, SleepPlatform};
 
 /// Wakes all readers that sleep, or in doubt more. Called after a release (RWLOCK-4).
-///
-/// A reader that is woken may take the CPU from the thread that wakes it, for a time slice. Beside threads that compute,
-/// the others would sleep for as long: so they are marked first, and each that is awake helps (RWLOCK-10).
 pub(super) fn wake_all<P: SleepPlatform>(p: &P, on: usize) {
-    let (mut first, mut marked) = (true, false);
-    let taken = sleepers::take(p, on, |tag| {
-        if tag != Sleeper::Reader as u32 {
-            Choice::Leave
-        } else if core::mem::take(&mut first) {
-            Choice::Take
-        } else {
-            marked = true;
-            Choice::Mark(Sleeper::Admitted as u32)
-        }
-    });
-    let Some(taken) = taken else { return sleepers::wake_later(p, on) };
-    taken.wake(p);
-    if marked && !wake_admitted(p, on) {
-        sleepers::wake_later(p, on);
-    }
-}
-
-/// Wakes the readers that are marked as admitted, one after the other. Returns false if the bucket could not be locked.
-fn wake_admitted<P: SleepPlatform>(p: &P, on: usize) -> bool {
-    loop {
-        match take_first(p, on, Sleeper::Admitted) {
-            None => return false,
-            Some(taken) if taken.is_empty() => return true,
-            Some(taken) => taken.wake(p),
-        }
+    let choose = |tag| if tag == Sleeper::Reader as u32 { Choice::Take } else { Choice::Leave };
+    match sleepers::take(p, on, choose) {
+        Some(taken) => taken.wake(p),
+        None => sleepers::wake_later(p, on),
     }
 }
 
@@ -86,13 +59,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
             Slept::NoRoom => false,
             // Without room the reader waits (RWLOCK-7), and is not woken.
             Slept::Needless { seen, .. } => Want::Read.fits(seen),
-            Slept::Over { woken } => {
-                if woken && sleepers::perhaps_anybody(p, self.on(p)) {
-                    // The thread that began goes on in any case.
-                    let _ = wake_admitted(p, self.on(p));
-                }
-                true
-            }
+            Slept::Over { .. } => true,
         }
     }
 

@@ -2,7 +2,6 @@
 
 mod away;
 mod starving;
-mod waking;
 
 use core::sync::atomic::AtomicU32;
 
