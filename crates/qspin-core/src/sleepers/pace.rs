@@ -8,12 +8,12 @@
 //! than one. No constant is right for both, nor for two machines.
 //!
 //! # What is learned
-//! Which interval between two polls lets the process do most; for a reader-writer lock, whether its waiters keep away. In an [epoch](super::Throughput) all waiters of
-//! the lock poll at one interval, and at its end the rate of acquisitions is noted for that interval. In one epoch
-//! of 16 another one is tried; in one of 48 if it has been much worse. When the rate becomes quite another one, the
-//! load has changed, and all are tried again. Where a trial costs more than its epoch, each that was in vain doubles
-//! the time to the next. What was learned stands in the lock's bucket; locks that share a
-//! bucket share it. It is a guess: whatever it says, a waiter is correct.
+//! Which interval between two polls lets the process do most; for a reader-writer lock, whether its waiters keep
+//! away. In an [epoch](super::Throughput) all waiters of the lock poll at one interval, and at its end the rate of
+//! acquisitions is noted for that interval. In one epoch of 16 another one is tried; in one of 48 if it has been much
+//! worse. Where a trial costs more than its epoch, each that was in vain doubles the time to the next. When the rate
+//! becomes quite another one, the load has changed, and all are tried again. What was learned stands in the lock's
+//! bucket; locks that share a bucket share it. It is a guess: whatever it says, a waiter is correct.
 //!
 //! # Source
 //! Ours. HotSpot, .NET and glibc learn for each lock how long to spin from whether spinning has acquired the
@@ -156,9 +156,9 @@ impl<W: AtomicWord> Trials<W> {
         self.since.store(since, Relaxed);
     }
 
-    /// Notes the rate of an epoch with the interval of which this is `known`. In some epochs the owner was preempted, with any
-    /// interval, so a higher rate counts for more than a lower one. Some epochs in a row with quite another rate
-    /// are another load, of which nothing is known; a trial says nothing about that.
+    /// Notes the rate of an epoch with the interval of which this is `known`. In some epochs the owner was preempted,
+    /// with any interval, so a higher rate counts for more than a lower one. Some epochs in a row with quite another
+    /// rate are another load, of which nothing is known; a trial says nothing about that.
     fn learn(&self, rate: u32, known: &W) {
         let before = known.load(Relaxed);
         let is_trial = self.since.load(Relaxed) == 0;
