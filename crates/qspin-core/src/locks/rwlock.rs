@@ -286,7 +286,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
     }
 
     /// Polls for a moment whether the lock can be acquired without the gate.
-    fn polls<P: SleepPlatform<Word = W>>(&self, p: &P, want: Want, mut pace: Pace) -> bool {
+    fn polls<P: SleepPlatform<Word = W>>(&self, p: &P, want: Want) -> bool {
         let (mut budget, mut crowd) = (SpinBudget::of_rwlock(p, p.address(&self.word)), 1);
         loop {
             let seen = self.word.load(Relaxed);
@@ -301,9 +301,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
             } else if budget.is_spent() || self.stops_polling(p, want, seen, &budget) {
                 return false;
             } else {
-                let (on, until) = (self.on(p), want.until_newcomer());
-                budget
-                    .spend(p, |pauses| !until.met_by(pace.poll(p, on, &self.word, until, pauses)));
+                budget.watch(p, &self.word, want.until_newcomer());
             }
         }
     }
@@ -327,12 +325,10 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
         if is_over(p, deadline) {
             return self.newcomer(p, want);
         }
-        let pace = Pace::of_rwlock(p, self.on(p));
-        if pace.keeps_away() {
+        if Pace::of_rwlock(p, self.on(p)).keeps_away() {
             return self.acquire_by_gate(p, want, deadline, true, 0) == End::Inside;
         }
-        self.polls(p, want, pace)
-            || self.acquire_by_gate(p, want, deadline, false, 0) == End::Inside
+        self.polls(p, want) || self.acquire_by_gate(p, want, deadline, false, 0) == End::Inside
     }
 
     /// Waits for the gate, and with it for the word, until that has come to an end; at first `away` from the lock, if

@@ -50,8 +50,8 @@
 //! # Limits
 //! Of an owner on another CPU nothing is known: it may have been preempted there. An owner that has moved to
 //! another CPU counts as still on the CPU where it acquired the lock. Of the work of other threads only acquisitions
-//! of default mutexes are seen, and of these the last one: a yield during which a thread has acquired another lock
-//! and then this one counts as in vain.
+//! of default mutexes and reader-writer locks are seen, and of these the last one: a yield during which a thread has
+//! acquired another lock and then this one counts as in vain.
 
 use core::sync::atomic::Ordering::Relaxed;
 

@@ -14,8 +14,8 @@
 //! that wants to know whether threads with other work have run on its CPU.
 //!
 //! # Limits
-//! The rate is that of all default mutexes and reader-writer locks of the process. With many CPUs, adding up fetches a line of each, once
-//! in an epoch.
+//! The rate is that of all default mutexes and reader-writer locks of the process. With many CPUs, adding up fetches a
+//! line of each, once in an epoch.
 
 use core::sync::atomic::Ordering::Relaxed;
 

@@ -29,11 +29,10 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
             if is_over(p, deadline) {
                 return self.newcomer(p, Want::Read);
             }
-            let pace = Pace::of_rwlock(p, self.on(p));
-            if pace.keeps_away() {
+            if Pace::of_rwlock(p, self.on(p)).keeps_away() {
                 return self.acquire_by_gate(p, Want::Read, deadline, true, since) == End::Inside;
             }
-            if self.polls(p, Want::Read, pace) {
+            if self.polls(p, Want::Read) {
                 return true;
             }
             let now = p.now_ns();

@@ -10,7 +10,7 @@ use crate::lock::{RawTimedLock, RawUpgradableLock};
 use crate::node::NodeId;
 use crate::platform::{AtomicWord, Until};
 use crate::site::Site;
-use crate::sleepers::{self, Pace, SleepPlatform, SpinBudget};
+use crate::sleepers::{self, SleepPlatform, SpinBudget};
 
 impl<W: AtomicWord, G> DefaultRwLock<W, G> {
     /// Waits until the lock is acquired for an upgradable read, or the deadline has passed.
@@ -29,7 +29,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
                 // One attempt, which the latest release may have made possible.
                 break self.newcomer(p, want);
             }
-            if self.polls(p, want, Pace::of_rwlock(p, self.on(p))) {
+            if self.polls(p, want) {
                 break true;
             }
             if self.word.load(Relaxed) & UPGRADABLE == 0 {
