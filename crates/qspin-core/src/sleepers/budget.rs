@@ -14,7 +14,7 @@
 //! CPU to unrelated threads, which keep it for a whole time slice, while a waiter that sleeps would get the CPU
 //! back at once when it is woken. Each bucket learns which of the two it is from how long yields take: where they
 //! have used up all the time that a waiter has for them, waiters do not yield, but poll for as long as sleeping
-//! costs, and sleep.
+//! costs, and sleep. Where [hogs](super::hogs) want the CPUs, no waiter of the process yields.
 //!
 //! Where threads with other locks have work, to yield costs two switches, and a poll costs all that they would have
 //! done. Each bucket learns this from yields during which another lock was acquired on the CPU, as
@@ -55,6 +55,7 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
+use super::hogs::{self, Advice};
 use super::score::Score;
 use super::throughput::Since;
 use super::{SleepPlatform, bucket, cost};
@@ -124,6 +125,8 @@ pub struct SpinBudget {
     stays: bool,
     /// Whether the bucket learns from the waiter's polls.
     learns: bool,
+    /// Whether the waiter's first yield is a trial whether there are [hogs].
+    tries: bool,
     /// The polls were in vain if the waiter still waits when so many slices are left.
     judged: u32,
 }
@@ -138,6 +141,7 @@ impl SpinBudget {
             on,
             stays: false,
             learns: false,
+            tries: false,
             judged: 0,
         }
     }
@@ -155,6 +159,18 @@ impl SpinBudget {
             let budget = Self::of(p, on, slice_ns, spin_ns.min(QUOTA_POLL_NS), yields);
             return Self { yields: 0, ..budget };
         }
+        let tries = match hogs::advice(p) {
+            Advice::Yield => false,
+            Advice::Try => true,
+            Advice::Sleep => return Self::of(p, on, slice_ns, spin_ns, 0),
+        };
+        Self { tries, ..Self::as_learned(p, on, interval_ns, yields) }
+    }
+
+    /// The same without hogs and quota.
+    fn as_learned<P: SleepPlatform>(p: &P, on: usize, interval_ns: u32, yields: u32) -> Self {
+        let slice_ns = interval_ns.max(SLICE_NS);
+        let spin_ns = p.tuning().mutex_spin_ns.min(cost::ns(p));
         let learned = bucket::of(p, on);
         // A waiter that polls rarely does not find the lock free by polling alone.
         let learns = interval_ns < SLICE_NS && p.pause_ns() != 0;
@@ -203,11 +219,11 @@ impl SpinBudget {
 
     /// The budget of the heir, past which no newcomer may barge: it will acquire the lock soon.
     pub fn of_heir<P: SleepPlatform>(p: &P, on: usize) -> Self {
-        let yields = (Self::yields(p, SLICE_NS) * HEIR_FACTOR).max(1);
+        let yields = if hogs::are_there(p) { 0 } else { Self::yields(p, SLICE_NS) * HEIR_FACTOR };
         // A yield may give the CPU away for a whole time slice, during which the reservation is wasted: poll
         // first.
         let spin_ns = p.tuning().mutex_spin_ns.min(cost::ns(p));
-        Self { stays: true, ..Self::of(p, on, SLICE_NS, spin_ns, yields) }
+        Self { stays: true, ..Self::of(p, on, SLICE_NS, spin_ns, yields.max(1)) }
     }
 
     /// The budget of a waiter that was notified by a thread that most likely owns the lock.
@@ -226,10 +242,16 @@ impl SpinBudget {
         if p.has_cpu_quota() {
             return Self { yields: 0, ..short };
         }
+        let tries = match hogs::advice(p) {
+            Advice::Yield => false,
+            Advice::Try => true,
+            Advice::Sleep => return Self { yields: 0, here: 0, ..short },
+        };
+        let short = Self { tries, ..short };
         let (learns, learned) = (p.pause_ns() != 0, bucket::of(p, on));
         if learns && learned.vain_polls.holds() && learned.polls_pay.holds_or_is_tried(p) {
             let long = Self::of(p, on, RWLOCK_SLICE_NS, spin_ns, yields);
-            return Self { learns, judged: long.spins - short.spins, ..long };
+            return Self { learns, tries, judged: long.spins - short.spins, ..long };
         }
         Self { learns, ..short }
     }
@@ -238,7 +260,7 @@ impl SpinBudget {
     #[inline]
     #[must_use]
     pub fn yields_pay<P: SleepPlatform>(p: &P, on: usize) -> bool {
-        bucket::of(p, on).yields_pay.holds()
+        bucket::of(p, on).yields_pay.holds() && !hogs::are_there(p)
     }
 
     /// The budget of a waiter that should sleep at once.
@@ -252,6 +274,7 @@ impl SpinBudget {
             on: 0,
             stays: false,
             learns: false,
+            tries: false,
             judged: 0,
         }
     }
@@ -306,15 +329,22 @@ impl SpinBudget {
 
     /// Yields; returns how long that took, in nanoseconds, or `None` where that pays: the CPU goes to threads with
     /// other work.
-    fn yield_to_others<P: SleepPlatform>(&self, p: &P) -> Option<u64> {
+    fn yield_to_others<P: SleepPlatform>(&mut self, p: &P) -> Option<u64> {
         let begin = p.now_ns();
         let seen = p.throughput().zip(p.runs_on()).map(|(all, cpu)| (all, all.last(cpu)));
         p.yield_cpu();
         // A clock may go back.
         let took = p.now_ns().saturating_sub(begin);
         let Some((all, last)) = seen else { return Some(took) };
+        let is_long = is_long(p, took);
+        if core::mem::take(&mut self.tries) {
+            hogs::tried(all);
+        }
+        if is_long && hogs::learn(all, begin.saturating_add(took), took, last) {
+            return Some(took);
+        }
         let pay = &bucket::of(p, self.on).yields_pay;
-        let pays = pays(pay, &all.since(last, self.on), took, is_long(p, took));
+        let pays = pays(pay, &all.since(last, self.on), took, is_long);
         (!pays).then_some(took)
     }
 

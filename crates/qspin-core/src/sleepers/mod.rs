@@ -57,6 +57,7 @@ mod bucket;
 mod budget;
 mod cost;
 mod drain;
+mod hogs;
 mod pace;
 mod record;
 mod requeue;

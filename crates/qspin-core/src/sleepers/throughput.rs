@@ -20,12 +20,15 @@
 use core::sync::atomic::Ordering::Relaxed;
 
 use super::SleepPlatform;
+use super::hogs::Hogs;
 use crate::platform::{AtomicWord, ConstWord};
 
 /// An epoch lasts two to the power of this, in nanoseconds: 131 µs.
 const EPOCH_BITS: u32 = 17;
 /// Rates have so many binary places.
 const PLACES: u32 = 8;
+/// A rate is this part of the mean of the last ones.
+const MEAN: u32 = 16;
 /// CPUs with a counter of their own; more of them share.
 const CPUS: usize = 128;
 
@@ -84,6 +87,10 @@ pub struct Throughput<W> {
     /// The epoch before it that was seen, and its rate.
     last: W,
     rate: W,
+    /// The mean rate of the last epochs, and on how many CPUs a lock was ever acquired.
+    mean: W,
+    cpus: W,
+    hogs: Hogs<W>,
 }
 
 impl<W: AtomicWord> Throughput<W> {
@@ -97,6 +104,9 @@ impl<W: AtomicWord> Throughput<W> {
             since_count: W::new(0),
             last: W::new(0),
             rate: W::new(0),
+            mean: W::new(0),
+            cpus: W::new(0),
+            hogs: Hogs::new(),
         }
     }
 
@@ -127,6 +137,24 @@ impl<W: AtomicWord> Throughput<W> {
         }
     }
 
+    /// How many acquisitions were done on that CPU since.
+    pub(super) fn number_since(&self, last: Last) -> u32 {
+        self.last(last.cpu).count.wrapping_sub(last.count) >> TAG_BITS
+    }
+
+    /// How many acquisitions a CPU does in such a time, in the mean over all; 0 if nothing is known.
+    pub(super) fn usual_of_a_cpu(&self, took_ns: u64) -> u64 {
+        let took = took_ns.min(u64::from(u32::MAX));
+        let all = (u64::from(self.mean.load(Relaxed)) * took) >> (EPOCH_BITS + PLACES);
+        all.checked_div(u64::from(self.cpus.load(Relaxed))).unwrap_or(0)
+    }
+
+    /// What is known of hogs.
+    #[inline]
+    pub(super) fn hogs(&self) -> &Hogs<W> {
+        &self.hogs
+    }
+
     /// The epoch at this time; closes the one before it.
     pub(super) fn epoch(&self, now_ns: u64) -> Epoch {
         let epoch = (now_ns >> EPOCH_BITS) as Epoch;
@@ -134,11 +162,20 @@ impl<W: AtomicWord> Throughput<W> {
         if last == epoch || self.epoch.compare_exchange(last, epoch, Relaxed).is_err() {
             return epoch;
         }
-        let add = |sum: u32, count: &Count<W>| sum.wrapping_add(count.0.load(Relaxed) & !TAGS);
-        let count = self.counts.iter().fold(0, add);
+        let add = |(sum, cpus): (u32, u32), count: &Count<W>| {
+            let count = count.0.load(Relaxed);
+            (sum.wrapping_add(count & !TAGS), cpus + u32::from(count != 0))
+        };
+        let (count, cpus) = self.counts.iter().fold((0, 0), add);
         let took = (now_ns as u32).wrapping_sub(self.since_ns.load(Relaxed));
         let did = count.wrapping_sub(self.since_count.load(Relaxed)) >> TAG_BITS;
-        self.rate.store(rate(did, took), Relaxed);
+        let rate = rate(did, took);
+        self.rate.store(rate, Relaxed);
+        if rate != 0 {
+            let before = self.mean.load(Relaxed);
+            self.mean.store(before - before / MEAN + rate / MEAN, Relaxed);
+            self.cpus.store(cpus, Relaxed);
+        }
         self.last.store(last, Relaxed);
         self.since_ns.store(now_ns as u32, Relaxed);
         self.since_count.store(count, Relaxed);
@@ -168,6 +205,9 @@ impl<W: ConstWord> Throughput<W> {
         since_count: W::ZERO,
         last: W::ZERO,
         rate: W::ZERO,
+        mean: W::ZERO,
+        cpus: W::ZERO,
+        hogs: Hogs::NONE,
     };
 }
 
@@ -213,6 +253,25 @@ mod tests {
         assert_eq!(rate(50, EPOCH_NS as u32 / 4), 0);
         assert_eq!(rate(u32::MAX, EPOCH_NS as u32), u32::MAX);
         assert_eq!(rate(0, EPOCH_NS as u32), 1);
+    }
+
+    #[test]
+    fn a_cpu_has_a_mean_share_of_the_acquisitions() {
+        let throughput = Throughput::<AtomicU32>::new();
+        assert_eq!(throughput.usual_of_a_cpu(EPOCH_NS), 0, "nothing is known");
+        for epoch in 10..110 {
+            throughput.epoch(epoch * EPOCH_NS);
+            (0..30).for_each(|_| throughput.count(0, 0));
+            (0..70).for_each(|_| throughput.count(1, 0));
+        }
+        for epochs in [1, 100, 10_000] {
+            let usual = throughput.usual_of_a_cpu(epochs * EPOCH_NS);
+            assert!((49 * epochs..=50 * epochs).contains(&usual), "{usual} in {epochs} epochs");
+        }
+        assert!(throughput.usual_of_a_cpu(u64::MAX) > 0);
+        let last = throughput.last(0);
+        (0..30).for_each(|_| throughput.count(0, 0));
+        assert_eq!(throughput.number_since(last), 30);
     }
 
     #[test]

@@ -1,0 +1,166 @@
+//! Hogs: threads of this process or of others that want the CPUs, and acquire none of these locks.
+//!
+//! # Problem
+//! A waiter that yields to a hog gets its CPU back after a whole time slice, some milliseconds later; one that sleeps
+//! gets it back about when it is woken. And the scheduler shares the CPUs among those that want them: what waiters give
+//! away, the hogs take. How long a yield takes does not tell: where threads outnumber CPUs, a yield to threads that use
+//! the locks may be as long.
+//!
+//! # What is learned
+//! During a long yield the CPU's [counter](super::Throughput) tells whether threads that use the locks have had the
+//! CPU: with a hog it has far fewer acquisitions than a CPU does in that time in the mean. Where most long yields are
+//! so, waiters do not yield. From time to time one does, to see whether that still holds.
+//!
+//! # Limits
+//! With few acquisitions in the time of a yield nothing is learned. Threads that use the locks, but have long sections
+//! and others short ones, look like hogs. The means are those of the process.
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use super::score::Score;
+use super::throughput::Last;
+use super::{SleepPlatform, Throughput};
+use crate::platform::{AtomicWord, ConstWord};
+
+/// Points added for a long yield to hogs; a long yield to other threads takes one off, and so does a trial.
+const WEIGHT: i32 = 2;
+/// Between two trials, in milliseconds. A trial may cost a time slice.
+const TRIAL_MS: u32 = 32;
+/// A CPU that did less than its share by this factor ran hogs. AMD EPYC and Xeon: of the long yields of loads with hogs
+/// two thirds are below it, without hogs one in a hundred.
+const FEW: u64 = 4;
+/// With fewer acquisitions in the mean in the time of a yield, nothing is learned.
+const ENOUGH: u64 = 8;
+
+/// Whether there are hogs.
+#[derive(Debug, Default)]
+pub(super) struct Hogs<W> {
+    points: Score<W>,
+    /// When a waiter tries the contrary.
+    trial_ms: W,
+}
+
+impl<W: AtomicWord> Hogs<W> {
+    pub(super) fn new() -> Self {
+        Self { points: Score::new(), trial_ms: W::new(0) }
+    }
+
+    /// A long yield has ended now, during which the CPU did so many acquisitions, and in the mean does `usual`.
+    /// Returns whether it was a yield to hogs.
+    fn learn(&self, now_ns: u64, did: u32, usual: u64) -> bool {
+        if usual < ENOUGH {
+            return false;
+        }
+        let to_hogs = u64::from(did) * FEW < usual;
+        if to_hogs {
+            self.trial_ms.store(milliseconds(now_ns).wrapping_add(TRIAL_MS), Relaxed);
+        }
+        self.points.add(if to_hogs { WEIGHT } else { -1 });
+        to_hogs
+    }
+
+    /// Whether it is for this waiter to try whether there still are hogs.
+    fn is_to_try(&self, now_ns: u64) -> bool {
+        let (now, at) = (milliseconds(now_ns), self.trial_ms.load(Relaxed));
+        // Clocks of CPUs may differ.
+        let is_due = at.wrapping_sub(now).wrapping_sub(1) >= 2 * TRIAL_MS;
+        is_due && self.trial_ms.compare_exchange(at, now.wrapping_add(TRIAL_MS), Relaxed).is_ok()
+    }
+}
+
+impl<W: ConstWord> Hogs<W> {
+    /// The same for static memory.
+    #[allow(clippy::declare_interior_mutable_const)]
+    pub(super) const NONE: Self = Self { points: Score::EMPTY, trial_ms: W::ZERO };
+}
+
+/// About so many milliseconds.
+const fn milliseconds(ns: u64) -> u32 {
+    (ns >> 20) as u32
+}
+
+/// What a waiter should do that would yield.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Advice {
+    /// There are no hogs, as far as is known.
+    Yield,
+    /// There are, but yield, to see whether there still are, and [tell](tried).
+    Try,
+    /// There are: sleep.
+    Sleep,
+}
+
+/// Whether hogs want the CPUs.
+#[inline]
+pub(super) fn are_there<P: SleepPlatform>(p: &P) -> bool {
+    p.throughput().is_some_and(|throughput| throughput.hogs().points.holds())
+}
+
+/// What a waiter should do whose wait begins now.
+#[inline]
+pub(super) fn advice<P: SleepPlatform>(p: &P) -> Advice {
+    match p.throughput().map(Throughput::hogs) {
+        Some(hogs) if hogs.points.holds() => {
+            if hogs.is_to_try(p.now_ns()) {
+                Advice::Try
+            } else {
+                Advice::Sleep
+            }
+        }
+        _ => Advice::Yield,
+    }
+}
+
+/// A waiter is about to yield as a trial. Unless the yield is one to hogs, there are none, as far as it can tell.
+pub(super) fn tried<W: AtomicWord>(throughput: &Throughput<W>) {
+    throughput.hogs().points.add(-1);
+}
+
+/// Learns from a long yield that has ended now; returns whether it was to hogs. The CPU's `last` acquisition is that
+/// before the yield.
+pub(super) fn learn<W: AtomicWord>(
+    throughput: &Throughput<W>,
+    now_ns: u64,
+    took_ns: u64,
+    last: Last,
+) -> bool {
+    let usual = throughput.usual_of_a_cpu(took_ns);
+    throughput.hogs().learn(now_ns, throughput.number_since(last), usual)
+}
+
+#[cfg(test)]
+mod tests {
+    use core::sync::atomic::AtomicU32;
+
+    use super::*;
+
+    const MS: u64 = 1 << 20;
+
+    #[test]
+    fn hogs_are_there_after_yields_in_which_a_cpu_did_little() {
+        let hogs = Hogs::<AtomicU32>::new();
+        assert!(!hogs.learn(0, 0, ENOUGH - 1), "too few to tell");
+        assert!(!hogs.learn(0, 25, 100));
+        assert!(!hogs.points.holds());
+        assert!(hogs.learn(0, 24, 100));
+        assert!(!hogs.points.holds(), "after one");
+        assert!(hogs.learn(0, 0, 100));
+        assert!(hogs.points.holds());
+        for _ in 0..8 {
+            assert!(!hogs.learn(0, 100, 100));
+        }
+        assert!(!hogs.points.holds());
+    }
+
+    #[test]
+    fn one_waiter_at_a_time_tries_and_only_in_vain_where_hogs_have_left() {
+        for start in [0, 5 * MS, (u64::from(u32::MAX) - 8) * MS] {
+            let hogs = Hogs::<AtomicU32>::new();
+            assert!(hogs.learn(start, 0, 100));
+            let tries = |ms| (0..3).filter(|_| hogs.is_to_try(start + ms * MS)).count();
+            let all: usize = (0..320).map(tries).sum();
+            assert_eq!(all, 9, "one in 32 ms");
+            assert!((320..352).map(tries).any(|tries| tries == 1), "three at a time");
+        }
+    }
+}
