@@ -36,26 +36,32 @@ const ENOUGH: u64 = 8;
 #[derive(Debug, Default)]
 pub(super) struct Hogs<W> {
     points: Score<W>,
+    /// When the last yield ended that was counted, in near-microseconds: yields at the same time tell the same.
+    until: W,
     /// When a waiter tries the contrary.
     trial_ms: W,
 }
 
 impl<W: AtomicWord> Hogs<W> {
     pub(super) fn new() -> Self {
-        Self { points: Score::new(), trial_ms: W::new(0) }
+        Self { points: Score::new(), until: W::new(0), trial_ms: W::new(0) }
     }
 
     /// A long yield has ended now, during which the CPU did so many acquisitions, and in the mean does `usual`.
     /// Returns whether it was a yield to hogs.
-    fn learn(&self, now_ns: u64, did: u32, usual: u64) -> bool {
+    fn learn(&self, (now_ns, took_ns): (u64, u64), did: u32, usual: u64) -> bool {
         if usual < ENOUGH {
             return false;
         }
         let to_hogs = u64::from(did) * FEW < usual;
-        if to_hogs {
-            self.trial_ms.store(milliseconds(now_ns).wrapping_add(TRIAL_MS), Relaxed);
+        let (now, until) = (microseconds(now_ns), self.until.load(Relaxed));
+        let is_new = now.wrapping_sub(until) >= microseconds(took_ns);
+        if is_new && self.until.compare_exchange(until, now, Relaxed).is_ok() {
+            self.points.add(if to_hogs { WEIGHT } else { -1 });
+            if to_hogs {
+                self.trial_ms.store(milliseconds(now_ns).wrapping_add(TRIAL_MS), Relaxed);
+            }
         }
-        self.points.add(if to_hogs { WEIGHT } else { -1 });
         to_hogs
     }
 
@@ -71,7 +77,12 @@ impl<W: AtomicWord> Hogs<W> {
 impl<W: ConstWord> Hogs<W> {
     /// The same for static memory.
     #[allow(clippy::declare_interior_mutable_const)]
-    pub(super) const NONE: Self = Self { points: Score::EMPTY, trial_ms: W::ZERO };
+    pub(super) const NONE: Self = Self { points: Score::EMPTY, until: W::ZERO, trial_ms: W::ZERO };
+}
+
+/// About so many microseconds.
+const fn microseconds(ns: u64) -> u32 {
+    (ns >> 10) as u32
 }
 
 /// About so many milliseconds.
@@ -125,7 +136,7 @@ pub(super) fn learn<W: AtomicWord>(
     last: Last,
 ) -> bool {
     let usual = throughput.usual_of_a_cpu(took_ns);
-    throughput.hogs().learn(now_ns, throughput.number_since(last), usual)
+    throughput.hogs().learn((now_ns, took_ns), throughput.number_since(last), usual)
 }
 
 #[cfg(test)]
@@ -139,28 +150,30 @@ mod tests {
     #[test]
     fn hogs_are_there_after_yields_in_which_a_cpu_did_little() {
         let hogs = Hogs::<AtomicU32>::new();
-        assert!(!hogs.learn(0, 0, ENOUGH - 1), "too few to tell");
-        assert!(!hogs.learn(0, 25, 100));
-        assert!(!hogs.points.holds());
-        assert!(hogs.learn(0, 24, 100));
-        assert!(!hogs.points.holds(), "after one");
-        assert!(hogs.learn(0, 0, 100));
-        assert!(hogs.points.holds());
-        for _ in 0..8 {
-            assert!(!hogs.learn(0, 100, 100));
-        }
-        assert!(!hogs.points.holds());
+        let mut now = 0;
+        let mut after = |ns, did, usual| {
+            now += ns;
+            let to_hogs = hogs.learn((now, MS), did, usual);
+            (to_hogs, hogs.points.holds())
+        };
+        assert_eq!(after(2 * MS, 0, ENOUGH - 1), (false, false), "too few to tell");
+        assert_eq!(after(2 * MS, 25, 100), (false, false));
+        assert_eq!(after(2 * MS, 24, 100), (true, false), "after one");
+        assert_eq!(after(MS / 2, 0, 100), (true, false), "at the same time");
+        assert_eq!(after(MS, 0, 100), (true, true));
+        let left = (0..8).find(|_| !after(MS, 100, 100).1);
+        assert_eq!(left, Some(0), "they have left");
     }
 
     #[test]
-    fn one_waiter_at_a_time_tries_and_only_in_vain_where_hogs_have_left() {
-        for start in [0, 5 * MS, (u64::from(u32::MAX) - 8) * MS] {
+    fn one_waiter_at_a_time_tries_whether_there_still_are_hogs() {
+        for start in [MS, 5 * MS, (u64::from(u32::MAX) - 8) * MS] {
             let hogs = Hogs::<AtomicU32>::new();
-            assert!(hogs.learn(start, 0, 100));
+            assert!(hogs.learn((start, MS), 0, 100));
             let tries = |ms| (0..3).filter(|_| hogs.is_to_try(start + ms * MS)).count();
             let all: usize = (0..320).map(tries).sum();
             assert_eq!(all, 9, "one in 32 ms");
-            assert!((320..352).map(tries).any(|tries| tries == 1), "three at a time");
+            assert!((320..352).map(tries).any(|tries| tries == 1), "not three");
         }
     }
 }
