@@ -14,7 +14,7 @@ use crate::events::NoEvents;
 use crate::node::{LEVELS, Node, NodeId};
 use crate::platform::{Budget, CpuId, Platform, Until};
 use crate::site::Site;
-use crate::sleepers::{self, End, SleepBucket, SleepPlatform, Sleeper};
+use crate::sleepers::{self, End, SleepBucket, SleepPlatform, Sleeper, Throughput};
 use crate::tuning::Tuning;
 
 const CPUS: u32 = 8;
@@ -33,6 +33,7 @@ pub(crate) struct Scripted<'s> {
     sleepers: Vec<Sleeper<AtomicU32, AtomicUsize>>,
     hints: Vec<AtomicU32>,
     buckets: Vec<SleepBucket<AtomicU32>>,
+    throughput: Option<Throughput<AtomicU32>>,
     tuning: Tuning,
     running: Cell<u32>,
     clock: Cell<u64>,
@@ -62,6 +63,7 @@ impl<'s> Scripted<'s> {
             sleepers: (0..nodes).map(|_| Sleeper::new()).collect(),
             hints: (0..buckets).map(|_| AtomicU32::new(0)).collect(),
             buckets: (0..buckets).map(|_| SleepBucket::new()).collect(),
+            throughput: None,
             tuning,
             running: Cell::new(0),
             // Late: a waiter that has by mistake waited since 0 starves at once.
@@ -84,6 +86,14 @@ impl<'s> Scripted<'s> {
     pub(crate) fn polling(buckets: usize) -> Self {
         let mut p = Self::new(buckets);
         p.tuning.mutex_spin_ns = 1;
+        p
+    }
+
+    /// The same with waiters that yield so many times before they sleep, and acquisitions that are counted.
+    pub(crate) fn yielding(buckets: usize, yields: u32) -> Self {
+        let mut p = Self::new(buckets);
+        p.tuning.mutex_awake_us = 2 * yields;
+        p.throughput = Some(Throughput::new());
         p
     }
 
@@ -288,6 +298,9 @@ impl SleepPlatform for Scripted<'_> {
     }
     fn priority(&self) -> u32 {
         self.priority.get()
+    }
+    fn throughput(&self) -> Option<&Throughput<AtomicU32>> {
+        self.throughput.as_ref()
     }
     fn generation(&self) -> u32 {
         let generation = self.generation.get();

@@ -144,6 +144,9 @@ mod tests {
     use core::sync::atomic::AtomicU32;
 
     use super::*;
+    use crate::platform::Platform;
+    use crate::scripted::Scripted;
+    use crate::sleepers::SpinBudget;
 
     const MS: u64 = 1 << 20;
 
@@ -175,5 +178,35 @@ mod tests {
             assert_eq!(all, 9, "one in 32 ms");
             assert!((320..352).map(tries).any(|tries| tries == 1), "not three");
         }
+    }
+
+    #[test]
+    fn where_hogs_are_a_waiter_yields_only_as_a_trial() {
+        const ON: usize = 64;
+        const YIELDS: u32 = 6;
+        let p = Scripted::yielding(1, YIELDS);
+        let yields = |mut budget: SpinBudget| {
+            while !budget.is_spent() {
+                budget.spend(&p, |_| true);
+            }
+            p.yields()
+        };
+        let mutex = || yields(SpinBudget::new(&p, ON, 0));
+        let rwlock = || yields(SpinBudget::of_rwlock(&p, ON));
+        let heir = || yields(SpinBudget::of_heir(&p, ON));
+        assert_eq!(mutex(), YIELDS);
+        assert!(rwlock() > 0);
+        assert!(heir() > 1);
+        let hogs = p.throughput().unwrap().hogs();
+        for _ in 0..4 {
+            p.pass(MS);
+            assert!(hogs.learn((p.now_ns(), MS), 0, 100));
+        }
+        assert_eq!((mutex(), rwlock(), heir()), (0, 0, 1));
+        p.pass(u64::from(2 * TRIAL_MS) * MS);
+        assert_eq!((mutex(), mutex()), (YIELDS, 0), "one tries");
+        p.pass(u64::from(2 * TRIAL_MS) * MS);
+        assert!(rwlock() > 0, "one tries");
+        assert_eq!((rwlock(), mutex()), (0, 0));
     }
 }
