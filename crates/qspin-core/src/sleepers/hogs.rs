@@ -3,8 +3,9 @@
 //! # Problem
 //! A waiter that yields to a hog gets its CPU back after a whole time slice, some milliseconds later; one that sleeps
 //! gets it back about when it is woken. And the scheduler shares the CPUs among those that want them: what waiters give
-//! away, the hogs take. How long a yield takes does not tell: where threads outnumber CPUs, a yield to threads that use
-//! the locks may be as long.
+//! away, the hogs take, and Linux takes from a thread that yields what is left of its slice as well ("sched/fair:
+//! Forfeit vruntime on yield", 79104becf42b). How long a yield takes does not tell: where threads outnumber CPUs, a
+//! yield to threads that use the locks may be as long.
 //!
 //! # What is learned
 //! During a long yield the CPU's [counter](super::Throughput) tells whether threads that use the locks have had the
@@ -26,8 +27,8 @@ use crate::platform::{AtomicWord, ConstWord};
 const WEIGHT: i32 = 2;
 /// Between two trials, in milliseconds. A trial may cost a time slice.
 const TRIAL_MS: u32 = 32;
-/// A CPU that did less than its share by this factor ran hogs. AMD EPYC and Xeon: of the long yields of loads with hogs
-/// two thirds are below it, without hogs one in a hundred.
+/// A CPU that did less than its share by this factor ran hogs. On two CPUs of a Xeon two thirds of the long yields were
+/// such in three loads with hogs, and one in some hundred in three without.
 const FEW: u64 = 4;
 /// With fewer acquisitions in the mean in the time of a yield, nothing is learned.
 const ENOUGH: u64 = 8;
