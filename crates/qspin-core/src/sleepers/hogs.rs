@@ -8,13 +8,13 @@
 //! yield to threads that use the locks may be as long.
 //!
 //! # What is learned
-//! During a long yield the CPU's [counter](super::Throughput) tells whether threads that use the locks have had the
-//! CPU: with a hog it has far fewer acquisitions than a CPU does in that time in the mean. Where most long yields are
-//! so, waiters do not yield. From time to time one does, to see whether that still holds.
+//! During a long yield the CPU's [counters](super::Throughput) tell for about how long threads that use the locks have
+//! had the CPU: they acquire locks, or poll. Where most long yields were to other threads for the most part, waiters do
+//! not yield. From time to time one does, to see whether that still holds.
 //!
 //! # Limits
 //! With few acquisitions in the time of a yield nothing is learned. Threads that use the locks, but have long sections
-//! and others short ones, look like hogs. The means are those of the process.
+//! where others have short ones, look like hogs. The means are those of the process.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -27,11 +27,9 @@ use crate::platform::{AtomicWord, ConstWord};
 const WEIGHT: i32 = 2;
 /// Between two trials, in milliseconds. A trial may cost a time slice.
 const TRIAL_MS: u32 = 32;
-/// A CPU that did less than its share by this factor ran hogs. On two CPUs of a Xeon two thirds of the long yields were
-/// such in three loads with hogs, and one in some hundred in three without.
-const FEW: u64 = 4;
-/// With fewer acquisitions in the mean in the time of a yield, nothing is learned.
-const ENOUGH: u64 = 8;
+/// If threads that use the locks had the CPU for less than this part of the time, hogs had it. On two CPUs of a Xeon two
+/// thirds of the long yields were such in three loads with hogs, and one in some hundred in three without.
+const PART: u64 = 4;
 
 /// Whether there are hogs.
 #[derive(Debug, Default)]
@@ -48,13 +46,10 @@ impl<W: AtomicWord> Hogs<W> {
         Self { points: Score::new(), until: W::new(0), trial_ms: W::new(0) }
     }
 
-    /// A long yield has ended now, during which the CPU did so many acquisitions, and in the mean does `usual`.
-    /// Returns whether it was a yield to hogs.
-    fn learn(&self, (now_ns, took_ns): (u64, u64), did: u32, usual: u64) -> bool {
-        if usual < ENOUGH {
-            return false;
-        }
-        let to_hogs = u64::from(did) * FEW < usual;
+    /// A long yield has ended now, during which threads that use the locks had the CPU for so long. Returns whether it was
+    /// a yield to hogs.
+    fn learn(&self, now_ns: u64, took_ns: u64, used_ns: u64) -> bool {
+        let to_hogs = used_ns < took_ns / PART;
         let (now, until) = (microseconds(now_ns), self.until.load(Relaxed));
         let is_new = now.wrapping_sub(until) >= microseconds(took_ns);
         if is_new && self.until.compare_exchange(until, now, Relaxed).is_ok() {
@@ -136,8 +131,8 @@ pub(super) fn learn<W: AtomicWord>(
     took_ns: u64,
     last: Last,
 ) -> bool {
-    let usual = throughput.usual_of_a_cpu(took_ns);
-    throughput.hogs().learn((now_ns, took_ns), throughput.number_since(last), usual)
+    let used_ns = throughput.used_since(last, took_ns);
+    used_ns.is_some_and(|used_ns| throughput.hogs().learn(now_ns, took_ns, used_ns))
 }
 
 #[cfg(test)]
@@ -152,28 +147,26 @@ mod tests {
     const MS: u64 = 1 << 20;
 
     #[test]
-    fn hogs_are_there_after_yields_in_which_a_cpu_did_little() {
+    fn hogs_are_there_after_yields_in_which_other_threads_had_the_cpu() {
         let hogs = Hogs::<AtomicU32>::new();
         let mut now = 0;
-        let mut after = |ns, did, usual| {
+        let mut after = |ns, used_ns| {
             now += ns;
-            let to_hogs = hogs.learn((now, MS), did, usual);
+            let to_hogs = hogs.learn(now, MS, used_ns);
             (to_hogs, hogs.points.holds())
         };
-        assert_eq!(after(2 * MS, 0, ENOUGH - 1), (false, false), "too few to tell");
-        assert_eq!(after(2 * MS, 25, 100), (false, false));
-        assert_eq!(after(2 * MS, 24, 100), (true, false), "after one");
-        assert_eq!(after(MS / 2, 0, 100), (true, false), "at the same time");
-        assert_eq!(after(MS, 0, 100), (true, true));
-        let left = (0..8).find(|_| !after(MS, 100, 100).1);
-        assert_eq!(left, Some(0), "they have left");
+        assert_eq!(after(2 * MS, MS / 4), (false, false));
+        assert_eq!(after(2 * MS, MS / 4 - 1), (true, false), "after one");
+        assert_eq!(after(MS / 2, 0), (true, false), "at the same time");
+        assert_eq!(after(MS, 0), (true, true));
+        assert_eq!(after(MS, MS), (false, false), "they have left");
     }
 
     #[test]
     fn one_waiter_at_a_time_tries_whether_there_still_are_hogs() {
         for start in [MS, 5 * MS, (u64::from(u32::MAX) - 8) * MS] {
             let hogs = Hogs::<AtomicU32>::new();
-            assert!(hogs.learn((start, MS), 0, 100));
+            assert!(hogs.learn(start, MS, 0));
             let tries = |ms| (0..3).filter(|_| hogs.is_to_try(start + ms * MS)).count();
             let all: usize = (0..320).map(tries).sum();
             assert_eq!(all, 9, "one in 32 ms");
@@ -201,7 +194,7 @@ mod tests {
         let hogs = p.throughput().unwrap().hogs();
         for _ in 0..4 {
             p.pass(MS);
-            assert!(hogs.learn((p.now_ns(), MS), 0, 100));
+            assert!(hogs.learn(p.now_ns(), MS, 0));
         }
         assert_eq!((mutex(), rwlock(), heir()), (0, 0, 1));
         p.pass(u64::from(2 * TRIAL_MS) * MS);

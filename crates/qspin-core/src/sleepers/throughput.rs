@@ -29,6 +29,8 @@ const EPOCH_BITS: u32 = 17;
 const PLACES: u32 = 8;
 /// A rate is this part of the mean of the last ones.
 const MEAN: u32 = 16;
+/// With fewer acquisitions in the mean in a time, nothing is known of it.
+const ENOUGH: u64 = 8;
 /// CPUs with a counter of their own; more of them share.
 const CPUS: usize = 128;
 
@@ -53,16 +55,22 @@ pub fn acquired<P: SleepPlatform>(p: &P, on: usize, cpu: Option<u32>) {
 /// The number of an epoch.
 pub(super) type Epoch = u32;
 
-/// How many acquisitions one CPU has done, above a tag of the lock that it has acquired last.
+/// What one CPU has done.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-struct Count<W>(W);
+struct Count<W> {
+    /// How many acquisitions, above a tag of the lock that it has acquired last.
+    acquired: W,
+    /// For how long waiters have polled, in nanoseconds.
+    polled_ns: W,
+}
 
 /// The last acquisition on a CPU, as far as was seen.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Last {
     cpu: u32,
     count: u32,
+    polled_ns: u32,
 }
 
 /// What was acquired on a CPU in a time, for a waiter of one lock.
@@ -98,7 +106,7 @@ impl<W: AtomicWord> Throughput<W> {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            counts: core::array::from_fn(|_| Count(W::new(0))),
+            counts: core::array::from_fn(|_| Count { acquired: W::new(0), polled_ns: W::new(0) }),
             epoch: W::new(0),
             since_ns: W::new(0),
             since_count: W::new(0),
@@ -113,15 +121,28 @@ impl<W: AtomicWord> Throughput<W> {
     /// Counts an acquisition of the lock at `on` on this CPU.
     #[inline]
     pub fn count(&self, cpu: u32, on: usize) {
-        let count = &self.counts[cpu as usize % CPUS].0;
+        let count = &self.of(cpu).acquired;
         let next = count.load(Relaxed).wrapping_add(1 << TAG_BITS);
         count.store(next & !TAGS | tag(on), Relaxed);
+    }
+
+    #[inline]
+    fn of(&self, cpu: u32) -> &Count<W> {
+        &self.counts[cpu as usize % CPUS]
+    }
+
+    /// A waiter on this CPU has polled for so long.
+    #[inline]
+    pub(super) fn polled(&self, cpu: u32, ns: u32) {
+        let polled_ns = &self.of(cpu).polled_ns;
+        polled_ns.store(polled_ns.load(Relaxed).wrapping_add(ns), Relaxed);
     }
 
     /// The last acquisition on this CPU.
     #[inline]
     pub(super) fn last(&self, cpu: u32) -> Last {
-        Last { cpu, count: self.counts[cpu as usize % CPUS].0.load(Relaxed) }
+        let Count { acquired, polled_ns } = self.of(cpu);
+        Last { cpu, count: acquired.load(Relaxed), polled_ns: polled_ns.load(Relaxed) }
     }
 
     /// What was acquired on that CPU since.
@@ -138,15 +159,22 @@ impl<W: AtomicWord> Throughput<W> {
     }
 
     /// How many acquisitions were done on that CPU since.
-    pub(super) fn number_since(&self, last: Last) -> u32 {
+    fn number_since(&self, last: Last) -> u32 {
         self.last(last.cpu).count.wrapping_sub(last.count) >> TAG_BITS
     }
 
-    /// How many acquisitions a CPU does in such a time, in the mean over all; 0 if nothing is known.
-    pub(super) fn usual_of_a_cpu(&self, took_ns: u64) -> u64 {
-        let took = took_ns.min(u64::from(u32::MAX));
-        let all = (u64::from(self.mean.load(Relaxed)) * took) >> (EPOCH_BITS + PLACES);
-        all.checked_div(u64::from(self.cpus.load(Relaxed))).unwrap_or(0)
+    /// For how long threads that use the locks have had that CPU since, as far as can be told: waiters that polled, and
+    /// acquisitions, each of which takes as long as it does in the mean of all CPUs. `None` if nothing is known of that,
+    /// or there are hardly any in such a time.
+    pub(super) fn used_since(&self, last: Last, took_ns: u64) -> Option<u64> {
+        let (mean, cpus) = (self.mean.load(Relaxed), self.cpus.load(Relaxed));
+        let an_acquisition =
+            (u64::from(cpus) << (EPOCH_BITS + PLACES)).checked_div(u64::from(mean))?;
+        if took_ns < an_acquisition.saturating_mul(ENOUGH) {
+            return None;
+        }
+        let polled_ns = self.last(last.cpu).polled_ns.wrapping_sub(last.polled_ns);
+        Some(an_acquisition * u64::from(self.number_since(last)) + u64::from(polled_ns))
     }
 
     /// What is known of hogs.
@@ -163,7 +191,7 @@ impl<W: AtomicWord> Throughput<W> {
             return epoch;
         }
         let add = |(sum, cpus): (u32, u32), count: &Count<W>| {
-            let count = count.0.load(Relaxed);
+            let count = count.acquired.load(Relaxed);
             (sum.wrapping_add(count & !TAGS), cpus + u32::from(count != 0))
         };
         let (count, cpus) = self.counts.iter().fold((0, 0), add);
@@ -199,7 +227,7 @@ impl<W: ConstWord> Throughput<W> {
     /// The same for static memory.
     #[allow(clippy::declare_interior_mutable_const)]
     pub const ZERO: Self = Self {
-        counts: [const { Count(W::ZERO) }; CPUS],
+        counts: [const { Count { acquired: W::ZERO, polled_ns: W::ZERO } }; CPUS],
         epoch: W::ZERO,
         since_ns: W::ZERO,
         since_count: W::ZERO,
@@ -256,22 +284,28 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_has_a_mean_share_of_the_acquisitions() {
+    fn a_cpu_is_used_by_acquisitions_and_by_waiters_that_poll() {
         let throughput = Throughput::<AtomicU32>::new();
-        assert_eq!(throughput.usual_of_a_cpu(EPOCH_NS), 0, "nothing is known");
+        let before = throughput.last(0);
+        assert_eq!(throughput.used_since(before, EPOCH_NS), None, "nothing is known");
         for epoch in 10..110 {
             throughput.epoch(epoch * EPOCH_NS);
             (0..30).for_each(|_| throughput.count(0, 0));
             (0..70).for_each(|_| throughput.count(1, 0));
         }
-        for epochs in [1, 100, 10_000] {
-            let usual = throughput.usual_of_a_cpu(epochs * EPOCH_NS);
-            assert!((49 * epochs..=50 * epochs).contains(&usual), "{usual} in {epochs} epochs");
-        }
-        assert!(throughput.usual_of_a_cpu(u64::MAX) > 0);
-        let last = throughput.last(0);
-        (0..30).for_each(|_| throughput.count(0, 0));
-        assert_eq!(throughput.number_since(last), 30);
+        // Of two CPUs each is used by 50 acquisitions an epoch.
+        let before = throughput.last(0);
+        assert_eq!(throughput.used_since(before, EPOCH_NS / 7), None, "too few to tell");
+        assert_eq!(throughput.used_since(before, EPOCH_NS), Some(0));
+        (0..25).for_each(|_| throughput.count(0, 0));
+        (0..25).for_each(|_| throughput.count(1, 0));
+        let used_ns = throughput.used_since(before, EPOCH_NS).unwrap();
+        assert!((EPOCH_NS / 2..EPOCH_NS / 2 + EPOCH_NS / 50).contains(&used_ns), "{used_ns}");
+        throughput.polled(0, 1000);
+        throughput.polled(1, 1000);
+        assert_eq!(throughput.used_since(before, EPOCH_NS), Some(used_ns + 1000));
+        throughput.polled(0, u32::MAX);
+        assert_eq!(throughput.used_since(before, EPOCH_NS), Some(used_ns + 999), "it wraps around");
     }
 
     #[test]
