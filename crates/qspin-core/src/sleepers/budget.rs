@@ -312,11 +312,6 @@ impl SpinBudget {
             self.spins -= 1;
         }
         let waits = poll(self.slice);
-        if let Some((all, cpu)) = p.throughput().zip(p.runs_on()) {
-            let slice_ns = self.slice.saturating_mul(p.pause_ns());
-            let switch_ns = if yields { SWITCH_NS as u32 } else { 0 };
-            all.polled(cpu, slice_ns.saturating_add(switch_ns));
-        }
         if waits && yields {
             self.yield_cpu(p);
         }

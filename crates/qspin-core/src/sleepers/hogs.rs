@@ -8,9 +8,9 @@
 //! yield to threads that use the locks may be as long.
 //!
 //! # What is learned
-//! During a long yield the CPU's [counters](super::Throughput) tell for about how long threads that use the locks have
-//! had the CPU: they acquire locks, or poll. Where most long yields were to other threads for the most part, waiters do
-//! not yield. From time to time one does, to see whether that still holds.
+//! During a long yield the CPU's [counter](super::Throughput) tells for about how long threads that use the locks have
+//! had the CPU. Where most long yields were to other threads for the most part, waiters do not yield. From time to time
+//! one does, to see whether that still holds.
 //!
 //! # Limits
 //! With few acquisitions in the time of a yield nothing is learned. Threads that use the locks, but have long sections
@@ -31,6 +31,11 @@ const TRIAL_MS: u32 = 32;
 /// thirds of the long yields were such in three loads with hogs, and one in some hundred in three without.
 const PART: u64 = 4;
 
+/// A hog has the CPU for at least this, in nanoseconds: time slices are 2 to 4 ms. Of waiters many may have it in turn,
+/// each for a few microseconds: 24 threads under 64 locks whose owners yield in short sections, without a hog, had long
+/// yields of up to 1 ms in which they hardly did anything.
+const SLICE_NS: u64 = 1_500_000;
+
 /// Whether there are hogs.
 #[derive(Debug, Default)]
 pub(super) struct Hogs<W> {
@@ -49,7 +54,7 @@ impl<W: AtomicWord> Hogs<W> {
     /// A long yield has ended now, during which threads that use the locks had the CPU for so long. Returns whether it was
     /// a yield to hogs.
     fn learn(&self, now_ns: u64, took_ns: u64, used_ns: u64) -> bool {
-        let to_hogs = used_ns < took_ns / PART;
+        let to_hogs = took_ns >= SLICE_NS && used_ns < took_ns / PART;
         let (now, until) = (microseconds(now_ns), self.until.load(Relaxed));
         let is_new = now.wrapping_sub(until) >= microseconds(took_ns);
         if is_new && self.until.compare_exchange(until, now, Relaxed).is_ok() {
@@ -150,23 +155,24 @@ mod tests {
     fn hogs_are_there_after_yields_in_which_other_threads_had_the_cpu() {
         let hogs = Hogs::<AtomicU32>::new();
         let mut now = 0;
-        let mut after = |ns, used_ns| {
+        let mut after = |ns, took_ns, used_ns| {
             now += ns;
-            let to_hogs = hogs.learn(now, MS, used_ns);
+            let to_hogs = hogs.learn(now, took_ns, used_ns);
             (to_hogs, hogs.points.holds())
         };
-        assert_eq!(after(2 * MS, MS / 4), (false, false));
-        assert_eq!(after(2 * MS, MS / 4 - 1), (true, false), "after one");
-        assert_eq!(after(MS / 2, 0), (true, false), "at the same time");
-        assert_eq!(after(MS, 0), (true, true));
-        assert_eq!(after(MS, MS), (false, false), "they have left");
+        assert_eq!(after(4 * MS, MS, 0), (false, false), "less than a slice");
+        assert_eq!(after(4 * MS, 4 * MS, MS), (false, false));
+        assert_eq!(after(4 * MS, 4 * MS, MS - 1), (true, false), "after one");
+        assert_eq!(after(3 * MS, 4 * MS, 0), (true, false), "at the same time");
+        assert_eq!(after(4 * MS, 4 * MS, 0), (true, true));
+        assert_eq!(after(MS, MS, MS), (false, false), "they have left");
     }
 
     #[test]
     fn one_waiter_at_a_time_tries_whether_there_still_are_hogs() {
-        for start in [MS, 5 * MS, (u64::from(u32::MAX) - 8) * MS] {
+        for start in [4 * MS, 50 * MS, (u64::from(u32::MAX) - 8) * MS] {
             let hogs = Hogs::<AtomicU32>::new();
-            assert!(hogs.learn(start, MS, 0));
+            assert!(hogs.learn(start, 2 * MS, 0));
             let tries = |ms| (0..3).filter(|_| hogs.is_to_try(start + ms * MS)).count();
             let all: usize = (0..320).map(tries).sum();
             assert_eq!(all, 9, "one in 32 ms");
@@ -193,8 +199,8 @@ mod tests {
         assert!(heir() > 1);
         let hogs = p.throughput().unwrap().hogs();
         for _ in 0..4 {
-            p.pass(MS);
-            assert!(hogs.learn(p.now_ns(), MS, 0));
+            p.pass(2 * MS);
+            assert!(hogs.learn(p.now_ns(), 2 * MS, 0));
         }
         assert_eq!((mutex(), rwlock(), heir()), (0, 0, 1));
         p.pass(u64::from(2 * TRIAL_MS) * MS);

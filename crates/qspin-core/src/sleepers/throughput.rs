@@ -55,22 +55,16 @@ pub fn acquired<P: SleepPlatform>(p: &P, on: usize, cpu: Option<u32>) {
 /// The number of an epoch.
 pub(super) type Epoch = u32;
 
-/// What one CPU has done.
+/// How many acquisitions one CPU has done, above a tag of the lock that it has acquired last.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-struct Count<W> {
-    /// How many acquisitions, above a tag of the lock that it has acquired last.
-    acquired: W,
-    /// For how long waiters have polled, in nanoseconds.
-    polled_ns: W,
-}
+struct Count<W>(W);
 
 /// The last acquisition on a CPU, as far as was seen.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Last {
     cpu: u32,
     count: u32,
-    polled_ns: u32,
 }
 
 /// What was acquired on a CPU in a time, for a waiter of one lock.
@@ -106,7 +100,7 @@ impl<W: AtomicWord> Throughput<W> {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            counts: core::array::from_fn(|_| Count { acquired: W::new(0), polled_ns: W::new(0) }),
+            counts: core::array::from_fn(|_| Count(W::new(0))),
             epoch: W::new(0),
             since_ns: W::new(0),
             since_count: W::new(0),
@@ -121,28 +115,15 @@ impl<W: AtomicWord> Throughput<W> {
     /// Counts an acquisition of the lock at `on` on this CPU.
     #[inline]
     pub fn count(&self, cpu: u32, on: usize) {
-        let count = &self.of(cpu).acquired;
+        let count = &self.counts[cpu as usize % CPUS].0;
         let next = count.load(Relaxed).wrapping_add(1 << TAG_BITS);
         count.store(next & !TAGS | tag(on), Relaxed);
-    }
-
-    #[inline]
-    fn of(&self, cpu: u32) -> &Count<W> {
-        &self.counts[cpu as usize % CPUS]
-    }
-
-    /// A waiter on this CPU has polled for so long.
-    #[inline]
-    pub(super) fn polled(&self, cpu: u32, ns: u32) {
-        let polled_ns = &self.of(cpu).polled_ns;
-        polled_ns.store(polled_ns.load(Relaxed).wrapping_add(ns), Relaxed);
     }
 
     /// The last acquisition on this CPU.
     #[inline]
     pub(super) fn last(&self, cpu: u32) -> Last {
-        let Count { acquired, polled_ns } = self.of(cpu);
-        Last { cpu, count: acquired.load(Relaxed), polled_ns: polled_ns.load(Relaxed) }
+        Last { cpu, count: self.counts[cpu as usize % CPUS].0.load(Relaxed) }
     }
 
     /// What was acquired on that CPU since.
@@ -163,18 +144,15 @@ impl<W: AtomicWord> Throughput<W> {
         self.last(last.cpu).count.wrapping_sub(last.count) >> TAG_BITS
     }
 
-    /// For how long threads that use the locks have had that CPU since, as far as can be told: waiters that polled, and
-    /// acquisitions, each of which takes as long as it does in the mean of all CPUs. `None` if nothing is known of that,
-    /// or there are hardly any in such a time.
+    /// For how long threads that use the locks have had that CPU since, as far as can be told: each acquisition counts
+    /// for as long as it takes in the mean of all CPUs. `None` if nothing is known of that, or there are hardly any in
+    /// such a time.
     pub(super) fn used_since(&self, last: Last, took_ns: u64) -> Option<u64> {
         let (mean, cpus) = (self.mean.load(Relaxed), self.cpus.load(Relaxed));
-        let an_acquisition =
-            (u64::from(cpus) << (EPOCH_BITS + PLACES)).checked_div(u64::from(mean))?;
-        if took_ns < an_acquisition.saturating_mul(ENOUGH) {
-            return None;
-        }
-        let polled_ns = self.last(last.cpu).polled_ns.wrapping_sub(last.polled_ns);
-        Some(an_acquisition * u64::from(self.number_since(last)) + u64::from(polled_ns))
+        let all = u64::from(cpus) << (EPOCH_BITS + PLACES);
+        let an_acquisition = all.checked_div(u64::from(mean))?;
+        let is_known = took_ns >= an_acquisition.saturating_mul(ENOUGH);
+        is_known.then(|| an_acquisition * u64::from(self.number_since(last)))
     }
 
     /// What is known of hogs.
@@ -191,7 +169,7 @@ impl<W: AtomicWord> Throughput<W> {
             return epoch;
         }
         let add = |(sum, cpus): (u32, u32), count: &Count<W>| {
-            let count = count.acquired.load(Relaxed);
+            let count = count.0.load(Relaxed);
             (sum.wrapping_add(count & !TAGS), cpus + u32::from(count != 0))
         };
         let (count, cpus) = self.counts.iter().fold((0, 0), add);
@@ -227,7 +205,7 @@ impl<W: ConstWord> Throughput<W> {
     /// The same for static memory.
     #[allow(clippy::declare_interior_mutable_const)]
     pub const ZERO: Self = Self {
-        counts: [const { Count { acquired: W::ZERO, polled_ns: W::ZERO } }; CPUS],
+        counts: [const { Count(W::ZERO) }; CPUS],
         epoch: W::ZERO,
         since_ns: W::ZERO,
         since_count: W::ZERO,
@@ -284,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_is_used_by_acquisitions_and_by_waiters_that_poll() {
+    fn acquisitions_tell_how_long_a_cpu_was_used() {
         let throughput = Throughput::<AtomicU32>::new();
         let before = throughput.last(0);
         assert_eq!(throughput.used_since(before, EPOCH_NS), None, "nothing is known");
@@ -301,11 +279,6 @@ mod tests {
         (0..25).for_each(|_| throughput.count(1, 0));
         let used_ns = throughput.used_since(before, EPOCH_NS).unwrap();
         assert!((EPOCH_NS / 2..EPOCH_NS / 2 + EPOCH_NS / 50).contains(&used_ns), "{used_ns}");
-        throughput.polled(0, 1000);
-        throughput.polled(1, 1000);
-        assert_eq!(throughput.used_since(before, EPOCH_NS), Some(used_ns + 1000));
-        throughput.polled(0, u32::MAX);
-        assert_eq!(throughput.used_since(before, EPOCH_NS), Some(used_ns + 999), "it wraps around");
     }
 
     #[test]
