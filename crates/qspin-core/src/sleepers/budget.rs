@@ -14,7 +14,7 @@
 //! CPU to unrelated threads, which keep it for a whole time slice, while a waiter that sleeps would get the CPU
 //! back at once when it is woken. Each bucket learns which of the two it is from how long yields take: where they
 //! have used up all the time that a waiter has for them, waiters do not yield, but poll for as long as sleeping
-//! costs, and sleep. Where [hogs](super::hogs) want the CPUs, no waiter of the process yields.
+//! costs, and sleep. Where [hogs] want the CPUs, no waiter of the process yields.
 //!
 //! Where threads with other locks have work, to yield costs two switches, and a poll costs all that they would have
 //! done. Each bucket learns this from yields during which another lock was acquired on the CPU, as
