@@ -28,11 +28,10 @@ const WEIGHT: i32 = 2;
 /// Between two trials, in milliseconds. A trial may cost a time slice.
 const TRIAL_MS: u32 = 32;
 /// If threads that use the locks had the CPU for less than this part of the time, hogs had it. On two CPUs of a Xeon two
-/// thirds of the long yields were such in three loads with hogs, and one in some hundred in three without.
+/// thirds of the long yields were such in three loads with hogs, and one in some hundred in two without.
 const PART: u64 = 4;
-
-/// A hog has the CPU for at least this, in nanoseconds: time slices are 2 to 4 ms. Of waiters many may have it in turn,
-/// each for a few microseconds: 24 threads under 64 locks whose owners yield in short sections, without a hog, had long
+/// A yield to a hog takes at least this, in nanoseconds: most took 2 to 8 ms on that machine. Of waiters many may have
+/// the CPU in turn, each for a few microseconds: 24 threads under 64 locks whose owners yield in short sections, without a hog, had long
 /// yields of up to 1 ms in which they hardly did anything.
 const SLICE_NS: u64 = 1_500_000;
 
@@ -123,7 +122,7 @@ pub(super) fn advice<P: SleepPlatform>(p: &P) -> Advice {
     }
 }
 
-/// A waiter is about to yield as a trial. Unless the yield is one to hogs, there are none, as far as it can tell.
+/// A waiter has yielded as a trial. Unless that was a yield to hogs, there are none, as far as it can tell.
 pub(super) fn tried<W: AtomicWord>(throughput: &Throughput<W>) {
     throughput.hogs().points.add(-1);
 }
