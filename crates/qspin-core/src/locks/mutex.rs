@@ -176,9 +176,9 @@ impl<W: AtomicWord> DefaultLock<W> {
             return true;
         }
         counting::count(p, Event::MutexSlowpath);
-        let pace = Pace::of(p, self.address(p));
+        let mut pace = Pace::of(p, self.address(p));
         let watched =
-            if deadline == NEVER { self.watch(p, &pace, seen) } else { Watched::NotAtAll };
+            if deadline == NEVER { self.watch(p, &mut pace, seen) } else { Watched::NotAtAll };
         match watched {
             Watched::Acquired => true,
             Watched::NotAtAll => Wait::at(self, p, deadline, pace).acquire(seen),

@@ -220,7 +220,7 @@ pub struct Pace {
     interval_ns: u32,
     /// The pauses before the next poll of a waiter that backs off.
     pauses: u32,
-    /// Whether this wait reads the clock.
+    /// Whether the next attempt to acquire the lock is timed.
     sampled: bool,
 }
 
@@ -324,11 +324,12 @@ impl Pace {
         }
     }
 
-    /// Acquires the lock by `take`. Some waits note how long that took, without the clock's own time: the time of
-    /// a hand-over. The median is kept: in some hand-overs the waiter was preempted.
+    /// Acquires the lock by `take`. The first attempts of some waits note how long that took, without the clock's own
+    /// time: the time of a hand-over. The median is kept: in some hand-overs the waiter was preempted. Reading the
+    /// clock takes time in which an owner that is soon back acquires the lock again, so later attempts are not timed.
     #[inline]
-    pub fn take<P: SleepPlatform>(&self, p: &P, on: usize, take: impl FnOnce() -> bool) -> bool {
-        if !self.sampled {
+    pub fn take<P: SleepPlatform>(&mut self, p: &P, on: usize, take: impl FnOnce() -> bool) -> bool {
+        if !core::mem::take(&mut self.sampled) {
             return take();
         }
         let clock = p.now_ns();

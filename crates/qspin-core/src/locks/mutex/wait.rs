@@ -33,7 +33,7 @@ impl<W: AtomicWord> DefaultLock<W> {
     pub(super) fn watch<P: SleepPlatform<Word = W>>(
         &self,
         p: &P,
-        pace: &Pace,
+        pace: &mut Pace,
         mut seen: u32,
     ) -> Watched {
         let on = self.address(p);
@@ -178,8 +178,9 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
     }
 
     /// Acquires the lock, which is free in `seen`.
-    fn take(&self, seen: u32) -> bool {
-        self.pace.take(self.p, self.on(), || self.lock.take(self.p, seen, self.counted))
+    fn take(&mut self, seen: u32) -> bool {
+        let (p, lock, counted) = (self.p, self.lock, self.counted);
+        self.pace.take(p, lock.address(p), || lock.take(p, seen, counted))
     }
 
     /// Spends one slice of the spin budget; returns the word.
