@@ -175,6 +175,10 @@ impl<W: AtomicWord> DefaultLock<W> {
         if seen & LOCKED == 0 && bits(p, seen) & HEIR == 0 && self.take(p, seen, false) {
             return true;
         }
+        if self.glance(p, seen) {
+            counting::count(p, Event::MutexSlowpath);
+            return true;
+        }
         counting::count(p, Event::MutexSlowpath);
         let mut pace = Pace::of(p, self.address(p));
         let watched =

@@ -59,6 +59,8 @@ const ODD: u32 = 3;
 const ENOUGH: u32 = in_an_epoch(64);
 /// One wait in two to this power reads the clock, where waiters poll often.
 const CLOCK_BITS: u32 = 4;
+/// One wait in two to this power does not glance, since waits that end with a glance read no clock.
+const GLANCE_BITS: u32 = 6;
 /// From this interval on each wait reads the clock at the beginning and after each poll, which takes a small
 /// part of the time.
 const LONG_NS: u32 = 1000;
@@ -235,6 +237,15 @@ impl Pace {
     #[inline]
     pub fn of_rwlock<P: SleepPlatform>(p: &P, on: usize) -> Self {
         Self::among(p, on, Kind::Rwlock)
+    }
+
+    /// Whether a waiter for the lock at `on` may poll a few times before it has a pace: where all watch, but for
+    /// those that learn.
+    #[inline]
+    #[must_use]
+    pub fn glances<P: SleepPlatform>(p: &P, on: usize) -> bool {
+        let watches = || bucket::of(p, on).trials.interval_ns(Kind::Mutex) == 0;
+        p.throughput().is_some() && watches() && !score::one_in(p, GLANCE_BITS)
     }
 
     #[inline]

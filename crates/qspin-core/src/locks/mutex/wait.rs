@@ -19,6 +19,9 @@ use crate::sleepers::{self, End, NEVER, Pace, SleepPlatform, SpinBudget};
 /// How often a waiter may lose the lock to others before it needs a spin budget.
 const FIRST_TRIES: u32 = 8;
 
+/// Polls of a waiter's glance.
+const GLANCES: u32 = 8;
+
 /// What came of a first slice.
 pub(super) enum Watched {
     Acquired,
@@ -27,6 +30,25 @@ pub(super) enum Watched {
 }
 
 impl<W: AtomicWord> DefaultLock<W> {
+    /// Polls the word a few times where waiters watch and none sleeps, before anything is counted or looked up: a lock
+    /// whose owner is soon back is free for less time than that takes. Returns whether it acquired the lock.
+    #[inline]
+    pub(super) fn glance<P: SleepPlatform<Word = W>>(&self, p: &P, seen: u32) -> bool {
+        let on = self.address(p);
+        if !sleepers::is_quiet(p, on) || owner_is_here(p, seen) || !Pace::glances(p, on) {
+            return false;
+        }
+        for _ in 0..GLANCES {
+            let seen = self.word.load(Relaxed);
+            let is_free = seen & LOCKED == 0 && bits(p, seen) & HEIR == 0;
+            if is_free && self.take(p, seen, false) {
+                return true;
+            }
+            p.relax(1);
+        }
+        false
+    }
+
     /// Watches the word for one slice, where waiters watch and none sleeps: most waits for a short section end
     /// here, before the waiter needs a spin budget.
     #[inline]
