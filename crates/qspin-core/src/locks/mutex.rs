@@ -175,12 +175,13 @@ impl<W: AtomicWord> DefaultLock<W> {
         if seen & LOCKED == 0 && bits(p, seen) & HEIR == 0 && self.take(p, seen, false) {
             return true;
         }
-        if self.glance(p, seen) {
-            counting::count(p, Event::MutexSlowpath);
-            return true;
-        }
         counting::count(p, Event::MutexSlowpath);
-        let mut pace = Pace::of(p, self.address(p));
+        let on = self.address(p);
+        let mut pace = match Pace::unless_glancing(p, on) {
+            Some(pace) => pace,
+            None if self.glance(p, seen) => return true,
+            None => Pace::of(p, on),
+        };
         let watched =
             if deadline == NEVER { self.watch(p, &mut pace, seen) } else { Watched::NotAtAll };
         match watched {

@@ -59,8 +59,8 @@ const ODD: u32 = 3;
 const ENOUGH: u32 = in_an_epoch(64);
 /// One wait in two to this power reads the clock, where waiters poll often.
 const CLOCK_BITS: u32 = 4;
-/// One wait in two to this power does not glance, since waits that end with a glance read no clock.
-const GLANCE_BITS: u32 = 6;
+/// One wait in two to this power reads the clock where the others first glance, which ends most of them.
+const GLANCE_BITS: u32 = 5;
 /// From this interval on each wait reads the clock at the beginning and after each poll, which takes a small
 /// part of the time.
 const LONG_NS: u32 = 1000;
@@ -230,28 +230,35 @@ impl Pace {
     /// The pace of a wait that begins now, for the lock at `on`.
     #[inline]
     pub fn of<P: SleepPlatform>(p: &P, on: usize) -> Self {
-        Self::among(p, on, Kind::Mutex)
+        Self::among(p, on, Kind::Mutex, || score::one_in(p, CLOCK_BITS))
+    }
+
+    /// The same before the waiter has polled, or `None` if it may poll a few times without one: where all waiters
+    /// watch, but for those that learn.
+    #[inline]
+    pub fn unless_glancing<P: SleepPlatform>(p: &P, on: usize) -> Option<Self> {
+        let watch = bucket::of(p, on).trials.interval_ns(Kind::Mutex) == 0;
+        if p.throughput().is_none() || !watch {
+            return Some(Self::of(p, on));
+        }
+        score::one_in(p, GLANCE_BITS).then(|| Self::among(p, on, Kind::Mutex, || true))
     }
 
     /// The same for the reader-writer lock at `on`.
     #[inline]
     pub fn of_rwlock<P: SleepPlatform>(p: &P, on: usize) -> Self {
-        Self::among(p, on, Kind::Rwlock)
-    }
-
-    /// Whether a waiter for the lock at `on` may poll a few times before it has a pace: where all watch, but for
-    /// those that learn.
-    #[inline]
-    #[must_use]
-    pub fn glances<P: SleepPlatform>(p: &P, on: usize) -> bool {
-        let watches = || bucket::of(p, on).trials.interval_ns(Kind::Mutex) == 0;
-        p.throughput().is_some() && watches() && !score::one_in(p, GLANCE_BITS)
+        Self::among(p, on, Kind::Rwlock, || score::one_in(p, CLOCK_BITS))
     }
 
     #[inline]
-    fn among<P: SleepPlatform>(p: &P, on: usize, kind: Kind) -> Self {
+    fn among<P: SleepPlatform>(
+        p: &P,
+        on: usize,
+        kind: Kind,
+        samples: impl FnOnce() -> bool,
+    ) -> Self {
         let trials = &bucket::of(p, on).trials;
-        let sampled = p.throughput().is_some() && score::one_in(p, CLOCK_BITS);
+        let sampled = p.throughput().is_some() && samples();
         let interval_ns = trials.interval_ns(kind);
         let mut pace = Self { kind, interval_ns, pauses: FIRST_PAUSES, sampled };
         if sampled || pace.interval_ns >= LONG_NS {
@@ -339,7 +346,12 @@ impl Pace {
     /// time: the time of a hand-over. The median is kept: in some hand-overs the waiter was preempted. Reading the
     /// clock takes time in which an owner that is soon back acquires the lock again, so later attempts are not timed.
     #[inline]
-    pub fn take<P: SleepPlatform>(&mut self, p: &P, on: usize, take: impl FnOnce() -> bool) -> bool {
+    pub fn take<P: SleepPlatform>(
+        &mut self,
+        p: &P,
+        on: usize,
+        take: impl FnOnce() -> bool,
+    ) -> bool {
         if !core::mem::take(&mut self.sampled) {
             return take();
         }

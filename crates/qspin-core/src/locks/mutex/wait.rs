@@ -30,12 +30,12 @@ pub(super) enum Watched {
 }
 
 impl<W: AtomicWord> DefaultLock<W> {
-    /// Polls the word a few times where waiters watch and none sleeps, before anything is counted or looked up: a lock
+    /// Polls the word a few times where waiters watch and none sleeps, before the wait is set up: a lock
     /// whose owner is soon back is free for less time than that takes. Returns whether it acquired the lock.
     #[inline]
     pub(super) fn glance<P: SleepPlatform<Word = W>>(&self, p: &P, seen: u32) -> bool {
         let on = self.address(p);
-        if !sleepers::is_quiet(p, on) || owner_is_here(p, seen) || !Pace::glances(p, on) {
+        if !sleepers::is_quiet(p, on) || owner_is_here(p, seen) {
             return false;
         }
         for _ in 0..GLANCES {
