@@ -177,11 +177,11 @@ impl<W: AtomicWord> DefaultLock<W> {
         }
         counting::count(p, Event::MutexSlowpath);
         let on = self.address(p);
-        let mut pace = match Pace::unless_glancing(p, on) {
-            Some(pace) => pace,
-            None if self.glance(p, seen) => return true,
-            None => Pace::of(p, on),
-        };
+        let pace = Pace::unless_glancing(p, on);
+        if pace.is_none() && self.glance(p, seen) {
+            return true;
+        }
+        let mut pace = pace.unwrap_or_else(|| Pace::of(p, on));
         let watched =
             if deadline == NEVER { self.watch(p, &mut pace, seen) } else { Watched::NotAtAll };
         match watched {

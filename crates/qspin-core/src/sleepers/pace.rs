@@ -380,6 +380,8 @@ mod tests {
     use core::sync::atomic::AtomicU32;
 
     use super::*;
+    use crate::platform::Platform;
+    use crate::scripted::Scripted;
 
     const EPOCH_NS: u64 = 1 << 17;
 
@@ -441,6 +443,35 @@ mod tests {
         assert!((3..10).contains(&used[1]), "{used:?}");
         let used = epochs(of, (3001, 200), Kind::Rwlock, [500, 1000]);
         assert!(used[1] > 180, "{used:?}");
+    }
+
+    #[test]
+    fn of_a_wait_the_first_attempt_alone_is_timed() {
+        use core::cell::Cell;
+
+        let timed = Cell::new(0);
+        let p = Scripted::yielding(1, 1);
+        let mut pace = Pace::among(&p, 0, Kind::Mutex, || true);
+        let count = || p.at_reading(0, |_| timed.set(timed.get() + 1));
+        (0..3).for_each(|_| count());
+        assert!(!pace.take(&p, 0, || false));
+        assert_eq!(timed.get(), 3, "before and after, and what a reading takes");
+        count();
+        assert!(pace.take(&p, 0, || true));
+        assert_eq!(timed.get(), 3, "a later attempt");
+        p.now_ns();
+    }
+
+    #[test]
+    fn where_waiters_watch_most_glance_and_the_others_learn() {
+        let p = Scripted::yielding(1, 1);
+        let set_up = || (0..3200).filter_map(|_| Pace::unless_glancing(&p, 0));
+        let learning = set_up().inspect(|pace| assert!(pace.sampled)).count();
+        assert!((50..200).contains(&learning), "{learning} of 3200");
+        bucket::of(&p, 0).trials.at.store(1, Relaxed);
+        assert_eq!(set_up().count(), 3200, "where they back off none glances");
+        let uncounted = Scripted::new(1);
+        assert!(Pace::unless_glancing(&uncounted, 0).is_some(), "nothing to learn from");
     }
 
     #[test]

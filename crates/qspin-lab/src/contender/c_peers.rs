@@ -2,6 +2,10 @@
 //!
 //! A call into the shim stands between the loop and the lock, as a call into a library would in a
 //! C program; for locks that their headers inline that is a few cycles more than their users pay.
+#![cfg_attr(
+    not(any(has_tbb, has_absl, has_nsync, has_ck)),
+    allow(unused_imports, dead_code, reason = "none of the libraries is there")
+)]
 
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
