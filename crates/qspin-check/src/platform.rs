@@ -91,6 +91,9 @@ impl<M: Machine> Domain<M> {
         let looks = if traits.sleeps { u32::MAX } else { looks };
         let table = (0..buckets).map(|_| Bucket::new()).collect();
         let sleepers = Sleepers::new(traits, count);
+        if !scenario.interrupts_buckets {
+            sleepers.must_not_be_interrupted();
+        }
         Self { tuning, halts, looks, levels, places: scenario.places, nodes, table, sleepers }
     }
 

@@ -115,6 +115,8 @@ pub struct Scenario {
     pub vain_context: Option<usize>,
     /// On how many places the CPUs are, in turn.
     pub places: u32,
+    /// Whether interrupts may come while their context has a bucket of sleepers locked.
+    pub interrupts_buckets: bool,
 }
 
 impl Scenario {
@@ -134,6 +136,7 @@ impl Scenario {
             vain_halts: 0,
             vain_context: None,
             places: 2,
+            interrupts_buckets: true,
         }
     }
 

@@ -25,7 +25,7 @@ qspin-check: the locks of qspin under model checkers
   qspin-check mutate  [--seconds N] [--site NAME] [--lock NAME] [--depth full] [--known FILE] [--markdown FILE]
                                                       each memory ordering weakened, alone
   qspin-check planted [--seconds N]                   locks with known bugs must be caught
-  qspin-check plants  [--seconds N] [--plant NAME] [--markdown FILE]
+  qspin-check plants  [--seconds N] [--plant NAME] [--seed S] [--markdown FILE]
                                                       bugs planted in a copy of the source must be caught
   qspin-check replay  --lock NAME --scenario NAME --strategy random|pctN --seed S
                                                       one execution of shuttle again

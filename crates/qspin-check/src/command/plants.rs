@@ -6,16 +6,20 @@ use std::time::Instant;
 
 use super::arguments::Arguments;
 use super::report::put_section;
+use crate::failure::Kind;
 use crate::plants::{Catcher, Plant, Sign, all, tree};
 use crate::workers;
 
 /// The most that one check may take.
 const SECONDS: u64 = 120;
 /// Schedules in which shuttle must find a bug, of each kind.
-const SCHEDULES: u64 = 4000;
+const SCHEDULES: u64 = 20_000;
+/// The seed of the first one, unless another is given.
+const SEED: u64 = 1;
 
 pub(super) fn run(mut arguments: Arguments) -> Result<bool, String> {
     let seconds = arguments.number("seconds", SECONDS)?;
+    let seed = arguments.number("seed", SEED)?;
     let only = arguments.take("plant");
     let page = arguments.take("markdown").map(PathBuf::from);
     arguments.nothing_else()?;
@@ -43,7 +47,7 @@ pub(super) fn run(mut arguments: Arguments) -> Result<bool, String> {
         .collect();
     let good = workers::each(jobs.len(), |job| {
         let (number, plant, by) = jobs[job];
-        let outcome = caught(&checker, number, by, seconds);
+        let outcome = caught(&Search { checker: &checker, number, by, seconds, seed });
         let Catcher { tool, lock, sign } = by;
         let (mark, result) = match &outcome {
             Ok(found) => ("", format!("caught: {found}")),
@@ -64,39 +68,46 @@ pub(super) fn run(mut arguments: Arguments) -> Result<bool, String> {
     Ok(failed == 0 && !jobs.is_empty())
 }
 
+/// A check of the copy with one of its plants.
+struct Search<'a> {
+    checker: &'a Path,
+    /// Of the plant.
+    number: u32,
+    by: &'a Catcher,
+    seconds: u64,
+    seed: u64,
+}
+
 /// Whether the check as `qspin-check loom` runs it catches the plant of this number, or one with one preemption more,
 /// for all of whose schedules there is no time each day; returns what it said.
-fn caught(checker: &Path, number: u32, by: &Catcher, seconds: u64) -> Result<String, String> {
-    let daily = catches(checker, number, by, seconds, "0");
-    if daily.is_ok() || by.tool != "loom" {
+fn caught(search: &Search<'_>) -> Result<String, String> {
+    let daily = catches(search, "0");
+    if daily.is_ok() || search.by.tool != "loom" {
         return daily;
     }
-    let deeper = catches(checker, number, by, seconds, "1")?;
+    let deeper = catches(search, "1")?;
     Ok(format!("with one preemption more {deeper}"))
 }
 
 /// Runs a check with the plant of this number; returns what it said when it failed as expected.
-fn catches(
-    checker: &Path,
-    number: u32,
-    by: &Catcher,
-    seconds: u64,
-    deeper: &str,
-) -> Result<String, String> {
+fn catches(search: &Search<'_>, deeper: &str) -> Result<String, String> {
+    let Search { checker, number, by, seconds, seed } = *search;
     let mut command = Command::new(checker);
     command.args([&by.tool, "--lock", &by.lock]);
     if by.tool == "loom" {
         command.args(["--seconds", &seconds.to_string(), "--deeper", deeper]);
+    } else {
+        command.args(["--seed", &seed.to_string()]);
     }
-    let expected = match &by.sign {
-        Sign::Counterexample(scenario, kind) => {
+    let expected: Vec<_> = match &by.sign {
+        Sign::Counterexample(scenario, kinds) => {
             command.args(["--scenario", scenario]);
             if by.tool == "shuttle" {
                 command.args(["--executions", &SCHEDULES.to_string()]);
             }
-            format!("FAILED: {kind}")
+            kinds.iter().map(|kind| format!("FAILED: {kind}")).collect()
         }
-        Sign::MissedGoal => format!("FAILED: {}: no ", by.lock),
+        Sign::MissedGoal => vec![format!("FAILED: {}: no ", by.lock)],
     };
     let output = command
         .env(tree::SWITCH, number.to_string())
@@ -104,7 +115,9 @@ fn catches(
         .map_err(|error| format!("{}: {error}", checker.display()))?;
     let text = String::from_utf8_lossy(&output.stdout);
     match text.lines().find(|line| line.contains("FAILED: ")) {
-        Some(line) if line.contains(&expected) => Ok(found(line, &by.sign)),
+        Some(line) if expected.iter().any(|expected| line.contains(expected)) => {
+            Ok(found(line, &by.sign))
+        }
         Some(line) => Err(format!("{} was expected: {line}", by.sign)),
         None if output.status.success() => {
             Err(format!("not caught, where {} was expected", by.sign))
@@ -116,9 +129,11 @@ fn catches(
 /// What a check that failed has to say: after how many executions, or what it missed.
 fn found(line: &str, sign: &Sign) -> String {
     match sign {
-        Sign::Counterexample(_, kind) => {
+        Sign::Counterexample(_, kinds) => {
             let words: Vec<_> = line.split_whitespace().collect();
             let at = words.iter().position(|&word| word == "executions").unwrap_or(1);
+            let is_found = |kind: &&Kind| line.contains(&format!("FAILED: {kind}"));
+            let kind = kinds.iter().find(is_found).map_or("", |kind| kind.name());
             format!("{kind}, {} executions", words[at.saturating_sub(1)])
         }
         Sign::MissedGoal => line.rsplit(": ").next().unwrap_or(line).to_owned(),
@@ -136,7 +151,10 @@ fn markdown(plants: &[Plant]) -> String {
         let by = |tool: &str| {
             let caught = plant.catchers.iter().filter(|by| by.tool == tool);
             let caught = caught.map(|by| match &by.sign {
-                Sign::Counterexample(scenario, kind) => format!("{kind}: {} {scenario}", by.lock),
+                Sign::Counterexample(scenario, kinds) => {
+                    let kinds: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
+                    format!("{}: {} {scenario}", kinds.join(" or "), by.lock)
+                }
                 Sign::MissedGoal => format!("{}: {}", by.sign, by.lock),
             });
             let blind = plant.blind.iter().filter(|(blind, _)| blind == tool);

@@ -50,8 +50,8 @@ pub struct Catcher {
 /// How a check fails.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sign {
-    /// This scenario has a counterexample of this kind.
-    Counterexample(String, Kind),
+    /// This scenario has a counterexample of one of these kinds: which comes first is for the schedule to say.
+    Counterexample(String, Vec<Kind>),
     /// All scenarios of the lock together do not come to something that they must come to.
     MissedGoal,
 }
@@ -59,7 +59,10 @@ pub enum Sign {
 impl std::fmt::Display for Sign {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Counterexample(scenario, kind) => write!(f, "{scenario} {kind}"),
+            Self::Counterexample(scenario, kinds) => {
+                let kinds: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
+                write!(f, "{scenario} {}", kinds.join(OR))
+            }
             Self::MissedGoal => f.write_str(MISSED_GOAL),
         }
     }
@@ -67,6 +70,8 @@ impl std::fmt::Display for Sign {
 
 /// What the list says in place of a scenario and a kind.
 const MISSED_GOAL: &str = "missed goal";
+/// Between two kinds.
+const OR: &str = " or ";
 
 /// Every plant of the list.
 ///
@@ -142,8 +147,9 @@ fn catcher(tool: &str, value: &str) -> Option<Catcher> {
     let sign = if sign == MISSED_GOAL {
         Sign::MissedGoal
     } else {
-        let (scenario, kind) = sign.split_once(' ')?;
-        Sign::Counterexample(scenario.to_owned(), Kind::named(kind)?)
+        let (scenario, kinds) = sign.split_once(' ')?;
+        let kinds: Option<_> = kinds.split(OR).map(Kind::named).collect();
+        Sign::Counterexample(scenario.to_owned(), kinds?)
     };
     Some(Catcher { tool: tool.to_owned(), lock: lock.to_owned(), sign })
 }
@@ -195,6 +201,20 @@ mod tests {
         assert_eq!(find("ab a b", "a b"), Some(3..6));
         assert_eq!(find("a b a  b", "a b"), None);
         assert_eq!(find("a b", "c"), None);
+    }
+
+    #[test]
+    fn a_check_may_find_one_of_several_kinds() {
+        let of = |line| catcher("shuttle", line).map(|catcher| catcher.sign);
+        let kinds = |kinds| Some(Sign::Counterexample("four".to_owned(), kinds));
+        assert_eq!(of("mutex four lost wake-up"), kinds(vec![Kind::LostWakeup]));
+        let both = of("mutex four lost wake-up or illegal step");
+        assert_eq!(both, kinds(vec![Kind::LostWakeup, Kind::State]));
+        assert_eq!(
+            both.map(|sign| sign.to_string()).as_deref(),
+            Some("four lost wake-up or illegal step")
+        );
+        assert_eq!(of("mutex four lost wake-up or bad luck"), None);
     }
 
     #[test]

@@ -53,6 +53,11 @@ impl<M: Machine> Sleepers<M> {
 }
 
 impl<M: Machine> Sleepers<M> {
+    /// No interrupt comes while its context has a bucket locked.
+    pub(super) fn must_not_be_interrupted(&self) {
+        self.buckets.iter().for_each(|bucket| trace::is_uninterrupted(bucket.owner().id()));
+    }
+
     /// Addresses that a word may have, so that one of them is in the bucket that it is to be in.
     const NEAR: usize = 64;
 

@@ -168,6 +168,8 @@ struct Trace {
     slots: Vec<Slot>,
     /// The CPU of each context.
     cpus: Vec<Option<u32>>,
+    /// The words that name the owners of buckets in which no interrupt comes.
+    uninterrupted: Vec<WordId>,
     locks: Vec<Lock>,
     secondary: secondary::Secondary,
     /// Counts sections.
@@ -303,6 +305,11 @@ pub fn index_in_lock(id: WordId) -> usize {
     }
 }
 
+/// States that no interrupt comes while this word has the token of the running context's CPU: its number and 1.
+pub fn is_uninterrupted(id: WordId) {
+    with(|trace| trace.uninterrupted.push(id));
+}
+
 /// States that no other context reads this word.
 pub fn is_private(id: WordId) {
     with(|trace| trace.words[id].private = true);
@@ -325,12 +332,15 @@ pub fn ordering(site: Site, order: Ordering) -> Ordering {
 pub fn before_operation() -> Result<Option<Handler>, Failure> {
     let slot = current();
     with(|trace| {
+        let token = trace.cpus[slot].map(|cpu| cpu + 1);
+        let defers = trace.uninterrupted.iter().any(|&id| Some(trace.words[id].value) == token);
         let slot = &mut trace.slots[slot];
         slot.steps += 1;
         if slot.steps > MAX_STEPS {
             return Err(Failure::new(Kind::Livelock, "a context does not come to an end"));
         }
         match &mut slot.interrupt {
+            Some((When::Operation(0), _)) if defers => Ok(None),
             Some((When::Operation(0), _)) => Ok(slot.interrupt.take().map(|(_, handler)| handler)),
             Some((When::Operation(left), _)) => {
                 *left -= 1;

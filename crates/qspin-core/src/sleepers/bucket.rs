@@ -95,6 +95,12 @@ impl<W: AtomicWord> SleepBucket<W> {
         }
     }
 
+    /// The word that names the thread which has the bucket locked: for a checker.
+    #[must_use]
+    pub fn owner(&self) -> &W {
+        &self.lock
+    }
+
     /// How many waiters it counts in its queue: for a checker.
     #[must_use]
     pub fn counted(&self) -> u32 {

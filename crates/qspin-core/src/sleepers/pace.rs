@@ -237,8 +237,8 @@ impl Pace {
     /// watch, but for those that learn.
     #[inline]
     pub fn unless_glancing<P: SleepPlatform>(p: &P, on: usize) -> Option<Self> {
-        let watch = bucket::of(p, on).trials.interval_ns(Kind::Mutex) == 0;
-        if p.throughput().is_none() || !watch {
+        let watch = || bucket::of(p, on).trials.interval_ns(Kind::Mutex) == 0;
+        if p.throughput().is_none() || !watch() {
             return Some(Self::of(p, on));
         }
         score::one_in(p, GLANCE_BITS).then(|| Self::among(p, on, Kind::Mutex, || true))
