@@ -70,7 +70,7 @@ use core::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 use crate::counting;
 use crate::events::Event;
 use crate::lock::{ConstLock, RawLock, RawTimedLock};
-use crate::platform::{AtomicWord, ConstWord};
+use crate::platform::{AtomicWord, ConstWord, Until};
 use crate::quantum::Quantum;
 use crate::site::Site;
 use crate::sleepers::{self, Choice, NEVER, Pace, SleepPlatform, SpinBudget, Taken};
@@ -78,7 +78,7 @@ use crate::sleepers::{self, Choice, NEVER, Pace, SleepPlatform, SpinBudget, Take
 use wait::{Wait, Watched};
 use word::{
     HEIR, LOCKED, PLACE, are_enough, bits, bits_in, generation, locked_on, one_less, one_more,
-    with_bits,
+    owner_is_here, with_bits,
 };
 
 /// The tag of the sleepers of a mutex.
@@ -171,17 +171,24 @@ impl<W: AtomicWord> DefaultLock<W> {
     #[cold]
     #[inline(never)]
     fn acquire_slow<P: SleepPlatform<Word = W>>(&self, p: &P, deadline: u64) -> bool {
+        let on = self.address(p);
         let seen = self.word.load(Relaxed);
-        if seen & LOCKED == 0 && bits(p, seen) & HEIR == 0 && self.take(p, seen, false) {
+        // A free lock without state bits was not free at the first step: two threads have it in turns.
+        let tries = seen != 0 || !Pace::is_to_keep_away(p, on);
+        if tries && seen & LOCKED == 0 && bits(p, seen) & HEIR == 0 && self.take(p, seen, false) {
             return true;
         }
         counting::count(p, Event::MutexSlowpath);
-        let on = self.address(p);
         let pace = Pace::unless_glancing(p, on);
         if pace.is_none() && self.glance(p, seen) {
             return true;
         }
         let mut pace = pace.unwrap_or_else(|| Pace::of(p, on));
+        // Where waiters keep away, they do so before their first attempt: the lock is free every few nanoseconds, and
+        // the first attempt would mostly succeed, at the price that all keep away from.
+        if deadline == NEVER && pace.keeps_away() && !owner_is_here(p, seen) {
+            pace.interval(p, on, &self.word, Until::clear(LOCKED));
+        }
         let watched =
             if deadline == NEVER { self.watch(p, &mut pace, seen) } else { Watched::NotAtAll };
         match watched {

@@ -71,7 +71,7 @@ pub use budget::SpinBudget;
 pub use drain::{note_readers, readers_leave_quickly};
 pub use pace::Pace;
 #[cfg(test)]
-pub(crate) use pace::keep_away;
+pub(crate) use pace::{keep_away, keep_away_from_mutex};
 pub use record::Sleeper;
 pub use requeue::requeue;
 pub use throughput::{Throughput, acquired};

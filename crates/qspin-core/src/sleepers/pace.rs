@@ -244,6 +244,12 @@ impl Pace {
         score::one_in(p, GLANCE_BITS).then(|| Self::among(p, on, Kind::Mutex, || true))
     }
 
+    /// Whether waiters for the mutex at `on` [keep away](Self::keeps_away).
+    #[inline]
+    pub fn is_to_keep_away<P: SleepPlatform>(p: &P, on: usize) -> bool {
+        p.throughput().is_some() && bucket::of(p, on).trials.interval_ns(Kind::Mutex) >= LONG_NS
+    }
+
     /// The same for the reader-writer lock at `on`.
     #[inline]
     pub fn of_rwlock<P: SleepPlatform>(p: &P, on: usize) -> Self {
@@ -367,6 +373,13 @@ impl Pace {
         median.store(now.min(MAX_HANDOVER_NS), Relaxed);
         taken
     }
+}
+
+/// From now on the waiters of the mutex at `on` keep away, until they learn.
+#[cfg(test)]
+pub(crate) fn keep_away_from_mutex<P: SleepPlatform>(p: &P, on: usize) {
+    let place = MUTEX_NS.iter().position(|&ns| ns >= LONG_NS);
+    bucket::of(p, on).trials.at.store(place.unwrap() as u32, Relaxed);
 }
 
 /// From now on the waiters of the reader-writer lock at `on` keep away.

@@ -1,5 +1,6 @@
 //! How waiters and newcomers share a lock: MUTEX-2, -3 and -6.
 
+use core::cell::Cell;
 use core::sync::atomic::AtomicU32;
 
 use super::word::AWAKE;
@@ -352,4 +353,21 @@ fn a_release_wakes_a_waiter_that_joins_the_sleepers_meanwhile() {
         unsafe { lock.release(&p) };
         assert_eq!(p.kicked(), [WAITER]);
     }
+}
+
+#[test]
+fn where_waiters_keep_away_one_that_has_just_missed_the_lock_does_not_try_at_once() {
+    let at_the_clock = Cell::new(0);
+    let lock = with(0);
+    let p = Scripted::yielding(1, 1);
+    let acquires = || {
+        p.at_reading(OWNER, |_| at_the_clock.set(word(&lock)));
+        assert!(lock.acquire_slow(&p, NEVER));
+        p.now_ns();
+        at_the_clock.get()
+    };
+    assert_ne!(acquires() & LOCKED, 0, "it has tried before it first reads the clock");
+    lock.word.store(0, Relaxed);
+    sleepers::keep_away_from_mutex(&p, lock.address(&p));
+    assert_eq!(acquires(), 0, "it learns first");
 }
