@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::arguments::Arguments;
 use super::report::put_section;
 use crate::failure::Kind;
-use crate::plants::{Catcher, Plant, Sign, all, tree};
+use crate::plants::{Catcher, Plant, Sign, all, named, tree};
 use crate::workers;
 
 /// The most that one check may take.
@@ -152,8 +152,7 @@ fn markdown(plants: &[Plant]) -> String {
             let caught = plant.catchers.iter().filter(|by| by.tool == tool);
             let caught = caught.map(|by| match &by.sign {
                 Sign::Counterexample(scenario, kinds) => {
-                    let kinds: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
-                    format!("{}: {} {scenario}", kinds.join(" or "), by.lock)
+                    format!("{}: {} {scenario}", named(kinds), by.lock)
                 }
                 Sign::MissedGoal => format!("{}: {}", by.sign, by.lock),
             });

@@ -59,13 +59,16 @@ pub enum Sign {
 impl std::fmt::Display for Sign {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Counterexample(scenario, kinds) => {
-                let kinds: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
-                write!(f, "{scenario} {}", kinds.join(OR))
-            }
+            Self::Counterexample(scenario, kinds) => write!(f, "{scenario} {}", named(kinds)),
             Self::MissedGoal => f.write_str(MISSED_GOAL),
         }
     }
+}
+
+/// The kinds as the list names them.
+#[must_use]
+pub fn named(kinds: &[Kind]) -> String {
+    kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(OR)
 }
 
 /// What the list says in place of a scenario and a kind.
