@@ -52,7 +52,8 @@
 //! * **MUTEX-6** No waiter is passed over for ever. A thread that has used up its barging quantum wakes a
 //!   sleeper, unless its turns are long and as many waiters are awake as can be counted, and yields now and then
 //!   until it is replaced. A waiter that was woken in vain rejoins the queue at its front. A waiter that has
-//!   waited for too long, asleep or yielding, becomes the heir.
+//!   waited for too long, asleep or yielding, becomes the heir. If it must sleep again, because the owner keeps the
+//!   lock for longer than an heir stays awake, the release that wakes it makes it the heir.
 //!
 //! # Limits
 //! Not first come, first served. No poisoning. A waiter without a node polls, and is in no queue: others may pass it
@@ -83,6 +84,8 @@ use word::{
 
 /// The tag of the sleepers of a mutex.
 pub const TAG: u32 = 0;
+/// The tag of one that was woken in vain, and has waited for too long (MUTEX-6).
+const STARVES: u32 = 1;
 
 /// The default mutex. See the [module](self) documentation.
 #[derive(Debug)]
@@ -238,8 +241,8 @@ impl<W: AtomicWord> DefaultLock<W> {
         }
     }
 
-    /// Releases the lock and wakes a sleeper, if there is one. The sleeper is counted as awake; `bit` is HEIR or
-    /// 0.
+    /// Releases the lock and wakes a sleeper, if there is one. The sleeper is counted as awake; `bit` is HEIR, or
+    /// 0 for one that is the heir only if it starves.
     fn release_to_sleeper<P>(&self, p: &P, on: usize, mut seen: u32, bit: u32)
     where
         P: SleepPlatform<Word = W>,
@@ -247,7 +250,8 @@ impl<W: AtomicWord> DefaultLock<W> {
         // Read before a sleeper is taken: if a signal handler forks in between, the child ignores the bits set
         // for a sleeper that it does not have.
         let of = generation(p);
-        let taken = take_one(p, on);
+        let (taken, starves) = take_one(p, on);
+        let bit = if starves { HEIR } else { bit };
         let wakes = taken.as_ref().is_some_and(|taken| !taken.is_empty());
         let to = |seen| {
             let bits = bits_in(of, seen);
@@ -312,16 +316,24 @@ fn woke<P: SleepPlatform>(p: &P, on: usize) {
     given_way(on, &Quantum::of(p));
 }
 
-fn take_one<P: SleepPlatform>(p: &P, on: usize) -> Option<Taken> {
-    let mut first = true;
-    sleepers::take(p, on, |_| if core::mem::take(&mut first) { Choice::Take } else { Choice::Stop })
+/// Takes out one sleeper, and says whether it starves.
+fn take_one<P: SleepPlatform>(p: &P, on: usize) -> (Option<Taken>, bool) {
+    let mut first = None;
+    let taken = sleepers::take(p, on, |tag| {
+        if first.is_some() {
+            return Choice::Stop;
+        }
+        first = Some(tag);
+        Choice::Take
+    });
+    (taken, first == Some(STARVES))
 }
 
 /// Wakes one sleeper, after a release that did not. The lock may no longer exist (MUTEX-4).
 #[cold]
 #[inline(never)]
 fn wake_one<P: SleepPlatform>(p: &P, on: usize) {
-    match take_one(p, on) {
+    match take_one(p, on).0 {
         Some(taken) => taken.wake(p),
         None => sleepers::wake_later(p, on),
     }

@@ -95,6 +95,28 @@ fn a_waiter_that_is_woken_in_vain_again_and_again_becomes_the_heir() {
 }
 
 #[test]
+fn a_starving_waiter_that_has_to_sleep_again_is_the_heir_when_it_is_woken() {
+    let lock = &with(0);
+    let p = Scripted::new(1);
+    lock.acquire(&p);
+    for waited_ns in [STARVES_NS - 1, 1] {
+        p.at_halt(OWNER, move |p| {
+            p.pass(waited_ns);
+            wakes_in_vain(lock, p, WAITER);
+        });
+    }
+    p.at_halt(OWNER, |p| {
+        // SAFETY: acquired by `wakes_in_vain`.
+        unsafe { lock.release(p) };
+        assert_eq!(p.kicked(), [WAITER]);
+        assert_eq!(word(lock), AWAKE | HEIR);
+        assert!(!lock.try_acquire(p));
+    });
+    p.on_cpu(WAITER, |p| lock.acquire(p));
+    assert_eq!(word(lock), LOCKED);
+}
+
+#[test]
 fn a_waiter_that_was_woken_in_vain_is_the_next_to_be_woken() {
     let lock = &with(0);
     let p = Scripted::new(1);

@@ -8,7 +8,7 @@ use super::word::{
     HEIR, LOCKED, PLACE, bits, bits_in, generation, may_stay_awake, one_more, owner_is_here,
     with_bits,
 };
-use super::{DefaultLock, TAG, wake_one};
+use super::{DefaultLock, STARVES, TAG, wake_one};
 use crate::counting;
 use crate::events::Event;
 use crate::node::NodeId;
@@ -267,7 +267,9 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
     fn sleep(&mut self, me: NodeId) -> bool {
         let (p, lock) = (self.p, self.lock);
         let end = if self.slept { End::First } else { End::Last };
-        if !sleepers::enqueue(p, me, self.on(), TAG, end) {
+        // MUTEX-6.
+        let tag = if self.slept && self.has_waited_too_long() { STARVES } else { TAG };
+        if !sleepers::enqueue(p, me, self.on(), tag, end) {
             return false;
         }
         self.slept = true;
