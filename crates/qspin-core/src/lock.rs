@@ -83,6 +83,13 @@ pub trait RawTimedLock<P: Platform>: RawLock<P> {
     /// Acquires the lock, or gives up when [`Platform::now_ns`] reaches `deadline`. A deadline that has passed
     /// allows one attempt. Returns whether the lock was acquired.
     fn acquire_until(&self, p: &P, deadline: u64) -> bool;
+
+    /// How many waiters sleep: a guess, 0 where the lock does not know. Relaxed.
+    #[inline]
+    fn sleepers(&self, p: &P) -> u32 {
+        let _ = p;
+        0
+    }
 }
 
 /// A lock that excludes, and that can be handed off to a waiter.

@@ -391,6 +391,11 @@ impl<P: SleepPlatform> RawTimedLock<P> for DefaultLock<P::Word> {
     fn acquire_until(&self, p: &P, deadline: u64) -> bool {
         self.acquire_at_once(p) || self.acquire_slow(p, deadline)
     }
+
+    #[inline]
+    fn sleepers(&self, p: &P) -> u32 {
+        sleepers::number(p, self.address(p))
+    }
 }
 
 impl<W: ConstWord> ConstLock for DefaultLock<W> {

@@ -47,9 +47,9 @@
 //!   only leave, and the lock is its next. Only while it sleeps may writers barge past it into a free lock, until
 //!   it is the heir: the starving waiter that holds a reservation. Readers may not: the one that did would read
 //!   alone, on one CPU, while all others wait. A reader that starves beside the word goes through the gate, and is
-//!   the heir there. The mutex bounds the wait for the gate. A waiter that wants to read upgradably is the next to
-//!   be woken once it was woken in vain, but newcomers that read upgradably may pass it each time: for that there
-//!   is no bound.
+//!   the heir there. The mutex bounds the wait for the gate; threads that pass those that sleep there yield to them
+//!   now and then. A waiter that wants to read upgradably is the next to be woken once it was woken in vain, but
+//!   newcomers that read upgradably may pass it each time: for that there is no bound.
 //! * **RWLOCK-6** UPGRADABLE is set with the reader that it stands for, from a word without it, and cleared by
 //!   that reader. Readers come and go beside it. A waiter does not hold the gate while it waits for the
 //!   upgradable reader. When that reader upgrades, it waits only for the readers inside, which UPGRADING allows
@@ -81,6 +81,7 @@ mod readers;
 mod sleep;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod upgradable;
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -285,8 +286,14 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
         for_readers && (!budget.only_spins() || sleepers::readers_leave_quickly(p, self.on(p)))
     }
 
-    /// Polls for a moment whether the lock can be acquired without the gate.
-    fn polls<P: SleepPlatform<Word = W>>(&self, p: &P, want: Want) -> bool {
+    /// Polls for a moment whether the lock can be acquired without the gate; before that the thread yields to those that
+    /// sleep there, once in a while (RWLOCK-5).
+    fn polls<P>(&self, p: &P, want: Want) -> bool
+    where
+        P: SleepPlatform<Word = W>,
+        G: RawTimedLock<P>,
+    {
+        turns::give_way(p, self.gate.sleepers(p));
         let (mut budget, mut crowd) = (SpinBudget::of_rwlock(p, p.address(&self.word)), 1);
         loop {
             let seen = self.word.load(Relaxed);

@@ -2,6 +2,7 @@
 
 mod away;
 mod starving;
+mod turns;
 
 use core::sync::atomic::AtomicU32;
 

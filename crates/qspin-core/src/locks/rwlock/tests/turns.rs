@@ -1,0 +1,32 @@
+//! Threads that pass the sleepers at the gate.
+
+use super::*;
+use crate::platform::Platform;
+
+/// How often a thread yields that finds the lock taken, and then free, for three quanta, while so many sleep at the gate.
+fn yields(asleep: u32) -> u32 {
+    let (p, lock) = (Scripted::new(1), &with(FREE));
+    let gate = lock.gate.address(&p);
+    for cpu in WAITER..WAITER + asleep {
+        p.sleeps(cpu, 0, gate, crate::locks::mutex::TAG, sleepers::End::Last);
+    }
+    // In the quantum's own unit, which is a little more than a microsecond.
+    let turn_ns = u64::from(p.tuning().rotate_us) << 10 >> 5;
+    let mut yields = 0;
+    for _ in 0..3 << 5 {
+        assert!(lock.polls(&p, Want::Write));
+        yields += p.yields();
+        p.pass(turn_ns);
+        // SAFETY: acquired above.
+        unsafe { lock.release_exclusive(&p) };
+    }
+    assert_eq!(p.kicked(), [], "only the owner of the gate wakes");
+    yields
+}
+
+#[test]
+fn a_thread_that_passes_sleepers_at_the_gate_yields_once_in_a_quantum() {
+    assert_eq!(yields(0), 0);
+    // The clock is read in every eighth turn: a quantum of 32 turns is over at the 33rd, and so is the next one.
+    assert_eq!(yields(1), 2);
+}
