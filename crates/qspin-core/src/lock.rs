@@ -84,6 +84,16 @@ pub trait RawTimedLock<P: Platform>: RawLock<P> {
     /// allows one attempt. Returns whether the lock was acquired.
     fn acquire_until(&self, p: &P, deadline: u64) -> bool;
 
+    /// As [`RawLock::release`], by a thread that holds another lock as well, for which this one is only the queue: it does
+    /// not yield to the waiters. Release ordering.
+    ///
+    /// # Safety
+    /// As [`RawLock::release`].
+    unsafe fn release_inside(&self, p: &P) {
+        // SAFETY: the caller holds the lock.
+        unsafe { self.release(p) };
+    }
+
     /// How many waiters sleep: a guess, 0 where the lock does not know. Relaxed.
     #[inline]
     fn sleepers(&self, p: &P) -> u32 {

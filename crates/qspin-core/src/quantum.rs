@@ -37,7 +37,8 @@ pub(crate) struct Quantum<'a, P: Platform> {
 }
 
 impl<'a, P: Platform> Quantum<'a, P> {
-    /// Acquisitions between two readings of the clock, each of which costs as much as ten pauses.
+    /// Acquisitions between two readings of the clock, each of which costs as much as ten pauses. At first there are
+    /// fewer: eight long turns may be many quanta.
     const A_READING_OF_THE_CLOCK: u32 = 8;
 
     #[inline]
@@ -142,7 +143,7 @@ impl<'a, P: Platform> Quantum<'a, P> {
         if turns >= tuning.rotate_turns {
             return true;
         }
-        let reads_the_clock = turns % Self::A_READING_OF_THE_CLOCK == 0;
+        let reads_the_clock = turns % Self::A_READING_OF_THE_CLOCK == 0 || turns.is_power_of_two();
         turns = turns.saturating_add(1);
         if reads_the_clock {
             let now = self.clock();

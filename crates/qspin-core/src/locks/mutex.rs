@@ -205,21 +205,27 @@ impl<W: AtomicWord> DefaultLock<W> {
         }
     }
 
+    /// Releases the lock where waiters may be. The `quantum` is that of a thread that passes them, which yields when that
+    /// is used up.
     #[cold]
     #[inline(never)]
-    fn release_slow<P: SleepPlatform<Word = W>>(&self, p: &P, on: usize) {
+    fn release_slow<P>(&self, p: &P, on: usize, quantum: Option<Quantum<P>>)
+    where
+        P: SleepPlatform<Word = W>,
+    {
         // ORDERING: Release pairs with the Acquire of `acquire_at_once` and of `take`.
         let order = p.ordering(Site::MutexRelease, Release);
-        let quantum = Quantum::of(p);
         let of = generation(p);
         let mut rotates = None;
         let mut seen = self.word.load(Relaxed);
         loop {
             let awake = bits_in(of, seen);
-            if awake != 0 && !*rotates.get_or_insert_with(|| rotates_now(p, on, &quantum, awake)) {
+            if awake != 0
+                && !*rotates.get_or_insert_with(|| rotates_now(p, on, quantum.as_ref(), awake))
+            {
                 // An awake waiter will acquire the lock next (MUTEX-3).
                 match self.word.compare_exchange(seen, with_bits(of, 0, awake), order) {
-                    Ok(_) => return given_way(on, &quantum),
+                    Ok(_) => return given_way(on, quantum.as_ref()),
                     Err(now) => seen = now,
                 }
                 continue;
@@ -231,7 +237,8 @@ impl<W: AtomicWord> DefaultLock<W> {
                 }
                 continue;
             }
-            return self.release_to_sleeper(p, on, seen, 0);
+            self.release_to_sleeper(p, on, seen, 0);
+            return given_way(on, quantum.as_ref());
         }
         // MUTEX-4.
         if sleepers::anybody(p, on) {
@@ -267,7 +274,6 @@ impl<W: AtomicWord> DefaultLock<W> {
             None => sleepers::wake_later(p, on),
             Some(taken) if !taken.is_empty() => {
                 taken.wake(p);
-                woke(p, on);
             }
             Some(_) => {
                 if bits_in(of, seen) == 0 && sleepers::anybody(p, on) {
@@ -294,7 +300,13 @@ impl<W: AtomicWord> DefaultLock<W> {
 
 /// Whether this thread has just used up its barging quantum, with others `awake`, and wakes one more for that at
 /// this release.
-fn rotates_now<P: SleepPlatform>(p: &P, on: usize, quantum: &Quantum<P>, awake: u32) -> bool {
+fn rotates_now<P: SleepPlatform>(
+    p: &P,
+    on: usize,
+    quantum: Option<&Quantum<P>>,
+    awake: u32,
+) -> bool {
+    let Some(quantum) = quantum else { return false };
     let number = quantum.number();
     if quantum.is_over() || !quantum.count_past(sleepers::number(p, on)) {
         return false;
@@ -305,15 +317,12 @@ fn rotates_now<P: SleepPlatform>(p: &P, on: usize, quantum: &Quantum<P>, awake: 
 }
 
 /// After a release past waiters: yields when that is due.
-fn given_way<P: SleepPlatform>(on: usize, quantum: &Quantum<P>) {
-    if quantum.is_over() {
+fn given_way<P: SleepPlatform>(on: usize, quantum: Option<&Quantum<P>>) {
+    if let Some(quantum) = quantum
+        && quantum.is_over()
+    {
         quantum.give_way_each(sleepers::turns_between_yields(quantum.p, on));
     }
-}
-
-/// After a release that has woken a sleeper.
-fn woke<P: SleepPlatform>(p: &P, on: usize) {
-    given_way(on, &Quantum::of(p));
 }
 
 /// Takes out one sleeper, and says whether it starves.
@@ -369,7 +378,7 @@ unsafe impl<P: SleepPlatform> RawLock<P> for DefaultLock<P::Word> {
     unsafe fn release(&self, p: &P) {
         let on = p.address(&self.word);
         if !sleepers::is_quiet(p, on) {
-            return self.release_slow(p, on);
+            return self.release_slow(p, on, Some(Quantum::of(p)));
         }
         // MUTEX-1: since the lock was acquired only state bits were set.
         // ORDERING: as in `release_slow`.
@@ -390,6 +399,10 @@ impl<P: SleepPlatform> RawTimedLock<P> for DefaultLock<P::Word> {
     #[inline]
     fn acquire_until(&self, p: &P, deadline: u64) -> bool {
         self.acquire_at_once(p) || self.acquire_slow(p, deadline)
+    }
+
+    unsafe fn release_inside(&self, p: &P) {
+        self.release_slow(p, self.address(p), None);
     }
 
     #[inline]

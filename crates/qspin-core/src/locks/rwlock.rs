@@ -293,12 +293,15 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
         P: SleepPlatform<Word = W>,
         G: RawTimedLock<P>,
     {
-        turns::give_way(p, self.gate.sleepers(p));
+        let gives_way = turns::give_way(p, self.gate.sleepers(p));
         let (mut budget, mut crowd) = (SpinBudget::of_rwlock(p, p.address(&self.word)), 1);
         loop {
             let seen = self.word.load(Relaxed);
             if want.fits_newcomer(seen) {
                 if self.come(p, want, seen).is_ok() {
+                    if gives_way {
+                        turns::gave_way(p);
+                    }
                     return true;
                 }
                 // Other threads are acquiring and releasing just now. A reader that goes on trying takes the line
@@ -352,7 +355,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
         let inside = away && wait.keep_away();
         let end = if inside { End::Inside } else { wait.wait() };
         // SAFETY: acquired above.
-        unsafe { self.gate.release(p) };
+        unsafe { self.gate.release_inside(p) };
         end
     }
 

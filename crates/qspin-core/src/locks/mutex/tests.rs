@@ -266,6 +266,39 @@ fn a_thread_whose_turns_take_long_wakes_one_more_sleeper_after_some_time() {
 }
 
 #[test]
+fn the_second_turn_that_is_longer_than_a_quantum_wakes_one_more_sleeper() {
+    let p = Scripted::new(1);
+    let lock = &with(LOCKED);
+    for cpu in [WAITER, OTHER] {
+        sleeps(lock, &p, cpu);
+    }
+    wakes_in_vain(lock, &p, WAITER);
+    for woken in [&[][..], &[OTHER]] {
+        p.pass(u64::from(p.tuning().rotate_us) << 10);
+        // SAFETY: the lock is held, at first and after the first turn.
+        unsafe { lock.release(&p) };
+        assert_eq!(p.kicked(), woken);
+        assert!(lock.try_acquire(&p));
+    }
+}
+
+#[test]
+fn a_release_inside_another_section_wakes_one_sleeper_and_never_yields() {
+    let p = Scripted::new(1);
+    let lock = &with(LOCKED);
+    for cpu in [WAITER, OTHER] {
+        sleeps(lock, &p, cpu);
+    }
+    for turn in 0..p.tuning().rotate_turns + 100 {
+        // SAFETY: the lock is held, at first and after each turn.
+        unsafe { lock.release_inside(&p) };
+        assert_eq!(p.kicked(), if turn == 0 { &[WAITER][..] } else { &[] }, "turn {turn}");
+        assert!(lock.try_acquire(&p));
+    }
+    assert_eq!(p.yields(), 0);
+}
+
+#[test]
 fn a_waiter_takes_back_its_own_count_or_after_short_turns_that_of_all() {
     let p = Scripted::new(1);
     let short_ns = u64::from(p.tuning().mutex_short_ns);

@@ -1,8 +1,8 @@
 //! Which words admit whom, and what becomes of waiters that wait in vain: RWLOCK-5 and its like.
 
 mod away;
+mod passing;
 mod starving;
-mod turns;
 
 use core::sync::atomic::AtomicU32;
 

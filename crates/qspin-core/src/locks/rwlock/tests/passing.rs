@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::platform::Platform;
+use crate::quantum::Quantum;
 
 /// How often a thread yields that finds the lock taken, and then free, for three quanta, while so many sleep at the gate.
 fn yields(asleep: u32) -> u32 {
@@ -29,4 +30,19 @@ fn a_thread_that_passes_sleepers_at_the_gate_yields_once_in_a_quantum() {
     assert_eq!(yields(0), 0);
     // The clock is read in every eighth turn: a quantum of 32 turns is over at the 33rd, and so is the next one.
     assert_eq!(yields(1), 2);
+}
+
+#[test]
+fn a_thread_that_gives_way_and_must_wait_goes_to_the_gate_with_its_quantum_used_up() {
+    for (seen, inside) in [(FREE, true), (WRITER, false)] {
+        let (p, lock) = (Scripted::new(1), &with(seen));
+        p.sleeps(OTHER, 0, lock.gate.address(&p), crate::locks::mutex::TAG, sleepers::End::Last);
+        // A turn that is longer than a quantum.
+        assert!(!turns::give_way(&p, 1));
+        p.pass(u64::from(p.tuning().rotate_us) << 10);
+        assert_eq!(lock.polls(&p, Want::Write), inside);
+        assert!(p.yields() > 0);
+        // There it sleeps at once: see the mutex.
+        assert_eq!(Quantum::of(&p).is_over(), !inside);
+    }
 }
