@@ -38,7 +38,7 @@ pub(crate) struct Quantum<'a, P: Platform> {
 
 impl<'a, P: Platform> Quantum<'a, P> {
     /// Acquisitions between two readings of the clock, each of which costs as much as ten pauses. At first there are
-    /// fewer: eight long turns may be many quanta.
+    /// fewer, since eight long turns may be many quanta.
     const A_READING_OF_THE_CLOCK: u32 = 8;
 
     #[inline]
@@ -143,14 +143,21 @@ impl<'a, P: Platform> Quantum<'a, P> {
         if turns >= tuning.rotate_turns {
             return true;
         }
-        let reads_the_clock = turns % Self::A_READING_OF_THE_CLOCK == 0 || turns.is_power_of_two();
+        let before = turns;
+        let reads_the_clock =
+            before % Self::A_READING_OF_THE_CLOCK == 0 || before.is_power_of_two();
         turns = turns.saturating_add(1);
         if reads_the_clock {
             let now = self.clock();
             if turns == 1 {
                 node.since.store(now, Relaxed);
-            } else if now.wrapping_sub(node.since.load(Relaxed)) >= self.length_us(sleepers) {
-                turns = turns.max(tuning.rotate_turns);
+            } else {
+                // The first few turns may be far apart, and not long.
+                let few = Self::A_READING_OF_THE_CLOCK.checked_div(before).unwrap_or(1).max(1);
+                let elapsed = now.wrapping_sub(node.since.load(Relaxed));
+                if elapsed / few >= self.length_us(sleepers) {
+                    turns = turns.max(tuning.rotate_turns);
+                }
             }
         }
         node.turns.store(turns, Relaxed);

@@ -266,7 +266,7 @@ fn a_thread_whose_turns_take_long_wakes_one_more_sleeper_after_some_time() {
 }
 
 #[test]
-fn the_second_turn_that_is_longer_than_a_quantum_wakes_one_more_sleeper() {
+fn the_second_turn_that_is_as_long_as_eight_quanta_wakes_one_more_sleeper() {
     let p = Scripted::new(1);
     let lock = &with(LOCKED);
     for cpu in [WAITER, OTHER] {
@@ -274,7 +274,7 @@ fn the_second_turn_that_is_longer_than_a_quantum_wakes_one_more_sleeper() {
     }
     wakes_in_vain(lock, &p, WAITER);
     for woken in [&[][..], &[OTHER]] {
-        p.pass(u64::from(p.tuning().rotate_us) << 10);
+        p.pass(u64::from(p.tuning().rotate_us) << 10 << 3);
         // SAFETY: the lock is held, at first and after the first turn.
         unsafe { lock.release(&p) };
         assert_eq!(p.kicked(), woken);

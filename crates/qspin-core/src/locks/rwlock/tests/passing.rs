@@ -37,9 +37,9 @@ fn a_thread_that_gives_way_and_must_wait_goes_to_the_gate_with_its_quantum_used_
     for (seen, inside) in [(FREE, true), (WRITER, false)] {
         let (p, lock) = (Scripted::new(1), &with(seen));
         p.sleeps(OTHER, 0, lock.gate.address(&p), crate::locks::mutex::TAG, sleepers::End::Last);
-        // A turn that is longer than a quantum.
+        // A turn that is as long as eight quanta.
         assert!(!turns::give_way(&p, 1));
-        p.pass(u64::from(p.tuning().rotate_us) << 10);
+        p.pass(u64::from(p.tuning().rotate_us) << 10 << 3);
         assert_eq!(lock.polls(&p, Want::Write), inside);
         assert!(p.yields() > 0);
         // There it sleeps at once: see the mutex.
