@@ -205,8 +205,23 @@ impl<W: AtomicWord> DefaultLock<W> {
         }
     }
 
-    /// Releases the lock where waiters may be. The `quantum` is that of a thread that passes them, which yields when that
-    /// is used up.
+    /// Releases the lock; a thread that passes waiters `yields` once its barging quantum is used up.
+    #[inline]
+    fn release_passing<P: SleepPlatform<Word = W>>(&self, p: &P, yields: bool) {
+        let on = p.address(&self.word);
+        if !sleepers::is_quiet(p, on) {
+            return self.release_slow(p, on, yields.then(|| Quantum::of(p)));
+        }
+        // MUTEX-1: since the lock was acquired only state bits were set.
+        // ORDERING: as in `release_slow`.
+        self.word.overwrite(0, p.ordering(Site::MutexStore, Release));
+        // MUTEX-4.
+        if !sleepers::stored(p, on) {
+            wake_one(p, on);
+        }
+    }
+
+    /// Releases the lock where waiters may be. Without a `quantum` the thread does not yield.
     #[cold]
     #[inline(never)]
     fn release_slow<P>(&self, p: &P, on: usize, quantum: Option<Quantum<P>>)
@@ -376,17 +391,7 @@ unsafe impl<P: SleepPlatform> RawLock<P> for DefaultLock<P::Word> {
 
     #[inline]
     unsafe fn release(&self, p: &P) {
-        let on = p.address(&self.word);
-        if !sleepers::is_quiet(p, on) {
-            return self.release_slow(p, on, Some(Quantum::of(p)));
-        }
-        // MUTEX-1: since the lock was acquired only state bits were set.
-        // ORDERING: as in `release_slow`.
-        self.word.overwrite(0, p.ordering(Site::MutexStore, Release));
-        // MUTEX-4.
-        if !sleepers::stored(p, on) {
-            wake_one(p, on);
-        }
+        self.release_passing(p, true);
     }
 
     #[inline]
@@ -402,7 +407,7 @@ impl<P: SleepPlatform> RawTimedLock<P> for DefaultLock<P::Word> {
     }
 
     unsafe fn release_inside(&self, p: &P) {
-        self.release_slow(p, self.address(p), None);
+        self.release_passing(p, false);
     }
 
     #[inline]
