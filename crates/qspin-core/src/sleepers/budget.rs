@@ -14,7 +14,8 @@
 //! CPU to unrelated threads, which keep it for a whole time slice, while a waiter that sleeps would get the CPU
 //! back at once when it is woken. Each bucket learns which of the two it is from how long yields take: where they
 //! have used up all the time that a waiter has for them, waiters do not yield, but poll for as long as sleeping
-//! costs, and sleep. Where [hogs] want the CPUs, no waiter of the process yields.
+//! costs, and sleep. Where waiters [keep away](super::Pace::keeps_away) one thread is to have the lock for long, and a
+//! yield to that one is no evidence. Where [hogs] want the CPUs, no waiter of the process yields.
 //!
 //! Where threads with other locks have work, to yield costs two switches, and a poll costs all that they would have
 //! done. Each bucket learns this from yields during which another lock was acquired on the CPU, as
@@ -108,6 +109,23 @@ const NOTIFIED_NS: u32 = 200;
 /// yields, 0.74 with ten, 0.80 to 0.93 with four, which were about 2 µs. Not measured since.
 const QUOTA_POLL_NS: u32 = 2000;
 
+/// What came of a yield.
+#[derive(Debug)]
+struct Yielded {
+    took_ns: u64,
+    /// Whether it let threads with other work run, or most do.
+    pays: bool,
+    /// Whether the lock itself was acquired on the CPU meanwhile.
+    to_owners: bool,
+}
+
+impl Yielded {
+    /// One that was good for nothing that is known.
+    const fn in_vain(took_ns: u64) -> Self {
+        Self { took_ns, pays: false, to_owners: false }
+    }
+}
+
 /// What is left of a waiter's spin budget.
 #[derive(Debug)]
 pub struct SpinBudget {
@@ -123,6 +141,8 @@ pub struct SpinBudget {
     on: usize,
     /// Whether the waiter stays awake however long its yields take.
     stays: bool,
+    /// Whether the waiter keeps away from the lock, as all of its waiters, so that one thread has it for long.
+    away: bool,
     /// Whether the bucket learns from the waiter's polls.
     learns: bool,
     /// Whether the waiter's first yield is a trial whether there are [hogs].
@@ -140,6 +160,7 @@ impl SpinBudget {
             here: HERE_YIELDS.min(yields),
             on,
             stays: false,
+            away: false,
             learns: false,
             tries: false,
             judged: 0,
@@ -164,7 +185,8 @@ impl SpinBudget {
             Advice::Try => true,
             Advice::Sleep => return Self::of(p, on, slice_ns, spin_ns, 0),
         };
-        Self { tries, ..Self::as_learned(p, on, interval_ns, yields) }
+        let away = interval_ns >= SLICE_NS;
+        Self { away, tries, ..Self::as_learned(p, on, interval_ns, yields) }
     }
 
     /// The same without hogs and quota.
@@ -273,6 +295,7 @@ impl SpinBudget {
             here: 0,
             on: 0,
             stays: false,
+            away: false,
             learns: false,
             tries: false,
             judged: 0,
@@ -327,25 +350,25 @@ impl SpinBudget {
         }
     }
 
-    /// Yields; returns how long that took, in nanoseconds, or `None` where that pays: the CPU goes to threads with
-    /// other work.
-    fn yield_to_others<P: SleepPlatform>(&mut self, p: &P) -> Option<u64> {
+    /// Yields; returns what came of that.
+    fn yield_to_others<P: SleepPlatform>(&mut self, p: &P) -> Yielded {
         let begin = p.now_ns();
         let seen = p.throughput().zip(p.runs_on()).map(|(all, cpu)| (all, all.last(cpu)));
         p.yield_cpu();
         // A clock may go back.
-        let took = p.now_ns().saturating_sub(begin);
-        let Some((all, last)) = seen else { return Some(took) };
-        let is_long = is_long(p, took);
+        let took_ns = p.now_ns().saturating_sub(begin);
+        let Some((all, last)) = seen else { return Yielded::in_vain(took_ns) };
+        let is_long = is_long(p, took_ns);
         if core::mem::take(&mut self.tries) {
             hogs::tried(all);
         }
-        if is_long && hogs::learn(all, begin.saturating_add(took), took, last) {
-            return Some(took);
+        if is_long && hogs::learn(all, begin.saturating_add(took_ns), took_ns, last) {
+            return Yielded::in_vain(took_ns);
         }
         let pay = &bucket::of(p, self.on).yields_pay;
-        let pays = pays(pay, &all.since(last, self.on), took, is_long);
-        (!pays).then_some(took)
+        let since = all.since(last, self.on);
+        let pays = pays(pay, &since, took_ns, is_long);
+        Yielded { took_ns, pays, to_owners: since == Since::This }
     }
 
     /// Yields, and takes the time that the yield took off the budget: another thread may have had the CPU for
@@ -354,8 +377,10 @@ impl SpinBudget {
         if p.pause_ns() == 0 || self.stays {
             return p.yield_cpu();
         }
-        let took = self.yield_to_others(p).unwrap_or(0);
-        let points = if is_long(p, took) { LONG_WEIGHT } else { -1 };
+        let yielded = self.yield_to_others(p);
+        let took = if yielded.pays { 0 } else { yielded.took_ns };
+        let wanted = self.away && yielded.to_owners;
+        let points = if is_long(p, took) && !wanted { LONG_WEIGHT } else { -1 };
         bucket::of(p, self.on).long_yields.add(points);
         let slice_ns = u64::from(self.slice) * u64::from(p.pause_ns());
         let mut slices = took / slice_ns.max(1);
@@ -380,7 +405,7 @@ impl SpinBudget {
         } else if p.pause_ns() == 0 || self.stays {
             self.here -= 1;
             p.yield_cpu();
-        } else if self.yield_to_others(p).is_none() && self.yields != 0 {
+        } else if self.yield_to_others(p).pays && self.yields != 0 {
             self.spins = 0;
             self.yields -= 1;
         } else {
