@@ -124,6 +124,12 @@ impl Yielded {
     const fn in_vain(took_ns: u64) -> Self {
         Self { took_ns, pays: false, to_owners: false }
     }
+
+    /// The points that it adds to the guess that yields are long. Where waiters keep `away`, one thread is to have the
+    /// lock for long.
+    const fn points(&self, is_long: bool, away: bool) -> i32 {
+        if is_long && !(away && self.to_owners) { LONG_WEIGHT } else { -1 }
+    }
 }
 
 /// What is left of a waiter's spin budget.
@@ -379,8 +385,7 @@ impl SpinBudget {
         }
         let yielded = self.yield_to_others(p);
         let took = if yielded.pays { 0 } else { yielded.took_ns };
-        let wanted = self.away && yielded.to_owners;
-        let points = if is_long(p, took) && !wanted { LONG_WEIGHT } else { -1 };
+        let points = yielded.points(is_long(p, took), self.away);
         bucket::of(p, self.on).long_yields.add(points);
         let slice_ns = u64::from(self.slice) * u64::from(p.pause_ns());
         let mut slices = took / slice_ns.max(1);
@@ -438,6 +443,22 @@ mod tests {
     use core::sync::atomic::AtomicU32;
 
     use super::*;
+
+    #[test]
+    fn a_long_yield_to_the_owner_is_no_evidence_where_waiters_keep_away() {
+        let (in_vain, to_owners) =
+            (Yielded::in_vain(1), Yielded { to_owners: true, ..Yielded::in_vain(1) });
+        for (yielded, is_long, away, points) in [
+            (&to_owners, true, true, -1),
+            (&to_owners, true, false, LONG_WEIGHT),
+            (&in_vain, true, true, LONG_WEIGHT),
+            (&in_vain, true, false, LONG_WEIGHT),
+            (&in_vain, false, true, -1),
+            (&to_owners, false, false, -1),
+        ] {
+            assert_eq!(yielded.points(is_long, away), points, "{yielded:?} {is_long} {away}");
+        }
+    }
 
     #[test]
     fn yields_pay_while_other_threads_work_on_this_cpu() {
