@@ -72,6 +72,24 @@ fn what_was_tuned_is_in_the_rows_of_the_locks_that_read_it_and_in_the_table() {
 }
 
 #[test]
+fn tunables_of_the_environment_do_not_count_and_the_run_says_so() {
+    for (value, told) in [(Some("yield_polls=1"), 1), (Some(""), 0), (None, 0)] {
+        let mut command = Command::cargo_bin("qspin").unwrap();
+        match value {
+            Some(value) => command.env("QSPIN_TUNE", value),
+            None => command.env_remove("QSPIN_TUNE"),
+        };
+        let args =
+            ["bench", "--seconds", "0.002", "--rounds", "1", "--threads", "1", "--locks", "yield"];
+        let output = command.args(args).timeout(Duration::from_secs(300)).output().unwrap();
+        let (said, warned) = (&output.stdout, String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{warned}");
+        assert!(String::from_utf8_lossy(said).contains("tuned     nothing"));
+        assert_eq!(warned.matches("QSPIN_TUNE does not count here").count(), told, "{warned}");
+    }
+}
+
+#[test]
 fn the_queue_of_the_reader_writer_lock_is_tuned_like_the_native_lock() {
     let args = ["--workload", "rw", "--locks", "queued-rw", "--threads", "2"];
     let tunes = ["--tune", "owner_polls=0,owner_pauses=9,pending_polls=1"];

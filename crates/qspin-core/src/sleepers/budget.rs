@@ -59,7 +59,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use super::hogs::{self, Advice};
 use super::score::Score;
 use super::throughput::Since;
-use super::{SleepPlatform, bucket, cost};
+use super::{SleepPlatform, bucket, cost, pace};
 use crate::platform::{AtomicWord, Budget, Until};
 
 /// A slice of a waiter that watches the lock, in nanoseconds: between two yields.
@@ -191,7 +191,7 @@ impl SpinBudget {
             Advice::Try => true,
             Advice::Sleep => return Self::of(p, on, slice_ns, spin_ns, 0),
         };
-        let away = interval_ns >= SLICE_NS;
+        let away = interval_ns >= pace::AWAY_NS;
         Self { away, tries, ..Self::as_learned(p, on, interval_ns, yields) }
     }
 

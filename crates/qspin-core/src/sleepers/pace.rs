@@ -29,7 +29,7 @@ use super::{SleepPlatform, bucket, score};
 use crate::platform::{AtomicWord, Budget, ConstWord, Until};
 
 /// The intervals between two polls of a waiter for a mutex, in nanoseconds; at 0 the waiter watches: it polls after each
-/// pause. One that is below [`LONG_NS`] is the longest of a wait whose intervals double from [`FIRST_PAUSES`] on. The last
+/// pause. One that is below [`AWAY_NS`] is the longest of a wait whose intervals double from [`FIRST_PAUSES`] on. The last
 /// is that of a waiter that is awake only so that it need not be woken.
 const MUTEX_NS: [u32; 4] = [0, 400, 2000, 20_000];
 /// The same of a waiter for readers or a writer: with the second one it keeps away, and one thread at a time runs.
@@ -61,9 +61,9 @@ const ENOUGH: u32 = in_an_epoch(64);
 const CLOCK_BITS: u32 = 4;
 /// One wait in two to this power reads the clock where the others first glance, which ends most of them.
 const GLANCE_BITS: u32 = 5;
-/// From this interval on each wait reads the clock at the beginning and after each poll, which takes a small
-/// part of the time.
-const LONG_NS: u32 = 1000;
+/// From this interval on waiters keep away from the lock for most of the time. Each wait reads the clock at the beginning
+/// and after each poll, which takes a small part of that.
+pub(super) const AWAY_NS: u32 = 1000;
 /// The longest hand-over that is believed, in nanoseconds.
 const MAX_HANDOVER_NS: u32 = 2000;
 
@@ -247,7 +247,7 @@ impl Pace {
     /// Whether waiters for the mutex at `on` [keep away](Self::keeps_away).
     #[inline]
     pub fn is_to_keep_away<P: SleepPlatform>(p: &P, on: usize) -> bool {
-        p.throughput().is_some() && bucket::of(p, on).trials.interval_ns(Kind::Mutex) >= LONG_NS
+        p.throughput().is_some() && bucket::of(p, on).trials.interval_ns(Kind::Mutex) >= AWAY_NS
     }
 
     /// The same for the reader-writer lock at `on`.
@@ -267,7 +267,7 @@ impl Pace {
         let sampled = p.throughput().is_some() && samples();
         let interval_ns = trials.interval_ns(kind);
         let mut pace = Self { kind, interval_ns, pauses: FIRST_PAUSES, sampled };
-        if sampled || pace.interval_ns >= LONG_NS {
+        if sampled || pace.interval_ns >= AWAY_NS {
             pace.turn(p, on);
         }
         pace
@@ -300,7 +300,7 @@ impl Pace {
     #[inline]
     #[must_use]
     pub fn keeps_away(&self) -> bool {
-        self.interval_ns >= LONG_NS
+        self.interval_ns >= AWAY_NS
     }
 
     /// Lets so many pauses pass, or fewer where the waiter watches and `until` is met; returns the word.
@@ -312,7 +312,7 @@ impl Pace {
         if self.watches() {
             return p.wait_until(word, until, Budget::Polls(pauses), Relaxed);
         }
-        if self.interval_ns < LONG_NS {
+        if self.interval_ns < AWAY_NS {
             return self.back_off(p, word, until, pauses);
         }
         p.relax(pauses);
@@ -378,7 +378,7 @@ impl Pace {
 /// From now on the waiters of the mutex at `on` keep away, until they learn.
 #[cfg(test)]
 pub(crate) fn keep_away_from_mutex<P: SleepPlatform>(p: &P, on: usize) {
-    let place = MUTEX_NS.iter().position(|&ns| ns >= LONG_NS);
+    let place = MUTEX_NS.iter().position(|&ns| ns >= AWAY_NS);
     bucket::of(p, on).trials.at.store(place.unwrap() as u32, Relaxed);
 }
 
