@@ -319,7 +319,6 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let mut machine = this_machine::describe(seed);
     machine.warnings.extend(choose::left_out(args));
     machine.warnings.extend(contend::left_out(args)?);
-    machine.warnings.extend(contend::unheeded());
     let cpus = allowed_cpus();
     let threads = choose::threads(args, cpus.len());
     let (threads, left_out) = choose::within_budget(args, threads, locks.len());

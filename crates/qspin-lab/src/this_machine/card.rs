@@ -99,6 +99,10 @@ fn warnings(machine: &Machine) -> Vec<String> {
                 .to_owned(),
         );
     }
+    if std::env::var_os("QSPIN_TUNE").is_some_and(|tunables| !tunables.is_empty()) {
+        warnings
+            .push("QSPIN_TUNE does not count here: `--tune` tunes what is measured.".to_owned());
+    }
     if machine.load > 0.3 * f64::from(machine.cpus) {
         warnings.push(format!(
             "Other programs were busy before the run (load {:.2}): they take CPU time from the \

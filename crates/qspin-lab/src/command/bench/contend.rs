@@ -262,12 +262,6 @@ pub(super) fn left_out(args: &Args) -> Result<Vec<String>, Failure> {
         .collect())
 }
 
-/// Says that the tunables of the environment are not those of what is measured, if there are any.
-pub(super) fn unheeded() -> Option<String> {
-    let asked = std::env::var_os("QSPIN_TUNE").is_some_and(|tunables| !tunables.is_empty());
-    asked.then(|| "QSPIN_TUNE does not count here: `--tune` tunes what is measured.".to_owned())
-}
-
 fn kicks_ahead(lock: &Lock) -> bool {
     Tune::of("kick_ahead", 0).is_some_and(|ahead| lock.heeds(ahead.tunable()))
 }
