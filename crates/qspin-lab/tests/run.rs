@@ -4,6 +4,8 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output, Stdio};
 
+use qspin_core::locks::LOCKS;
+
 use interposed::{compile, qspin, run, said};
 
 mod executable;
@@ -51,7 +53,7 @@ fn bad_input_is_answered_in_one_line_with_what_would_be_right() {
     let nonsense = directory.path().join("nonsense");
     // What the kernel does not execute, though it may be.
     executable::write(&nonsense, "#!/no/such/interpreter\n");
-    let wrong: [(&[&str], i32, &str); 16] = [
+    let wrong: [(&[&str], i32, &str); 18] = [
         (&["--", "/no/such/program"], 127, "No such file"),
         (&["--", "./nonexist"], 127, "No such file"),
         (&["--", "no-such-program-anywhere"], 127, "PATH"),
@@ -60,6 +62,8 @@ fn bad_input_is_answered_in_one_line_with_what_would_be_right() {
         (&["--", nonsense.to_str().unwrap()], 126, "cannot run"),
         (&["--stats", "--compare", "2", "--", "true"], 2, "--compare"),
         (&["--lock", "moon", "--", "true"], 2, "choose from mutex"),
+        (&["--rwlock", "moon", "--", "true"], 2, "choose from rwlock, queued-rw, paravirt-rw"),
+        (&["--rwlock", "mutex", "--", "true"], 2, "no reader-writer lock called `mutex`"),
         (&["--tune", "moon=1", "--", "true"], 2, "no tunable is called"),
         (&["--compare", "0", "--", "true"], 2, "1 to 1000"),
         (&["--figure", "x", "--", "true"], 2, "--compare"),
@@ -100,6 +104,15 @@ fn every_lock_is_known_to_the_library() {
         // A name that the library did not know would be said to be unknown.
         let output = run(&["--lock", name, "--tune", "queue_polls=7", "--", "true"]);
         assert_eq!((output.status.code(), said(&output)), (Some(0), String::new()), "{name}");
+    }
+    for lock in LOCKS.iter().filter(|lock| lock.shared) {
+        let output = run(&["--rwlock", lock.name, "--", "true"]);
+        assert_eq!(
+            (output.status.code(), said(&output)),
+            (Some(0), String::new()),
+            "{}",
+            lock.name
+        );
     }
 }
 
@@ -215,6 +228,9 @@ fn the_table_says_what_was_waited_for_where_and_what_was_left() {
         assert!(text.contains("left to the C library: 1 robust mutexes"), "{text}");
         assert!(text.contains("served by mutex;"), "{text}");
     }
+    let output = run(&["--rwlock", "paravirt-rw", "--stats", "--", program]);
+    let text = said(&output);
+    assert!(text.contains("served by mutex, reader-writer locks by paravirt-rw;"), "{text}");
 }
 
 #[test]

@@ -1,6 +1,10 @@
 //! Deadlines that callers give, and the clocks.
 
+use core::time::Duration;
+
 use libc::{c_int, clockid_t, timespec};
+
+use crate::sleep;
 
 /// A time on a clock, at which a wait ends.
 #[derive(Clone, Copy)]
@@ -54,6 +58,47 @@ impl Deadline {
             }
             _ => Self { clock, time },
         }
+    }
+}
+
+/// Polls before the first sleep of [`Deadline::poll`].
+const LOOKS: u32 = 256;
+/// Its first sleep, and the longest.
+const FIRST_SLEEP_NS: u64 = 20_000;
+const LONGEST_SLEEP_NS: u64 = 1_000_000;
+
+/// The longest wait before the clock is read again: the clock may have been set.
+const LONGEST_WAIT_NS: u64 = 100_000_000;
+
+impl Deadline {
+    /// Tries again and again, and sleeps in between: for a lock whose waiter cannot leave the queue that it has
+    /// joined. Returns whether it succeeded.
+    pub(crate) fn poll(&self, attempt: impl Fn() -> bool) -> bool {
+        for _ in 0..LOOKS {
+            if attempt() {
+                return true;
+            }
+            core::hint::spin_loop();
+        }
+        let mut longest = FIRST_SLEEP_NS;
+        loop {
+            if attempt() {
+                return true;
+            }
+            let Some(left) = self.remaining() else { return false };
+            sleep::pause(left.min(longest));
+            longest = (longest * 2).min(LONGEST_SLEEP_NS);
+        }
+    }
+
+    /// For a lock with waits of a given length: calls `wait` with what is left, until it succeeds or nothing is.
+    pub(crate) fn wait(&self, wait: impl Fn(Duration) -> bool) -> bool {
+        while let Some(left) = self.remaining() {
+            if wait(Duration::from_nanos(left.min(LONGEST_WAIT_NS))) {
+                return true;
+            }
+        }
+        wait(Duration::ZERO)
     }
 }
 

@@ -1,4 +1,4 @@
-//! `pthread_rwlock_t`: what the names of its functions do. The lock itself is in `state`.
+//! `pthread_rwlock_t`: what the names of its functions do. `object` is the lock in the caller's memory.
 
 use libc::{c_int, clockid_t, pthread_rwlock_t, pthread_rwlockattr_t, timespec};
 
@@ -6,10 +6,13 @@ use crate::deadline::{self, Deadline};
 use crate::libc_locks as real;
 use crate::statistics::{self, LeftToLibc};
 
-pub(crate) use state::counts_in;
-use state::{RwLock, at};
+pub(crate) use chosen::{choose, name};
+pub(crate) use object::counts_in;
+use object::{RwLock, at};
 
-mod state;
+mod chosen;
+mod object;
+mod own;
 
 /// When a wait ends: never, or at a time, of the clock that the caller names or of the default one.
 pub(crate) type Until = Option<(Option<clockid_t>, *const timespec)>;
@@ -99,7 +102,14 @@ pub(crate) unsafe fn try_write(lock: *mut pthread_rwlock_t, site: usize) -> c_in
         if !this.is_served() {
             return real::pthread_rwlock_trywrlock(lock);
         }
-        this.counted::<false>(this.try_write(), site)
+        let taken = match this.try_write() {
+            Err(libc::EBUSY) => {
+                this.renew();
+                this.try_write()
+            }
+            taken => taken,
+        };
+        this.counted::<false>(taken, site)
     }
 }
 

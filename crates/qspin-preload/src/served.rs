@@ -13,7 +13,6 @@
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU8, AtomicU32};
-use core::time::Duration;
 
 use lock_api::{RawMutex, RawMutexTimed};
 use qspin::locks_file::{COUNTED, TRACKED};
@@ -21,7 +20,7 @@ use qspin_core::lock::Guard;
 use qspin_core::locks::{Family, Id, Lock};
 
 use crate::deadline::Deadline;
-use crate::{deadline, sleep, statistics, thread};
+use crate::{deadline, statistics, thread};
 
 /// The whole word of a held queued lock (SERVED-2).
 const LOCKED: u32 = 1;
@@ -111,7 +110,7 @@ qspin_core::for_each_lock!(served);
 
 /// The lock in these words.
 #[inline(always)]
-fn of<L>(words: &Words) -> &L {
+pub(crate) fn of<L>(words: &Words) -> &L {
     // SAFETY: a lock is one or two atomic words, with the alignment of one, and zeros are a free one.
     unsafe { &*words.as_ptr().cast::<L>() }
 }
@@ -392,49 +391,15 @@ pub(crate) fn clear_waiters(words: &Words) {
     }
 }
 
-/// Polls of a wait with a deadline before its first sleep.
-const LOOKS: u32 = 256;
-/// The first sleep, and the longest: a wait with a deadline polls again and again, since a waiter cannot leave
-/// a queue that it has joined. It acquires the lock when it finds it free.
-const FIRST_SLEEP_NS: u64 = 20_000;
-const LONGEST_SLEEP_NS: u64 = 1_000_000;
-
 /// Waits for the lock, at most until `deadline`. Returns whether it was acquired.
 #[cold]
 pub(crate) fn lock_until(words: &Words, deadline: &Deadline) -> bool {
     let choice = chosen();
     if matches!(choice.form(), Form::Marked) {
-        return lock_marked_until(words, deadline);
+        let lock = of::<qspin::mutex::RawMutex>(words);
+        return deadline.wait(|time| lock.try_lock_for(time).is_some());
     }
-    for _ in 0..LOOKS {
-        if !is_locked_of(choice, words) && try_of(choice, words) {
-            return true;
-        }
-        core::hint::spin_loop();
-    }
-    let mut longest = FIRST_SLEEP_NS;
-    loop {
-        if try_of(choice, words) {
-            return true;
-        }
-        let Some(left) = deadline.remaining() else { return false };
-        sleep::pause(left.min(longest));
-        longest = (longest * 2).min(LONGEST_SLEEP_NS);
-    }
-}
-
-/// The longest wait before the clock is read again: the clock may have been set.
-const LONGEST_WAIT_NS: u64 = 100_000_000;
-
-/// Waits for the default mutex, among the sleepers of that mutex.
-fn lock_marked_until(words: &Words, deadline: &Deadline) -> bool {
-    let lock = of::<qspin::mutex::RawMutex>(words);
-    while let Some(left) = deadline.remaining() {
-        if lock.try_lock_for(Duration::from_nanos(left.min(LONGEST_WAIT_NS))).is_some() {
-            return true;
-        }
-    }
-    lock.try_lock().is_some()
+    deadline.poll(|| !is_locked_of(choice, words) && try_of(choice, words))
 }
 
 /// Whether waits for a lock by this clock are possible.

@@ -14,10 +14,12 @@ use qspin::inside::{self, Environment, Errno};
 use qspin::platform::{cpu_quota, topology};
 use qspin::tuning::Tuning;
 
-use crate::{condvar, generation, libc_locks, quit, served, statistics};
+use crate::{condvar, generation, libc_locks, quit, rwlock, served, statistics};
 
 /// The lock that serves.
 const LOCK: &CStr = c"QSPIN_PRELOAD_LOCK";
+/// The reader-writer lock that serves, if not the own one.
+const RWLOCK: &CStr = c"QSPIN_PRELOAD_RWLOCK";
 /// Tunables: `name=value`, with commas between them. The first is for every program that links the library, the
 /// second is what `qspin run` was asked for, and goes before.
 const TUNES: [&CStr; 2] = [c"QSPIN_TUNE", c"QSPIN_PRELOAD_TUNE"];
@@ -80,11 +82,14 @@ fn begin(environment: &Environment) {
     if !alone.is_null() {
         ALONE.store(alone.cast(), Relaxed);
     }
-    let [lock, report] = [LOCK, REPORT].map(|name| environment.value_of(name));
+    let [lock, shared, report] = [LOCK, RWLOCK, REPORT].map(|name| environment.value_of(name));
     let [counts, tracks] = [STATISTICS, DEADLOCKS]
         .map(|name| environment.value_of(name).is_some_and(|value| value.to_bytes() == b"1"));
     if let Some(lock) = lock {
         served::choose(lock.to_bytes());
+    }
+    if let Some(lock) = shared {
+        rwlock::choose(lock.to_bytes());
     }
     if served::asks_where_cpus_are() {
         // The first call reads the topology.

@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-use qspin_core::locks::{LOCKS, Lock, Waits};
+use qspin_core::locks::{Id, LOCKS, Lock, Waits};
 use tempfile::TempDir;
 
-/// Every lock that can serve whose waiters spin, or do not: more threads than CPUs wait for time slices on the former.
+/// Every lock that can serve, those that readers share included, whose waiters spin, or do not: more threads than CPUs
+/// wait for time slices on the former.
 fn locks(spinning: bool) -> Vec<&'static str> {
-    let is_wanted = |lock: &&Lock| !lock.shared && (lock.waits == Waits::Spins) == spinning;
+    let is_wanted = |lock: &&Lock| (lock.waits == Waits::Spins) == spinning;
     LOCKS.iter().filter(is_wanted).map(|lock| lock.name).collect()
 }
 
@@ -95,7 +96,9 @@ fn run(program: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Outp
 }
 
 fn with_lock(lock: &str) -> [(&str, &str); 2] {
-    [("LD_PRELOAD", library().to_str().unwrap()), ("QSPIN_PRELOAD_LOCK", lock)]
+    let serves_readers = Id::named(lock).is_some_and(|id| id.lock().shared);
+    let variable = if serves_readers { "QSPIN_PRELOAD_RWLOCK" } else { "QSPIN_PRELOAD_LOCK" };
+    [("LD_PRELOAD", library().to_str().unwrap()), (variable, lock)]
 }
 
 #[track_caller]
@@ -140,9 +143,10 @@ fn errno_is_the_program_s_before_main_at_the_end_and_after_every_call() {
         File::create(&report).unwrap().set_len(BLOCK + 64 * SLOT).unwrap();
         for counts in ["0", "1"] {
             for lock in [locks(false), vec!["cna"]].concat() {
+                let [_, lock_variable] = with_lock(lock);
                 let environment = [
                     ("LD_PRELOAD", preload.as_str()),
-                    ("QSPIN_PRELOAD_LOCK", lock),
+                    lock_variable,
                     ("QSPIN_PRELOAD_STATS", counts),
                     ("QSPIN_PRELOAD_REPORT", report.to_str().unwrap()),
                 ];
@@ -325,7 +329,7 @@ fn every_acquisition_is_counted_and_what_is_measured_stands_for_all() {
     let Some(compiler) = compilers().pop() else { return };
     let directory = tempfile::tempdir().unwrap();
     let program = compile(compiler, "counts", &directory, &[]);
-    for lock in ["mutex", "paravirt", "tas"] {
+    for lock in ["mutex", "paravirt", "tas", "rwlock", "queued-rw", "paravirt-rw"] {
         let report = directory.path().join(lock);
         File::create(&report).unwrap().set_len(BLOCK + 64 * SLOT).unwrap();
         let [preload, lock] = with_lock(lock);
@@ -417,6 +421,7 @@ fn a_lock_or_tunable_that_does_not_exist_counts_as_not_said() {
     let environment = [
         ("LD_PRELOAD", library().to_str().unwrap()),
         ("QSPIN_PRELOAD_LOCK", "moon"),
+        ("QSPIN_PRELOAD_RWLOCK", "mutex"),
         ("QSPIN_PRELOAD_TUNE", "moon=full,,head_polls=,=,head_polls=0,queue_polls=99999999999"),
         ("QSPIN_PRELOAD_REPORT", "/nowhere/at/all"),
         ("QSPIN_PRELOAD_STATS", "yes"),

@@ -121,8 +121,10 @@ pub struct Head {
     pub before: [AtomicU64; 1 + LEFT.len()],
     /// Stacks that found no room.
     pub stacks_lost: AtomicU64,
+    /// The name of the reader-writer lock that serves in the place of the library's own, and zeros.
+    pub rwlock: [AtomicU8; 32],
     /// On a cache line that is hardly ever written: 512 bytes from the beginning.
-    rest: [AtomicU64; 38],
+    rest: [AtomicU64; 34],
     /// What the fast paths must read. Other processes set bits of it.
     pub mode: AtomicU32,
     /// How many users want counting, and tracking: the last one switches it off.
@@ -140,12 +142,14 @@ const _: () = assert!(offset_of!(Head, mode) == 512 && size_of::<Head>() == 4096
 const _: () = assert!(offset_of!(Head, left) == offset_of!(Head, lost) + 8);
 
 impl Head {
-    /// The process has this number, and this lock serves in it.
-    pub fn begin(&self, process: u64, counts: bool, lock: &str) {
+    /// The process has this number, and these locks serve in it.
+    pub fn begin(&self, process: u64, counts: bool, lock: &str, rwlock: &str) {
         self.process.store(process, Relaxed);
         self.counts.store(counts.into(), Relaxed);
-        for (place, byte) in self.lock.iter().zip(lock.bytes()) {
-            place.store(byte, Relaxed);
+        for (places, name) in [(&self.lock, lock), (&self.rwlock, rwlock)] {
+            for (place, byte) in places.iter().zip(name.bytes()) {
+                place.store(byte, Relaxed);
+            }
         }
         self.magic[1].store(MAGIC[1], Relaxed);
         self.magic[0].store(MAGIC[0], Relaxed);

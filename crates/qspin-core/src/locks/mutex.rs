@@ -95,6 +95,12 @@ pub struct DefaultLock<W> {
 }
 
 impl<W: AtomicWord> DefaultLock<W> {
+    /// Makes the lock free, whatever it was. For a child of `fork` with one thread, where neither the owner nor the
+    /// waiters are.
+    pub(crate) fn forget(&self) {
+        self.word.store(0, Relaxed);
+    }
+
     /// Acquires the lock from `seen`, in which it is free. A waiter that is `counted` takes its count back, or,
     /// after short turns, clears all state bits.
     #[inline]

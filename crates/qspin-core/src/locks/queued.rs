@@ -56,6 +56,14 @@ pub type CnaLock<W> = QueuedLock<W, Spin, Numa, Queued>;
 /// The compact NUMA-aware lock whose waiters halt: `Halt × Numa × Culled`.
 pub type CnaParavirtLock<W> = QueuedLock<W, Halt, Numa, Culled>;
 
+impl<W: AtomicWord, H, O, A> QueuedLock<W, H, O, A> {
+    /// Makes the lock free, whatever it was. For a child of `fork` with one thread, where neither the owner nor the
+    /// waiters are.
+    pub(crate) fn forget(&self) {
+        self.word.store(0, Relaxed);
+    }
+}
+
 // SAFETY: word invariants WORD-1 and WORD-4 give exclusion; the orderings named at `QueueTry`,
 // `QueuePendingTake`, `QueueHeadTake` and `QueueNoNodeTake` pair with `QueueRelease`.
 unsafe impl<P, H, O, A> RawLock<P> for QueuedLock<P::Word, H, O, A>

@@ -263,6 +263,20 @@ impl<W: AtomicWord, H: RwWaiting, A: Admission> QueuedRwLock<W, H, A> {
     }
 }
 
+impl<W: AtomicWord, H, A> QueuedRwLock<W, H, A> {
+    /// Forgets all waiters; owners stay. For a child of `fork` with one thread: the waiters are not in it.
+    ///
+    /// A reader that was admitted as the lock was copied, and did not run yet, is an owner.
+    pub fn forget_waiters(&self) {
+        let seen = self.word.load(Relaxed);
+        // QUEUEDRW-2: beside a writer no reader owns the lock.
+        let owners = if seen & WRITER != 0 { WRITER } else { seen & READERS };
+        self.word.store(owners, Relaxed);
+        // Its owner is the head, which waits.
+        self.queue.forget();
+    }
+}
+
 /// Whether a release, which replaced `before` by `now`, may admit the head: only a head that writes announces
 /// itself.
 #[inline]

@@ -400,6 +400,15 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
     }
 }
 
+impl<W: AtomicWord> DefaultRwLock<W> {
+    /// Forgets all waiters; owners stay. For a child of `fork` with one thread: the waiters are not in it.
+    pub fn forget_waiters(&self) {
+        self.word.store(self.word.load(Relaxed) & (READERS | UPGRADABLE | WRITER), Relaxed);
+        // The owner of the gate waits, too.
+        self.gate.forget();
+    }
+}
+
 /// After the step from `before` to `now`, which has released or downgraded: wakes the waiters that can be admitted
 /// now (RWLOCK-3, RWLOCK-4, RWLOCK-10).
 #[cold]

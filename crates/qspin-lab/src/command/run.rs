@@ -52,6 +52,10 @@ pub struct Args {
     /// The lock that serves the program's mutexes.
     #[arg(long, value_name = "NAME", value_parser = parse_lock, default_value = Id::Mutex.name())]
     lock: &'static str,
+    /// The lock that serves the program's reader-writer locks; without this option one that lets a reader in
+    /// again before waiting writers, as the C library's does. With it such a reader may wait for ever.
+    #[arg(long, value_name = "NAME", value_parser = parse_rwlock)]
+    rwlock: Option<&'static str>,
     /// A tunable of the locks, as queue_polls=64; may be given several times.
     #[arg(long, value_name = "NAME=VALUE", value_parser = tune::parse)]
     tune: Vec<Tune>,
@@ -80,11 +84,20 @@ pub struct Args {
 
 /// The locks of the register that exclude: each can serve in the place of a program's mutexes.
 fn parse_lock(text: &str) -> Result<&'static str, String> {
-    let found = Id::named(text).map(Id::lock).filter(|lock| !lock.shared);
+    parse(text, false, "lock")
+}
+
+/// Those that readers share: each can serve in the place of its reader-writer locks.
+fn parse_rwlock(text: &str) -> Result<&'static str, String> {
+    parse(text, true, "reader-writer lock")
+}
+
+fn parse(text: &str, shared: bool, what: &str) -> Result<&'static str, String> {
+    let found = Id::named(text).map(Id::lock).filter(|lock| lock.shared == shared);
     found.map(|lock| lock.name).ok_or_else(|| {
-        let names: Vec<_> =
-            LOCKS.iter().filter(|lock| !lock.shared).map(|lock| lock.name).collect();
-        format!("no lock called `{text}` can serve a program: choose from {}", names.join(", "))
+        let all = LOCKS.iter().filter(|lock| lock.shared == shared);
+        let names: Vec<_> = all.map(|lock| lock.name).collect();
+        format!("no {what} called `{text}` can serve a program: choose from {}", names.join(", "))
     })
 }
 
@@ -118,6 +131,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         arguments,
         library: &library,
         lock: args.lock,
+        rwlock: args.rwlock.unwrap_or_default(),
         tunes: &args.tune,
         stats: args.stats.is_some(),
         deadlocks: args.deadlocks,
@@ -161,13 +175,16 @@ fn check(launch: &launch::Launch<'_>, ended: &launch::Ended) -> Result<Option<Ex
             "it was run, but the dynamic linker did not load them, or it has another user's rights";
         return Ok(Some(not_loaded(launch.program, why)));
     };
-    if first.lock == launch.lock {
-        return Ok(None);
-    }
-    Err(Failure::usage(format!(
-        "{} knows no lock called {}: it is of another version than this command",
-        launch.library.display(),
+    let unknown = if first.lock != launch.lock {
         launch.lock
+    } else if first.rwlock != launch.rwlock {
+        launch.rwlock
+    } else {
+        return Ok(None);
+    };
+    Err(Failure::usage(format!(
+        "{} knows no lock called {unknown}: it is of another version than this command",
+        launch.library.display()
     )))
 }
 
@@ -201,6 +218,10 @@ mod tests {
         }
         assert_eq!(parse_lock("paravirt_queued"), Ok("paravirt-queued"));
         assert!(parse_lock("rwlock").is_err(), "readers share it");
+        assert_eq!(parse_rwlock("Paravirt_RW"), Ok("paravirt-rw"));
+        assert_eq!(parse_rwlock("default-rw"), Ok("rwlock"));
+        let said = parse_rwlock("mutex").unwrap_err();
+        assert!(said.contains("rwlock, queued-rw, paravirt-rw"), "{said}");
         let said = parse_lock("moon").unwrap_err();
         assert!(said.contains("`moon`") && said.contains("paravirt, "), "{said}");
         for wrong in ["0", "-1", "", "many", "1001"] {

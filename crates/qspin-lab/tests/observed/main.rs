@@ -5,6 +5,8 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use qspin_core::locks::LOCKS;
+
 use interposed::{compile, qspin, run, said};
 
 mod elsewhere;
@@ -161,6 +163,21 @@ fn a_circle_is_named_whichever_lock_serves() {
         let text = said(&output);
         assert_eq!(output.status.code(), Some(128 + libc::SIGABRT), "{lock}: {text}");
         assert!(text.contains("3 threads wait for each other"), "{lock}: {text}");
+    }
+}
+
+#[test]
+fn a_read_behind_a_writer_is_a_circle_where_a_fair_reader_writer_lock_was_asked_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(program) = circles(directory.path()) else { return };
+    let program = program.to_str().unwrap();
+    for lock in LOCKS.iter().filter(|lock| lock.shared) {
+        let output =
+            run(&["--rwlock", lock.name, "--deadlocks=abort", "--", program, "again", "2", "busy"]);
+        let text = said(&output);
+        assert_eq!(output.status.code(), Some(128 + libc::SIGABRT), "{}: {text}", lock.name);
+        assert!(text.contains("2 threads wait for each other"), "{}: {text}", lock.name);
+        assert!(text.contains("waits, to write, and that comes first"), "{}: {text}", lock.name);
     }
 }
 

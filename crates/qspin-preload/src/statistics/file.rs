@@ -8,7 +8,7 @@ use qspin::locks_file::{BLOCK, First, Head, LENGTH, MAP, Slot, place_of};
 
 use super::{SLOT, is_on, print, shared, tally};
 use crate::sleep::system_call;
-use crate::{generation, served};
+use crate::{generation, rwlock, served};
 
 /// To `openat`: a path that is relative is so to the current directory.
 const HERE: u64 = libc::AT_FDCWD as u64;
@@ -82,7 +82,7 @@ pub(crate) fn begin(report: Option<&CStr>, counts: bool) {
     if mapped > 0 {
         // SAFETY: a system call without arguments.
         let process = unsafe { system_call(libc::SYS_getpid, []) } as u64;
-        SLOT.head.begin(process, counts, served::name());
+        SLOT.head.begin(process, counts, served::name(), rwlock::name().unwrap_or_default());
         generation::begin_to_report();
         end_predecessors(file, process, slot);
         // Stays open for `qspin stat`, under a number that programs do not use: the command may switch counting

@@ -9,8 +9,8 @@ use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::Relaxed;
 
 use super::{Row, SLOT};
-use crate::served;
 use crate::sleep::system_call;
+use crate::{rwlock, served};
 
 /// Whether no command shows the table.
 static BY_HAND: AtomicBool = AtomicBool::new(false);
@@ -89,9 +89,11 @@ pub(super) fn table(map: &[u8]) {
     let process = SLOT.head.process.load(Relaxed);
     let _ = writeln!(
         out,
-        "qspin: process {process}: mutexes are served by {}; {locks} locks, {taken} acquisitions, {contended} of them \
-         contended",
-        served::name()
+        "qspin: process {process}: mutexes are served by {}{}{}; {locks} locks, {taken} acquisitions, {contended} of \
+         them contended",
+        served::name(),
+        if rwlock::name().is_some() { ", reader-writer locks by " } else { "" },
+        rwlock::name().unwrap_or_default(),
     );
     let _ = writeln!(
         out,

@@ -96,7 +96,7 @@ pub(crate) fn begin(environment: &Environment) {
     if let Some(file) = open(environment.value_of(c"QSPIN_PRELOAD_REPORT")) {
         if let Some(slot) = take_slot(file) {
             let head = &slot.head;
-            head.begin(std::process::id().into(), counts, NAME);
+            head.begin(std::process::id().into(), counts, NAME, "");
             if counts {
                 head.first_map.store(slot.write_map(), Relaxed);
                 head.wanted[0].store(1, Relaxed);

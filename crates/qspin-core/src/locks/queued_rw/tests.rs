@@ -85,6 +85,28 @@ fn a_reader_waits_for_room_and_counts_itself_once_in_an_interrupt_as_in_the_queu
     }
 }
 
+/// QUEUEDRW-2, QUEUEDRW-3: what a child of `fork` keeps of its parent's lock.
+#[test]
+fn owners_stay_and_waiters_are_forgotten() {
+    let p = Context::new(false);
+    for (before, after) in [
+        (FREE, FREE),
+        (3 * READER, 3 * READER),
+        (WAITING | ASLEEP | OPEN, FREE),
+        ((2 * READER) | WAITING | ASLEEP, 2 * READER),
+        (WRITER | WAITING | ASLEEP | OPEN, WRITER),
+        (WRITER | (4 * READER) | ASLEEP, WRITER),
+    ] {
+        let lock: QueuedRwLock<AtomicU32> = RawSharedLock::<Context>::new();
+        lock.word.store(before, Relaxed);
+        // The head of the queue, which owns it.
+        lock.queue.acquire(&p);
+        lock.forget_waiters();
+        assert_eq!(lock.word.load(Relaxed), after, "{before:#x}");
+        assert!(!lock.queue.is_locked(&p), "{before:#x}");
+    }
+}
+
 /// One CPU and a lock whose waiters halt. What the others do while its head halts is a script.
 struct Guest {
     lock: ParavirtRwLock<AtomicU32>,

@@ -40,6 +40,19 @@ fn sleeps(lock: &Lock, p: &Scripted, cpu: u32, waiter: Sleeper) {
     p.sleeps(cpu, 0, lock.on(p), waiter as u32, sleepers::End::Last);
 }
 
+/// What a child of `fork` keeps of its parent's lock.
+#[test]
+fn owners_stay_and_waiters_are_forgotten() {
+    let p = Scripted::new(1);
+    for owners in [FREE, 3 * READER, READER | UPGRADABLE, WRITER] {
+        let lock = with(owners | STATE_BITS | WAITING | ASKED | UPGRADING);
+        assert!(lock.gate.try_acquire(&p));
+        lock.forget_waiters();
+        assert_eq!(word(&lock), owners);
+        assert!(!lock.gate.is_locked(&p));
+    }
+}
+
 #[test]
 fn newcomers_barge_past_a_writer_only_to_write_and_only_while_it_sleeps() {
     let p = Scripted::new(1);

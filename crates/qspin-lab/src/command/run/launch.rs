@@ -32,8 +32,9 @@ const LOOK: Duration = Duration::from_millis(100);
 const FIRST_LOOK: Duration = Duration::from_millis(1);
 
 /// What the library reads in its environment.
-const VARIABLES: [&str; 5] = [
+const VARIABLES: [&str; 6] = [
     "QSPIN_PRELOAD_LOCK",
+    "QSPIN_PRELOAD_RWLOCK",
     "QSPIN_PRELOAD_TUNE",
     "QSPIN_PRELOAD_STATS",
     "QSPIN_PRELOAD_DEADLOCKS",
@@ -47,6 +48,8 @@ pub(super) struct Launch<'a> {
     pub(super) arguments: &'a [OsString],
     pub(super) library: &'a Path,
     pub(super) lock: &'static str,
+    /// Empty: the library's own.
+    pub(super) rwlock: &'static str,
     pub(super) tunes: &'a [Tune],
     pub(super) stats: bool,
     pub(super) deadlocks: Option<OnDeadlock>,
@@ -104,7 +107,7 @@ impl Launch<'_> {
             self.tunes.iter().map(|tune| format!("{}={}", tune.name(), tune.value())).collect();
         let on = |wanted| if wanted { "1" } else { "0" };
         let (stats, deadlocks) = (on(self.stats), on(self.deadlocks.is_some()));
-        let values = [self.lock, &tunes.join(","), stats, deadlocks];
+        let values = [self.lock, self.rwlock, &tunes.join(","), stats, deadlocks];
         for (variable, value) in VARIABLES.iter().zip(values) {
             command.env(variable, value);
         }

@@ -41,6 +41,8 @@ pub(super) struct Process {
     pub(super) slot: u64,
     /// The lock that serves.
     pub(super) lock: String,
+    /// The reader-writer lock that serves in the place of the library's own; else empty.
+    pub(super) rwlock: String,
     /// Whether it counts.
     pub(super) counts: bool,
     /// Acquisitions of locks that found no row.
@@ -320,12 +322,16 @@ pub(super) fn read_slot(file: &File, slot: u64) -> Result<Option<Process>, Failu
     file.read_exact_at(&mut map, at + offset_of!(Slot, map) as u64).context(PROBLEM)?;
     let map = String::from_utf8_lossy(&map).into_owned();
     let (map, first_map) = if last > 0 { (map, String::new()) } else { (String::new(), map) };
-    let lock = head[offset_of!(Head, lock)..][..32].split(|byte| *byte == 0).next();
+    let name = |at: usize| {
+        let name = head[at..][..32].split(|byte| *byte == 0).next();
+        String::from_utf8_lossy(name.unwrap_or_default()).into_owned()
+    };
     let left = core::array::from_fn(|place| number(&head, offset_of!(Head, left) + place * 8));
     Ok(Some(Process {
         number: field!(&head, Head, process) as u32,
         slot,
-        lock: String::from_utf8_lossy(lock.unwrap_or_default()).into_owned(),
+        lock: name(offset_of!(Head, lock)),
+        rwlock: name(offset_of!(Head, rwlock)),
         counts,
         lost: field!(&head, Head, lost),
         left,

@@ -144,6 +144,7 @@ pub(super) fn json(process: &Process, map: &str, before: Before<'_>) -> Value {
         LEFT.iter().zip(process.left).map(|(what, many)| ((*what).into(), many.into())).collect();
     json!({
         "served_by": process.lock,
+        "rwlocks_served_by": (!process.rwlock.is_empty()).then_some(&process.rwlock),
         "locks": sorted(process).into_iter().map(each).collect::<Vec<_>>(),
         "acquisitions_without_a_row": process.lost,
         "left_to_the_c_library": left,
@@ -166,7 +167,11 @@ pub(super) fn text_of(process: &Process, map: &str, before: Before<'_>) -> Strin
     let whose = if process.is_of_the_crate() {
         "locks of the crate qspin:".to_owned()
     } else {
-        format!("mutexes are served by {};", process.lock)
+        let rwlocks = match &*process.rwlock {
+            "" => String::new(),
+            name => format!(", reader-writer locks by {name}"),
+        };
+        format!("mutexes are served by {}{rwlocks};", process.lock)
     };
     let mut text = format!(
         "{whose} {} locks, {all} acquisitions, {contended} of them contended\n",
