@@ -443,6 +443,9 @@ fn a_comparison_shows_a_ratio_with_its_interval_or_how_a_run_failed() {
     let output = run(&["--compare", "2", "--figure", "rate:", "--", program, "rate: 12.5"]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(text.contains("1.000 [1.000, 1.000]"), "{text}");
+    let output = run(&["--rwlock", "paravirt-rw", "--compare", "2", "--", program]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.starts_with("mutex and paravirt-rw against the C library's locks"), "{text}");
     let output = run(&["--compare", "1", "--figure", "nothing", "--", program]);
     assert_eq!((output.status.code(), said(&output).lines().count()), (Some(2), 1));
     assert!(said(&output).contains("no number"), "{}", said(&output));

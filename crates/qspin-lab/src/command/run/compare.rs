@@ -79,7 +79,7 @@ pub(super) fn run(
     };
     super::super::say(&format!(
         "{} against the C library's locks, {pairs} pairs: {:.3} [{:.3}, {:.3}], {verdict} ({}{unit} against {}{unit})\n",
-        launch.lock,
+        launch.locks(),
         ratio.median,
         ratio.lo,
         ratio.hi,

@@ -77,6 +77,14 @@ pub(super) struct Ended {
 }
 
 impl Launch<'_> {
+    /// The locks that serve, by name.
+    pub(super) fn locks(&self) -> String {
+        match self.rwlock {
+            "" => self.lock.to_owned(),
+            rwlock => format!("{} and {rwlock}", self.lock),
+        }
+    }
+
     /// With the C library's locks: also where this command itself was started with others.
     pub(super) fn run_bare(&self, output: Output) -> Result<Ended, Failure> {
         let file = report_file()?;
