@@ -8,7 +8,7 @@ use crate::statistics::{self, LeftToLibc};
 
 pub(crate) use chosen::{choose, name};
 pub(crate) use object::counts_in;
-use object::{RwLock, at};
+use object::{RwLock, Taken, at};
 
 mod chosen;
 mod object;
@@ -75,6 +75,18 @@ unsafe fn wait<const READS: bool>(this: &RwLock, until: Until, site: usize) -> c
     })
 }
 
+/// Attempts once, and once more if waiters of another process may have been in the way.
+#[inline(always)]
+fn tried(this: &RwLock, attempt: impl Fn(&RwLock) -> Taken) -> Taken {
+    match attempt(this) {
+        Err(libc::EBUSY) => {
+            this.renew();
+            attempt(this)
+        }
+        taken => taken,
+    }
+}
+
 /// `pthread_rwlock_tryrdlock`.
 pub(crate) unsafe fn try_read(lock: *mut pthread_rwlock_t, site: usize) -> c_int {
     // SAFETY: PRELOAD-1, PRELOAD-3.
@@ -83,14 +95,7 @@ pub(crate) unsafe fn try_read(lock: *mut pthread_rwlock_t, site: usize) -> c_int
         if !this.is_served() {
             return real::pthread_rwlock_tryrdlock(lock);
         }
-        let taken = match this.try_read() {
-            Err(libc::EBUSY) => {
-                this.renew();
-                this.try_read()
-            }
-            taken => taken,
-        };
-        this.counted::<true>(taken, site)
+        this.counted::<true>(tried(this, RwLock::try_read), site)
     }
 }
 
@@ -102,14 +107,7 @@ pub(crate) unsafe fn try_write(lock: *mut pthread_rwlock_t, site: usize) -> c_in
         if !this.is_served() {
             return real::pthread_rwlock_trywrlock(lock);
         }
-        let taken = match this.try_write() {
-            Err(libc::EBUSY) => {
-                this.renew();
-                this.try_write()
-            }
-            taken => taken,
-        };
-        this.counted::<false>(taken, site)
+        this.counted::<false>(tried(this, RwLock::try_write), site)
     }
 }
 
