@@ -30,9 +30,10 @@ use crate::sleep::system_call;
 /// How many frames are walked through, including this library's own.
 const STEPS: usize = 40;
 
-/// The cache of the tables: a place in the code and its rule, found by the place.
-const KEPT: usize = 4096;
-static RULES: [[AtomicU64; 2]; KEPT] = [const { [const { AtomicU64::new(0) }; 2] }; KEPT];
+/// The cache of the tables: a place is in one of the entries of its set.
+static RULES: [Set; SETS] = [const { Set::EMPTY }; SETS];
+const SETS: usize = 1024;
+const WAYS: usize = 4;
 
 /// `struct dl_find_object`.
 #[repr(C)]
@@ -124,16 +125,40 @@ impl Rule {
     /// The rule for this place in the code.
     fn at(place: u64) -> Self {
         let hash = place.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52;
-        let [name, rule] = &RULES[hash as usize % KEPT];
-        let kept = rule.load(Relaxed);
-        // Both words must be of one place: two threads may write here at once.
-        if kept != 0 && name.load(Relaxed) ^ kept == place {
-            return Self::unpacked(kept);
-        }
-        let found = look_up(place).unwrap_or(Self::Unknown);
+        let set = &RULES[hash as usize % SETS];
+        set.rule(place).unwrap_or_else(|| {
+            let found = look_up(place).unwrap_or(Self::Unknown);
+            set.keep(place, found);
+            found
+        })
+    }
+}
+
+/// Some places in the code and their rules. Each entry is a place, combined with its rule, and the rule.
+///
+/// Where places that are walked through each time have only one entry between them, each walk looks both up, for
+/// microseconds each; with a hundred places that is likely even in a large table.
+#[repr(align(64))]
+struct Set([[AtomicU64; 2]; WAYS]);
+
+impl Set {
+    #[allow(clippy::declare_interior_mutable_const)]
+    const EMPTY: Self = Self([const { [const { AtomicU64::new(0) }; 2] }; WAYS]);
+
+    fn rule(&self, place: u64) -> Option<Rule> {
+        self.0.iter().find_map(|[name, rule]| {
+            let kept = rule.load(Relaxed);
+            // Both words must be of one place: two threads may write here at once.
+            (kept != 0 && name.load(Relaxed) ^ kept == place).then(|| Rule::unpacked(kept))
+        })
+    }
+
+    /// In a free entry, or in the place of one that chance chooses.
+    fn keep(&self, place: u64, found: Rule) {
+        let free = self.0.iter().find(|[_, rule]| rule.load(Relaxed) == 0);
+        let [name, rule] = free.unwrap_or(&self.0[place as usize % WAYS]);
         rule.store(found.packed(), Relaxed);
         name.store(place ^ found.packed(), Relaxed);
-        found
     }
 }
 
@@ -280,4 +305,30 @@ pub(crate) fn capture(frames: &mut [u64; FRAMES]) -> usize {
         }
     }
     depth
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(words: u32) -> Rule {
+        Rule::Step { by_frame_pointer: words % 2 == 0, words, returns: 1, saved: 2 }
+    }
+
+    #[test]
+    fn a_set_keeps_the_rules_of_as_many_places_as_it_has_entries() {
+        let set = Set::EMPTY;
+        let places = [0x1000, 0x2000, 0x3001, 0x4003];
+        for (place, words) in places.into_iter().zip(1..) {
+            assert_eq!(set.rule(place), None);
+            set.keep(place, step(words));
+        }
+        for (place, words) in places.into_iter().zip(1..) {
+            assert_eq!(set.rule(place), Some(step(words)));
+        }
+        set.keep(0x5001, Rule::End);
+        assert_eq!(set.rule(0x5001), Some(Rule::End));
+        let kept = places.into_iter().filter(|place| set.rule(*place).is_some()).count();
+        assert_eq!(kept, WAYS - 1, "one has gone for it");
+    }
 }
