@@ -312,7 +312,7 @@ mod tests {
     use super::*;
 
     fn step(words: u32) -> Rule {
-        Rule::Step { by_frame_pointer: words % 2 == 0, words, returns: 1, saved: 2 }
+        Rule::Step { by_frame_pointer: words.is_multiple_of(2), words, returns: 1, saved: 2 }
     }
 
     #[test]
