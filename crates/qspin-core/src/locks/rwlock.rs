@@ -277,13 +277,16 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
 
     /// Whether a writer that waits for readers stops polling: it closes the lock at once where they leave quickly
     /// (RWLOCK-5), and it does not yield to them. A yield may take whole time slices, in which newcomers read; the
-    /// last reader of a closed lock wakes the writer as soon as it can have the lock.
+    /// last reader of a closed lock wakes the writer as soon as it can have the lock. But where yields pay a reader may
+    /// have yielded as well, and is back sooner than a writer sleeps and wakes.
     fn stops_polling<P>(&self, p: &P, want: Want, seen: u32, budget: &SpinBudget) -> bool
     where
         P: SleepPlatform<Word = W>,
     {
         let for_readers = want == Want::Write && seen / READER != 0;
-        for_readers && (!budget.only_spins() || sleepers::readers_leave_quickly(p, self.on(p)))
+        for_readers
+            && !SpinBudget::yields_pay(p, self.on(p))
+            && (!budget.only_spins() || sleepers::readers_leave_quickly(p, self.on(p)))
     }
 
     /// Polls for a moment whether the lock can be acquired without the gate; before that the thread yields to those that

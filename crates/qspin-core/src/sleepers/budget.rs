@@ -27,10 +27,10 @@
 //! sections are longer than sleeping costs. Where waiters have mostly polled for all of their time, the next ones
 //! yield at once.
 //!
-//! Waiters for readers or a writer learn the reverse. They poll for a moment, and yield and sleep if that was in
-//! vain: where sections are short, more threads that are awake only take the line from each other. Where a moment
-//! is mostly too little, and polling on brings some of them in, they poll for as long as sleeping costs. One release wakes many readers, one after the
-//! other, so sleeping costs them more than the one thread that wakes.
+//! Waiters for readers or a writer poll for a moment, and yield and sleep if that was in vain: where sections are
+//! short, more threads that are awake only take the line from each other. Where a moment is mostly too little, they
+//! yield almost at once; but where polling on brings some of them in, they poll for as long as sleeping costs. One
+//! release wakes many readers, one after the other, so sleeping costs them more than the one thread that wakes.
 //!
 //! Four things shorten the budget:
 //! * Other waiters are awake. One is enough to acquire the lock as soon as it is free, and one more for the case
@@ -50,35 +50,22 @@
 //!
 //! # Limits
 //! Of an owner on another CPU nothing is known: it may have been preempted there. An owner that has moved to
-//! another CPU counts as still on the CPU where it acquired the lock. Of the work of other threads only acquisitions
-//! of default mutexes and reader-writer locks are seen, and of these the last one: a yield during which a thread has
-//! acquired another lock and then this one counts as in vain.
+//! another CPU counts as still on the CPU where it acquired the lock. What a yield was good for is [known in
+//! part](super::yielded) as well.
 
 use core::sync::atomic::Ordering::Relaxed;
 
 use super::hogs::{self, Advice};
-use super::score::Score;
-use super::throughput::Since;
+use super::yielded::{SWITCH_NS, Yielded, is_long};
 use super::{SleepPlatform, bucket, cost, pace};
-use crate::platform::{AtomicWord, Budget, Until};
+use crate::platform::{Budget, Until};
 
 /// A slice of a waiter that watches the lock, in nanoseconds: between two yields.
 const SLICE_NS: u32 = 2000;
-/// Points added for a yield that was too long; each other yield takes one off.
-const LONG_WEIGHT: i32 = 2;
-/// A yield that has let other threads work pays if it took this, in nanoseconds: many times what the two switches
-/// cost. Where owners yield in short sections, an owner is back only after each waiter that is awake had the CPU.
-/// `sysbench threads`, 16 threads and 4 locks on two CPUs of a Xeon, over the same without yields that pay: 0.75
-/// without this bound, 1.16 with it.
-const WORK_NS: u64 = 8 * SWITCH_NS;
-/// Points added for a yield that has let another thread work; one that has not takes one off. With many waiters
-/// most yields go to other waiters.
-const YIELDS_PAY_WEIGHT: i32 = 8;
-/// A yield takes less than this if no other thread wants the CPU, in nanoseconds: to another thread and back are
-/// two switches.
-const SWITCH_NS: u64 = 1500;
 /// A slice of a waiter whose polls are in vain, in nanoseconds: a few polls, and the CPU goes to other threads.
 const VAIN_SLICE_NS: u32 = 300;
+/// How long a waiter polls after a yield that has let others run, before it yields again, in nanoseconds.
+const LOOK_NS: u32 = 50;
 /// How long a waiter polls where enough others are awake, in nanoseconds.
 const CROWD_NS: u32 = 6000;
 /// How long a waiter for readers or a writer polls, in nanoseconds, unless polling on pays. AMD EPYC, 2 CPUs, operations a
@@ -109,34 +96,15 @@ const NOTIFIED_NS: u32 = 200;
 /// yields, 0.74 with ten, 0.80 to 0.93 with four, which were about 2 µs. Not measured since.
 const QUOTA_POLL_NS: u32 = 2000;
 
-/// What came of a yield.
-#[derive(Debug)]
-struct Yielded {
-    took_ns: u64,
-    /// Whether it let threads with other work run, or most do.
-    pays: bool,
-    /// Whether the lock itself was acquired on the CPU meanwhile.
-    to_owners: bool,
-}
-
-impl Yielded {
-    /// One that was good for nothing that is known.
-    const fn in_vain(took_ns: u64) -> Self {
-        Self { took_ns, pays: false, to_owners: false }
-    }
-
-    /// The points that it adds to the guess that yields are long. Where waiters keep `away`, one thread is to have the
-    /// lock for long.
-    const fn points(&self, is_long: bool, away: bool) -> i32 {
-        if is_long && !(away && self.to_owners) { LONG_WEIGHT } else { -1 }
-    }
-}
-
 /// What is left of a waiter's spin budget.
 #[derive(Debug)]
 pub struct SpinBudget {
     /// Pauses in a slice.
     slice: u32,
+    /// Pauses in a slice after a yield that has let others run, at most.
+    look: u32,
+    /// Whether the last yield has.
+    switched: bool,
     /// Slices before the waiter yields.
     spins: u32,
     /// Slices that each end with a yield.
@@ -161,6 +129,8 @@ impl SpinBudget {
     fn of<P: SleepPlatform>(p: &P, on: usize, slice_ns: u32, spin_ns: u32, yields: u32) -> Self {
         Self {
             slice: slice_ns.checked_div(p.pause_ns()).unwrap_or(1).max(1),
+            look: LOOK_NS.checked_div(p.pause_ns()).unwrap_or(1).max(1),
+            switched: false,
             spins: spin_ns.div_ceil(slice_ns),
             yields,
             here: HERE_YIELDS.min(yields),
@@ -281,6 +251,10 @@ impl SpinBudget {
             let long = Self::of(p, on, RWLOCK_SLICE_NS, spin_ns, yields);
             return Self { learns, tries, judged: long.spins - short.spins, ..long };
         }
+        if learns && learned.vain_polls.holds_for(p) {
+            let vain = Self::of(p, on, VAIN_SLICE_NS, spin_ns.min(VAIN_SLICE_NS), short.yields);
+            return Self { tries, ..vain };
+        }
         Self { learns, ..short }
     }
 
@@ -296,6 +270,8 @@ impl SpinBudget {
     pub const fn none() -> Self {
         Self {
             slice: 1,
+            look: 1,
+            switched: false,
             spins: 0,
             yields: 0,
             here: 0,
@@ -340,7 +316,9 @@ impl SpinBudget {
         } else {
             self.spins -= 1;
         }
-        let waits = poll(self.slice);
+        // Where other threads want the CPU, a waiter that has it again only looks whether it can go on.
+        let pauses = if yields && self.switched { self.slice.min(self.look) } else { self.slice };
+        let waits = poll(pauses);
         if waits && yields {
             self.yield_cpu(p);
         }
@@ -358,23 +336,7 @@ impl SpinBudget {
 
     /// Yields; returns what came of that.
     fn yield_to_others<P: SleepPlatform>(&mut self, p: &P) -> Yielded {
-        let begin = p.now_ns();
-        let seen = p.throughput().zip(p.runs_on()).map(|(all, cpu)| (all, all.last(cpu)));
-        p.yield_cpu();
-        // A clock may go back.
-        let took_ns = p.now_ns().saturating_sub(begin);
-        let Some((all, last)) = seen else { return Yielded::in_vain(took_ns) };
-        let is_long = is_long(p, took_ns);
-        if core::mem::take(&mut self.tries) {
-            hogs::tried(all);
-        }
-        if is_long && hogs::learn(all, begin.saturating_add(took_ns), took_ns, last) {
-            return Yielded::in_vain(took_ns);
-        }
-        let pay = &bucket::of(p, self.on).yields_pay;
-        let since = all.since(last, self.on);
-        let pays = pays(pay, &since, took_ns, is_long);
-        Yielded { took_ns, pays, to_owners: since == Since::This }
+        Yielded::after(p, self.on, core::mem::take(&mut self.tries))
     }
 
     /// Yields, and takes the time that the yield took off the budget: another thread may have had the CPU for
@@ -384,6 +346,7 @@ impl SpinBudget {
             return p.yield_cpu();
         }
         let yielded = self.yield_to_others(p);
+        self.switched = yielded.switched();
         let took = if yielded.pays { 0 } else { yielded.took_ns };
         let points = yielded.points(is_long(p, took), self.away);
         bucket::of(p, self.on).long_yields.add(points);
@@ -415,79 +378,6 @@ impl SpinBudget {
             self.yields -= 1;
         } else {
             self.here -= 1;
-        }
-    }
-}
-
-/// Whether a yield that took so long has used up all the time that a waiter has for yields.
-fn is_long<P: SleepPlatform>(p: &P, took_ns: u64) -> bool {
-    took_ns >= u64::from(p.tuning().mutex_awake_us) * 1000
-}
-
-/// Learns from a yield whether yields pay; returns whether this one did, or most do.
-fn pays<W: AtomicWord>(pay: &Score<W>, since: &Since, took_ns: u64, is_long: bool) -> bool {
-    match since {
-        Since::Another if took_ns >= WORK_NS => {
-            pay.add(YIELDS_PAY_WEIGHT);
-            return true;
-        }
-        // To other waiters, or to the owner.
-        Since::Nothing if took_ns >= SWITCH_NS && !is_long => {}
-        _ => pay.add(-1),
-    }
-    pay.holds()
-}
-
-#[cfg(test)]
-mod tests {
-    use core::sync::atomic::AtomicU32;
-
-    use super::*;
-
-    #[test]
-    fn a_long_yield_to_the_owner_is_no_evidence_where_waiters_keep_away() {
-        let (in_vain, to_owners) =
-            (Yielded::in_vain(1), Yielded { to_owners: true, ..Yielded::in_vain(1) });
-        for (yielded, is_long, away, points) in [
-            (&to_owners, true, true, -1),
-            (&to_owners, true, false, LONG_WEIGHT),
-            (&in_vain, true, true, LONG_WEIGHT),
-            (&in_vain, true, false, LONG_WEIGHT),
-            (&in_vain, false, true, -1),
-            (&to_owners, false, false, -1),
-        ] {
-            assert_eq!(yielded.points(is_long, away), points, "{yielded:?} {is_long} {away}");
-        }
-    }
-
-    #[test]
-    fn yields_pay_while_other_threads_work_on_this_cpu() {
-        let pay = Score::<AtomicU32>::new();
-        assert!(
-            !pays(&pay, &Since::Another, WORK_NS - 1, false),
-            "too little work for two switches"
-        );
-        assert!(!pays(&pay, &Since::This, WORK_NS, false), "all wait for the same lock");
-        assert!(!pays(&pay, &Since::Nothing, WORK_NS, false), "nothing is known");
-        assert!(pays(&pay, &Since::Another, WORK_NS, false));
-        for _ in 0..100 {
-            assert!(
-                pays(&pay, &Since::Nothing, WORK_NS, false),
-                "nothing to learn: another waiter ran"
-            );
-        }
-        let in_vain = [
-            (Since::Nothing, SWITCH_NS - 1, false),
-            (Since::Nothing, WORK_NS, true),
-            (Since::This, WORK_NS, false),
-        ];
-        for (since, took_ns, is_long) in in_vain {
-            assert!(
-                pays(&pay, &Since::Another, 100 * WORK_NS, true),
-                "however long the others work"
-            );
-            let more = (0..100).take_while(|_| pays(&pay, &since, took_ns, is_long)).count();
-            assert!((1..8).contains(&more), "{more} yields in vain after one that paid: {since:?}");
         }
     }
 }

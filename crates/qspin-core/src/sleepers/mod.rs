@@ -65,6 +65,7 @@ mod score;
 #[cfg(test)]
 mod tests;
 mod throughput;
+mod yielded;
 
 pub use bucket::{SleepBucket, back_off};
 pub use budget::SpinBudget;
@@ -75,6 +76,8 @@ pub(crate) use pace::{keep_away, keep_away_from_mutex};
 pub use record::Sleeper;
 pub use requeue::requeue;
 pub use throughput::{Throughput, acquired};
+#[cfg(test)]
+pub(crate) use yielded::let_yields_pay;
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 

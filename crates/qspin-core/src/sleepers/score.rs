@@ -15,6 +15,8 @@ const MAX: u32 = 8;
 const HOLDS: u32 = 4;
 /// One waiter in 2 to the power of this acts as if the guess did not hold, to test whether it still does.
 const TRY_BITS: u32 = 4;
+/// The same where a test takes much longer than what it replaces.
+const RARE_TRY_BITS: u32 = 6;
 
 /// The points of a guess.
 #[derive(Debug, Default)]
@@ -38,10 +40,10 @@ impl<W: AtomicWord> Score<W> {
         self.holds() && !one_in(p, TRY_BITS)
     }
 
-    /// Whether the guess holds, or this waiter is one of those that test whether it does.
+    /// Whether the guess holds, or this waiter is one of those few that test whether it does, which is dear.
     #[inline]
     pub(super) fn holds_or_is_tried<P: Platform>(&self, p: &P) -> bool {
-        self.holds() || one_in(p, TRY_BITS)
+        self.holds() || one_in(p, RARE_TRY_BITS)
     }
 
     /// Adds points for the guess, or takes some off.

@@ -46,3 +46,18 @@ fn a_thread_that_gives_way_and_must_wait_goes_to_the_gate_with_its_quantum_used_
         assert_eq!(Quantum::of(&p).is_over(), !inside);
     }
 }
+
+#[test]
+fn a_writer_yields_to_readers_only_where_yields_pay() {
+    let (p, lock) = (Scripted::yielding(1, 20), &with(READER));
+    let waits = |want| {
+        assert!(!lock.polls(&p, want));
+        p.yields()
+    };
+    assert_eq!(waits(Want::Write), 0);
+    sleepers::let_yields_pay(&p, lock.on(&p));
+    assert!(waits(Want::Write) > 0);
+    let lock = &with(WRITER);
+    assert!(!lock.polls(&p, Want::Write));
+    assert!(p.yields() > 0, "to a writer in any case");
+}
