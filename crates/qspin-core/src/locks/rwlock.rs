@@ -43,9 +43,9 @@
 //!   wake is found in static memory by the address, which is a number, and by what it waits for, which is its
 //!   tag.
 //! * **RWLOCK-5** No waiter is passed over for ever. A writer with the gate closes the lock to further readers: at
-//!   once where readers leave quickly, and else when it has polled for a while. From then on the readers inside
-//!   only leave, and the lock is its next. Only while it sleeps may writers barge past it into a free lock, until
-//!   it is the heir: the starving waiter that holds a reservation. Readers may not: the one that did would read
+//!   once where readers leave quickly, unless yields pay, and else when it has polled for a while. From then on the
+//!   readers inside only leave, and the lock is its next. Only while it sleeps may writers barge past it into a free
+//!   lock, until it is the heir: the starving waiter that holds a reservation. Readers may not: the one that did would read
 //!   alone, on one CPU, while all others wait. A reader that starves beside the word goes through the gate, and is
 //!   the heir there. The mutex bounds the wait for the gate; threads that pass those that sleep there yield to them
 //!   now and then. A waiter that wants to read upgradably is the next to be woken once it was woken in vain, but
@@ -276,7 +276,7 @@ impl<W: AtomicWord, G> DefaultRwLock<W, G> {
     }
 
     /// Whether a writer that waits for readers stops polling: it closes the lock at once where they leave quickly
-    /// (RWLOCK-5), and it does not yield to them. A yield may take whole time slices, in which newcomers read; the
+    /// (RWLOCK-5), and does not yield to them. A yield may take whole time slices, in which newcomers read; the
     /// last reader of a closed lock wakes the writer as soon as it can have the lock. But where yields pay a reader may
     /// have yielded as well, and is back sooner than a writer sleeps and wakes.
     fn stops_polling<P>(&self, p: &P, want: Want, seen: u32, budget: &SpinBudget) -> bool

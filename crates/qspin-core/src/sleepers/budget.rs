@@ -101,9 +101,7 @@ const QUOTA_POLL_NS: u32 = 2000;
 pub struct SpinBudget {
     /// Pauses in a slice.
     slice: u32,
-    /// Pauses in a slice after a yield that has let others run, at most.
-    look: u32,
-    /// Whether the last yield has.
+    /// Whether the last yield has let others run.
     switched: bool,
     /// Slices before the waiter yields.
     spins: u32,
@@ -128,8 +126,7 @@ pub struct SpinBudget {
 impl SpinBudget {
     fn of<P: SleepPlatform>(p: &P, on: usize, slice_ns: u32, spin_ns: u32, yields: u32) -> Self {
         Self {
-            slice: slice_ns.checked_div(p.pause_ns()).unwrap_or(1).max(1),
-            look: LOOK_NS.checked_div(p.pause_ns()).unwrap_or(1).max(1),
+            slice: pauses(p, slice_ns),
             switched: false,
             spins: spin_ns.div_ceil(slice_ns),
             yields,
@@ -270,7 +267,6 @@ impl SpinBudget {
     pub const fn none() -> Self {
         Self {
             slice: 1,
-            look: 1,
             switched: false,
             spins: 0,
             yields: 0,
@@ -317,8 +313,8 @@ impl SpinBudget {
             self.spins -= 1;
         }
         // Where other threads want the CPU, a waiter that has it again only looks whether it can go on.
-        let pauses = if yields && self.switched { self.slice.min(self.look) } else { self.slice };
-        let waits = poll(pauses);
+        let looks = yields && self.switched;
+        let waits = poll(if looks { self.slice.min(pauses(p, LOOK_NS)) } else { self.slice });
         if waits && yields {
             self.yield_cpu(p);
         }
@@ -380,4 +376,9 @@ impl SpinBudget {
             self.here -= 1;
         }
     }
+}
+
+/// The pauses in so many nanoseconds; one where their length is not known.
+fn pauses<P: SleepPlatform>(p: &P, ns: u32) -> u32 {
+    ns.checked_div(p.pause_ns()).unwrap_or(1).max(1)
 }
