@@ -206,6 +206,7 @@ impl<W: AtomicWord> DefaultLock<W> {
             Watched::InVain => {
                 let mut wait = Wait::at(self, p, deadline, pace);
                 wait.budget = wait.budget.after_first_slice();
+                wait.polled = true;
                 wait.acquire(self.word.load(Relaxed))
             }
         }

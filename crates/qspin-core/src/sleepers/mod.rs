@@ -75,7 +75,7 @@ pub use pace::Pace;
 pub(crate) use pace::{keep_away, keep_away_from_mutex};
 pub use record::Sleeper;
 pub use requeue::requeue;
-pub use throughput::{Throughput, acquired};
+pub use throughput::{Throughput, acquired, cpus};
 #[cfg(test)]
 pub(crate) use yielded::let_yields_pay;
 

@@ -52,6 +52,13 @@ pub fn acquired<P: SleepPlatform>(p: &P, on: usize, cpu: Option<u32>) {
     }
 }
 
+/// On how many CPUs the process has acquired a lock, as far as is known; 0 if nothing is.
+#[inline]
+#[must_use]
+pub fn cpus<P: SleepPlatform>(p: &P) -> u32 {
+    p.throughput().map_or(0, |throughput| throughput.cpus.load(Relaxed))
+}
+
 /// The number of an epoch.
 pub(super) type Epoch = u32;
 

@@ -19,6 +19,8 @@ const ALL_AWAKE: u32 = 3 * AWAKE;
 /// This many waiters may spend their whole spin budget: if only one may, and it was woken but has no CPU yet,
 /// CPUs idle.
 const LONG_AWAKE: u32 = 2 * AWAKE;
+/// As many CPUs as these waiters and the owner run on.
+pub(super) const CPUS_OF_AWAKE: u32 = 1 + LONG_AWAKE / AWAKE;
 /// Only counted awake waiters may acquire the lock: there is an heir, the starving waiter that holds this
 /// reservation. The count beside it is at least one.
 pub(super) const HEIR: u32 = 8;
