@@ -39,8 +39,9 @@
 //!   by the thread that woke it. The waiter takes its count back when it acquires the lock, or when it has joined
 //!   the sleepers and before its last poll of the lock. The first waiter that does so clears HEIR. More waiters
 //!   may be awake than are counted: a plain store may wipe out state bits; a waiter that acquires the lock after
-//!   short turns clears all of them; a fourth waiter is not counted, and takes back the count of another. Then
-//!   one more sleeper is woken than necessary.
+//!   short turns clears all of them; a fourth waiter is not counted, and takes back the count of another; and where
+//!   hardly more waiters can poll than may stay awake, one is counted only after its first slice. Then one more
+//!   sleeper is woken than necessary.
 //! * **MUTEX-3** A release that, in the releasing step itself, sees no counted awake waiter wakes a sleeper if
 //!   there is one (SLEEP-1 of the sleepers). A waiter that sleeps has seen, after it joined the queue, the lock
 //!   taken or a counted awake waiter. So there is always a thread left that will release or acquire the lock: no

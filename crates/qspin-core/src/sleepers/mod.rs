@@ -75,6 +75,8 @@ pub use pace::Pace;
 pub(crate) use pace::{keep_away, keep_away_from_mutex};
 pub use record::Sleeper;
 pub use requeue::requeue;
+#[cfg(test)]
+pub(crate) use throughput::let_cpus_be;
 pub use throughput::{Throughput, acquired, cpus};
 #[cfg(test)]
 pub(crate) use yielded::let_yields_pay;

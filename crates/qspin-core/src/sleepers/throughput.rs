@@ -59,6 +59,12 @@ pub fn cpus<P: SleepPlatform>(p: &P) -> u32 {
     p.throughput().map_or(0, |throughput| throughput.cpus.load(Relaxed))
 }
 
+/// For a test: the process has acquired locks on so many CPUs.
+#[cfg(test)]
+pub(crate) fn let_cpus_be<P: SleepPlatform>(p: &P, cpus: u32) {
+    p.throughput().expect("the platform counts acquisitions").cpus.store(cpus, Relaxed);
+}
+
 /// The number of an epoch.
 pub(super) type Epoch = u32;
 

@@ -426,3 +426,46 @@ fn where_waiters_keep_away_one_that_has_just_missed_the_lock_does_not_try_at_onc
     sleepers::keep_away_from_mutex(&p, lock.address(&p));
     assert_eq!(acquires(), 0, "it learns first");
 }
+
+#[test]
+fn a_short_wait_is_counted_where_more_cpus_may_poll_than_should() {
+    for (cpus, passed_before, counted) in
+        [(0, false, true), (2, false, false), (3, false, false), (4, false, true), (2, true, true)]
+    {
+        let (lock, at_first_poll) = (with(LOCKED), Cell::new(0));
+        let p = Scripted::yielding(1, 1);
+        sleepers::let_cpus_be(&p, cpus);
+        sleeps(&lock, &p, OTHER);
+        p.on_cpu(WAITER, |p| {
+            let quantum = Quantum::of(p);
+            (0..p.tuning().rotate_turns)
+                .filter(|_| passed_before)
+                .for_each(|_| _ = quantum.count());
+            assert_eq!(quantum.is_over(), passed_before);
+            p.at_poll(WAITER, |_| {
+                at_first_poll.set(word(&lock));
+                lock.word.store(0, Relaxed);
+            });
+            Wait::new(&lock, p, NEVER).acquire(0);
+        });
+        assert_eq!(at_first_poll.get() & AWAKE != 0, counted, "{cpus} CPUs, {passed_before}");
+        assert_ne!(word(&lock) & LOCKED, 0);
+    }
+}
+
+#[test]
+fn a_wait_that_is_not_short_is_counted() {
+    let (lock, at_polls) = (with(LOCKED), Cell::new([0; 2]));
+    let p = Scripted::yielding(1, 2);
+    sleepers::let_cpus_be(&p, 2);
+    sleeps(&lock, &p, OTHER);
+    p.on_cpu(WAITER, |p| {
+        p.at_poll(WAITER, |_| at_polls.set([word(&lock), 0]));
+        p.at_poll(WAITER, |_| {
+            at_polls.set([at_polls.get()[0], word(&lock)]);
+            lock.word.store(0, Relaxed);
+        });
+        Wait::new(&lock, p, NEVER).acquire(0);
+    });
+    assert_eq!(at_polls.get().map(|word| word & AWAKE), [0, AWAKE]);
+}
