@@ -22,8 +22,8 @@ const FIRST_TRIES: u32 = 8;
 /// Polls of a waiter's glance.
 const GLANCES: u32 = 5;
 /// By so many pauses the distances between them grow. Xeon, 2 CPUs, pauses of 19 ns, 2 threads, over eight polls one pause
-/// apart: 104 ns inside and 193 ns outside 1.17, 150 and 200 ns 1.17, 300 and 300 ns 1.08, 1 and 1 µs and empty sections
-/// level. Eight polls three pauses apart were about as good. With distances of the same time, whatever a pause takes,
+/// apart, in four runs: 104 ns inside and 193 ns outside 1.06 to 1.31, 150 and 200 ns 1.14 to 1.17, 300 and 300 ns 1.06 to
+/// 1.08; 1 and 1 µs and empty sections level. Eight polls three pauses apart were about as good. With distances of the same time, whatever a pause takes,
 /// simulated machines of many CPUs with short pauses did a little less.
 const GLANCE_STEP: u32 = 2;
 /// By one where pauses are longer than this, in nanoseconds.
