@@ -7,6 +7,7 @@ use core::ops::Deref;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
 use super::pace::Trials;
+use super::rests::Rests;
 use super::score::{self, Score};
 use super::{Choice, End, SleepPlatform, Taken, place};
 use crate::node::NodeId;
@@ -42,6 +43,8 @@ pub struct SleepBucket<W> {
     /// Whether waiters for readers or a writer that have polled for a moment in vain get in by polling on: see there
     /// too.
     pub(super) polls_pay: Score<W>,
+    /// Whether waiters for a mutex rest: see [`super::rests`].
+    pub(super) rests: Rests<W>,
     /// Whether readers leave quickly once a writer waits for them: see [`super::readers_leave_quickly`].
     pub(super) quick_drain: Score<W>,
     /// How often waiters should poll: see [`super::Pace`].
@@ -79,6 +82,7 @@ impl<W: AtomicWord> SleepBucket<W> {
             yields_pay: Score::new(),
             vain_polls: Score::new(),
             polls_pay: Score::new(),
+            rests: Rests::new(),
             quick_drain: Score::new(),
             trials: Apart(Trials::new()),
         }
@@ -130,6 +134,7 @@ impl<W: ConstWord> SleepBucket<W> {
         yields_pay: Score::EMPTY,
         vain_polls: Score::EMPTY,
         polls_pay: Score::EMPTY,
+        rests: Rests::NONE,
         quick_drain: Score::EMPTY,
         trials: Apart(Trials::NONE),
     };

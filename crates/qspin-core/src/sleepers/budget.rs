@@ -57,7 +57,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use super::hogs::{self, Advice};
 use super::yielded::{SWITCH_NS, Yielded, is_long};
-use super::{SleepPlatform, bucket, cost, pace};
+use super::{SleepPlatform, bucket, cost, pace, rests};
 use crate::platform::{Budget, Until};
 
 /// A slice of a waiter that watches the lock, in nanoseconds: between two yields.
@@ -66,6 +66,9 @@ const SLICE_NS: u32 = 2000;
 const VAIN_SLICE_NS: u32 = 300;
 /// How long a waiter polls after a yield that has let others run, before it yields again, in nanoseconds.
 const LOOK_NS: u32 = 50;
+/// Rests of a waiter before it sleeps, each for as long as others yield: with a timer's slack, some milliseconds, after
+/// which it is the heir.
+const RESTS: u32 = 20;
 /// How long a waiter polls where enough others are awake, in nanoseconds.
 const CROWD_NS: u32 = 6000;
 /// How long a waiter for readers or a writer polls, in nanoseconds, unless polling on pays. AMD EPYC, 2 CPUs, operations a
@@ -115,6 +118,8 @@ pub struct SpinBudget {
     stays: bool,
     /// Whether the waiter keeps away from the lock, as all of its waiters, so that one thread has it for long.
     away: bool,
+    /// Whether the waiter [rests](super::rests) where others yield.
+    rests: bool,
     /// Whether the bucket learns from the waiter's polls.
     learns: bool,
     /// Whether the waiter's first yield is a trial whether there are [hogs].
@@ -134,6 +139,7 @@ impl SpinBudget {
             on,
             stays: false,
             away: false,
+            rests: false,
             learns: false,
             tries: false,
             judged: 0,
@@ -185,13 +191,23 @@ impl SpinBudget {
         Self { learns, ..Self::of(p, on, slice_ns, spin_ns, yields) }
     }
 
+    /// The same for a waiter that may [rest](super::rests).
+    pub fn with_rests<P: SleepPlatform>(p: &P, on: usize, interval_ns: u32) -> Self {
+        let may = !p.has_cpu_quota() && !Self::yields_pay(p, on);
+        if !may || !rests::begin(p, on) || hogs::are_there(p) {
+            return Self::new(p, on, interval_ns);
+        }
+        Self { rests: true, ..Self::of(p, on, SLICE_NS, 0, RESTS) }
+    }
+
     /// The pauses of the slice that a waiter may spend before it needs a budget; `None` where it has learned that
     /// polls are in vain, or burn a quota.
     #[inline]
     #[must_use]
     pub fn first_slice<P: SleepPlatform>(p: &P, on: usize) -> Option<u32> {
         let pauses = SLICE_NS.checked_div(p.pause_ns())?;
-        let polls = !bucket::of(p, on).vain_polls.holds() && !p.has_cpu_quota();
+        let learned = bucket::of(p, on);
+        let polls = !learned.vain_polls.holds() && !learned.rests.are_good() && !p.has_cpu_quota();
         polls.then_some(pauses.max(1))
     }
 
@@ -274,10 +290,23 @@ impl SpinBudget {
             on: 0,
             stays: false,
             away: false,
+            rests: false,
             learns: false,
             tries: false,
             judged: 0,
         }
+    }
+
+    /// Whether the waiter rests between its polls.
+    #[inline]
+    #[must_use]
+    pub fn rests(&self) -> bool {
+        self.rests
+    }
+
+    /// Takes one rest off the budget, which must not be spent yet.
+    pub fn spend_rest(&mut self) {
+        self.yields -= 1;
     }
 
     /// Whether the waiter does not yield yet.

@@ -61,6 +61,7 @@ mod hogs;
 mod pace;
 mod record;
 mod requeue;
+mod rests;
 mod score;
 #[cfg(test)]
 mod tests;
@@ -75,6 +76,9 @@ pub use pace::Pace;
 pub(crate) use pace::{keep_away, keep_away_from_mutex};
 pub use record::Sleeper;
 pub use requeue::requeue;
+#[cfg(test)]
+pub(crate) use rests::let_rests_be_good;
+pub use rests::{Found, Rest};
 #[cfg(test)]
 pub(crate) use throughput::let_cpus_be;
 pub use throughput::{Throughput, acquired, cpus};
@@ -128,6 +132,12 @@ pub trait SleepPlatform: Platform {
 
     /// Sleeps for a short time (a timed backoff), where the context cannot join a queue.
     fn timed_backoff(&self);
+
+    /// Sleeps for about so many nanoseconds, or for a timed backoff where the platform has no other. No lock is held, and
+    /// no node is in use.
+    fn rest(&self, _ns: u32) {
+        self.timed_backoff();
+    }
 
     /// The priority of this context among the sleepers (SLEEP-7); 0 for contexts without one. Read once for each
     /// sleep.

@@ -25,6 +25,12 @@ use crate::platform::{AtomicWord, ConstWord};
 
 /// An epoch lasts two to the power of this, in nanoseconds: 131 µs.
 const EPOCH_BITS: u32 = 17;
+/// Epochs between two trials of resting.
+const RESTS_APART: u32 = 256;
+/// The same after one that has found the owner back.
+const NEXT_REST: u32 = 8;
+/// Epochs before the first one: at the very beginning most threads have not begun.
+const FIRST_REST: u32 = 16;
 /// Rates have so many binary places.
 const PLACES: u32 = 8;
 /// A rate is this part of the mean of the last ones.
@@ -105,6 +111,8 @@ pub struct Throughput<W> {
     /// The mean rate of the last epochs, and on how many CPUs a lock was ever acquired.
     mean: W,
     cpus: W,
+    /// The epoch of the last trial of resting: see [`super::rests`].
+    last_rest: W,
     hogs: Hogs<W>,
 }
 
@@ -121,6 +129,7 @@ impl<W: AtomicWord> Throughput<W> {
             rate: W::new(0),
             mean: W::new(0),
             cpus: W::new(0),
+            last_rest: W::new(0),
             hogs: Hogs::new(),
         }
     }
@@ -201,6 +210,18 @@ impl<W: AtomicWord> Throughput<W> {
         epoch
     }
 
+    /// Whether a waiter that begins to wait in this epoch rests for a trial; then others do not for a while, which is
+    /// shorter where the last trials `are_promising`.
+    pub(super) fn is_rest_due(&self, epoch: Epoch, are_promising: bool) -> bool {
+        let last = self.last_rest.load(Relaxed);
+        let apart = if are_promising { NEXT_REST } else { RESTS_APART };
+        if last != 0 && epoch.wrapping_sub(last) < apart {
+            return false;
+        }
+        let to = if last == 0 { epoch.wrapping_sub(RESTS_APART - FIRST_REST) } else { epoch };
+        self.last_rest.compare_exchange(last, to, Relaxed).is_ok() && last != 0
+    }
+
     /// The rate of `epoch`, if that was the last one.
     pub(super) fn rate_of(&self, epoch: Epoch) -> Option<u32> {
         let rate = self.rate.load(Relaxed);
@@ -226,6 +247,7 @@ impl<W: ConstWord> Throughput<W> {
         rate: W::ZERO,
         mean: W::ZERO,
         cpus: W::ZERO,
+        last_rest: W::ZERO,
         hogs: Hogs::NONE,
     };
 }

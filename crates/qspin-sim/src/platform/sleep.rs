@@ -92,6 +92,10 @@ impl SleepPlatform for SimPlatform {
         sleepers::back_off(self, attempts)
     }
 
+    fn rest(&self, ns: u32) {
+        self.sleep(ns.into());
+    }
+
     fn timed_backoff(&self) {
         self.sleep(TIMED_BACKOFF_NS);
     }

@@ -120,6 +120,11 @@ impl<E: StaticEvents, H: Hint, C: Clock> SleepPlatform for Threads<E, H, C> {
     }
 
     #[cold]
+    fn rest(&self, ns: u32) {
+        sleep_ns(ns);
+    }
+
+    #[cold]
     fn timed_backoff(&self) {
         let others = DOZING.fetch_add(1, Relaxed);
         sleep_ns(TIMED_BACKOFF_NS * (others.min(MAX_BACKING_OFF) + 1));

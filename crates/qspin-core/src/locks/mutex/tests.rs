@@ -1,5 +1,7 @@
 //! How waiters and newcomers share a lock: MUTEX-2, -3 and -6.
 
+mod resting;
+
 use core::cell::Cell;
 use core::sync::atomic::AtomicU32;
 

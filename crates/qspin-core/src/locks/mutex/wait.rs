@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use super::word::{
     CPUS_OF_AWAKE, HEIR, LOCKED, PLACE, bits, bits_in, generation, may_stay_awake, one_more,
-    owner_is_here, with_bits,
+    owner_is_here, owners_cpu, with_bits,
 };
 use super::{DefaultLock, STARVES, TAG, wake_one};
 use crate::counting;
@@ -14,7 +14,7 @@ use crate::events::Event;
 use crate::node::NodeId;
 use crate::platform::{AtomicWord, Budget, Until};
 use crate::quantum::Quantum;
-use crate::sleepers::{self, End, NEVER, Pace, SleepPlatform, SpinBudget};
+use crate::sleepers::{self, End, Found, NEVER, Pace, Rest, SleepPlatform, SpinBudget};
 
 /// How often a waiter may lose the lock to others before it needs a spin budget.
 const FIRST_TRIES: u32 = 8;
@@ -108,6 +108,15 @@ fn replaces(bits: u32) -> bool {
     bits == 0 || bits & HEIR != 0
 }
 
+/// The spin budget of a waiter. One with a deadline does not rest past it.
+fn budget<P: SleepPlatform>(p: &P, on: usize, deadline: u64, pace: &Pace) -> SpinBudget {
+    if deadline == NEVER {
+        SpinBudget::with_rests(p, on, pace.interval_ns())
+    } else {
+        SpinBudget::new(p, on, pace.interval_ns())
+    }
+}
+
 /// One wait for the lock.
 pub(super) struct Wait<'a, P: SleepPlatform> {
     lock: &'a DefaultLock<P::Word>,
@@ -119,7 +128,7 @@ pub(super) struct Wait<'a, P: SleepPlatform> {
     pub(super) polled: bool,
     /// Whether this waiter has slept.
     pub(super) slept: bool,
-    /// When it first yielded or slept; 0 if it has only polled.
+    /// When it first yielded, rested or slept; 0 if it has only polled.
     since: u64,
     pub(super) budget: SpinBudget,
     pace: Pace,
@@ -139,7 +148,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
             polled: false,
             slept: false,
             since: 0,
-            budget: SpinBudget::new(p, lock.address(p), pace.interval_ns()),
+            budget: budget(p, lock.address(p), deadline, &pace),
             pace,
         }
     }
@@ -152,7 +161,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
         self.deadline != NEVER && self.p.now_ns() >= self.deadline
     }
 
-    /// The waiter yields or sleeps now, perhaps not for the first time.
+    /// The waiter yields, rests or sleeps now, perhaps not for the first time.
     pub(super) fn begin(&mut self) {
         if self.since == 0 {
             self.since = self.p.now_ns().max(1);
@@ -203,11 +212,18 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
                 self.budget.beside_others(p);
             }
             if !self.budget.is_spent() {
-                let polled = core::mem::replace(&mut self.polled, true) || owner_is_here(p, seen);
+                let polled = core::mem::replace(&mut self.polled, true)
+                    || owner_is_here(p, seen)
+                    || self.budget.rests();
                 if polled || !may_go_uncounted(p, self.on()) {
                     self.set_bits(seen, bits);
                 }
-                seen = self.poll(seen);
+                if self.counted || !self.budget.rests() || sleepers::is_quiet(p, self.on()) {
+                    seen = self.poll(seen);
+                } else {
+                    self.do_not_rest();
+                    seen = word.load(Relaxed);
+                }
                 continue;
             }
             if sleepers::with_sleeper(p, |me| self.sleep(me)) != Some(true) {
@@ -232,6 +248,9 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
     /// Spends one slice of the spin budget; returns the word.
     fn poll(&mut self, seen: u32) -> u32 {
         let (p, word) = (self.p, &self.lock.word);
+        if self.budget.rests() {
+            return self.rest(seen);
+        }
         if owner_is_here(p, seen) {
             self.budget.give_way(p);
             return word.load(Relaxed);
@@ -243,6 +262,40 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
             now & LOCKED != 0
         });
         now
+    }
+
+    /// Rests, and learns from what became of the lock; returns the word.
+    fn rest(&mut self, seen: u32) -> u32 {
+        self.begin();
+        let (p, on, word) = (self.p, self.on(), &self.lock.word);
+        self.budget.spend_rest();
+        let rest = Rest::now(p, on, owners_cpu(seen));
+        let mut now = word.load(Relaxed);
+        if now & LOCKED == 0 {
+            Rest::let_owner_come_back(p, on);
+            now = word.load(Relaxed);
+        }
+        let found = match now & (LOCKED | PLACE) {
+            0 => Found::Free,
+            owner if owner == seen & (LOCKED | PLACE) => Found::SameOwner,
+            _ => Found::Another,
+        };
+        rest.learn(p, on, found);
+        if (found == Found::Free || self.budget.is_spent()) && !Rest::is_good(p, on) {
+            self.do_not_rest();
+        }
+        now
+    }
+
+    /// Goes on without rests. Where they are good, only counted waiters rest, so that few have to wake, and releases find a
+    /// sleeper (MUTEX-2): the others sleep.
+    fn do_not_rest(&mut self) {
+        let (p, on) = (self.p, self.on());
+        self.budget = if Rest::is_good(p, on) {
+            SpinBudget::none()
+        } else {
+            SpinBudget::new(p, on, self.pace.interval_ns())
+        };
     }
 
     /// MUTEX-6: whether this thread's barging quantum is used up, and the waiter woken for that has acquired the
@@ -314,7 +367,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
             self.counted = true;
         }
         self.pace = Pace::of(p, self.on());
-        self.budget = SpinBudget::new(p, self.on(), self.pace.interval_ns());
+        self.budget = budget(p, self.on(), self.deadline, &self.pace);
         true
     }
 

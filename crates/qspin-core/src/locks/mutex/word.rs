@@ -65,6 +65,13 @@ pub(super) fn owner_is_here<P: SleepPlatform>(p: &P, seen: u32) -> bool {
     seen & PLACE_KNOWN != 0 && seen & (LOCKED | PLACE) == locked_on(p.runs_on())
 }
 
+/// The CPU on which the owner acquired the lock, or one whose number has the same low bits, where that is known.
+#[inline]
+pub(super) fn owners_cpu(seen: u32) -> Option<u32> {
+    let known = seen & LOCKED != 0 && seen & PLACE_KNOWN != 0;
+    known.then_some((seen & (PLACE & !PLACE_KNOWN)) >> PLACE_SHIFT)
+}
+
 /// The word with `locked`, which is 0 or an owner's fields, and these state bits.
 #[inline]
 pub(super) fn with_bits(generation: u32, locked: u32, bits: u32) -> u32 {
@@ -113,6 +120,8 @@ mod tests {
     fn a_cpu_whose_number_has_no_room_does_not_reach_into_other_fields() {
         for cpu in [None, Some(0), Some(127), Some(128), Some(300), Some(u32::MAX)] {
             assert_eq!(locked_on(cpu) & !(LOCKED | PLACE), 0, "{cpu:?}");
+            assert_eq!(owners_cpu(locked_on(cpu)), cpu.map(|cpu| cpu & 0x7f), "{cpu:?}");
+            assert_eq!(owners_cpu(locked_on(cpu) & !LOCKED), None, "no owner");
         }
     }
 
