@@ -291,6 +291,7 @@ pub fn turns_are_short<P: SleepPlatform>(p: &P, on: usize) -> bool {
 pub fn note_turns<P: SleepPlatform>(p: &P, on: usize, mean_ns: u64) {
     let mean_ns = u32::try_from(mean_ns).unwrap_or(u32::MAX).max(1);
     bucket::of(p, on).turn_ns.store(mean_ns, Relaxed);
+    rests::note_turns(p, on);
 }
 
 /// After how many turns past the sleepers on `on` a thread yields, whose quantum is over: `yield_turns`, or as many

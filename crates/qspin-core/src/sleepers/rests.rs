@@ -112,6 +112,13 @@ pub(super) fn begin<P: SleepPlatform>(p: &P, on: usize) -> bool {
     rests.are_good() || score::one_in(p, TRY_BITS) && is_due()
 }
 
+/// How long turns past sleepers are was noted for the lock at `on`. Some turns look long since their thread was preempted.
+pub(super) fn note_turns<P: SleepPlatform>(p: &P, on: usize) {
+    if super::turns_are_short(p, on) {
+        bucket::of(p, on).rests.leave_idle();
+    }
+}
+
 /// One rest of a waiter.
 #[derive(Debug)]
 pub struct Rest {
