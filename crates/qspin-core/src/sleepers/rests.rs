@@ -257,8 +257,8 @@ mod tests {
         };
         assert_eq!(after(1000), 0, "not at the very beginning");
         assert_eq!(after(300), 1);
-        assert_eq!(after(20), 0, "too soon");
-        assert_eq!(after(300), 1);
+        assert_eq!(after(200), 0, "too soon");
+        assert_eq!(after(100), 1);
         bucket::of(&p, ON).rests.miss_nothing();
         assert_eq!(after(20), 1);
         let_rests_be_good(&p, ON);

@@ -25,12 +25,10 @@ use crate::platform::{AtomicWord, ConstWord};
 
 /// An epoch lasts two to the power of this, in nanoseconds: 131 µs.
 const EPOCH_BITS: u32 = 17;
-/// Epochs between two trials of resting.
+/// Epochs between two trials of resting, 33 ms: a trial in vain leaves a lock idle for up to 100 µs.
 const RESTS_APART: u32 = 256;
-/// The same after one that has found the owner back.
+/// The same after one that has found the owner back, 1 ms.
 const NEXT_REST: u32 = 8;
-/// Epochs before the first one: at the very beginning most threads have not begun.
-const FIRST_REST: u32 = 16;
 /// Rates have so many binary places.
 const PLACES: u32 = 8;
 /// A rate is this part of the mean of the last ones.
@@ -211,15 +209,12 @@ impl<W: AtomicWord> Throughput<W> {
     }
 
     /// Whether a waiter that begins to wait in this epoch rests for a trial; then others do not for a while, which is
-    /// shorter where the last trials `are_promising`.
+    /// shorter where the last trials `are_promising`. Nor does the very first one, when most threads have not begun.
     pub(super) fn is_rest_due(&self, epoch: Epoch, are_promising: bool) -> bool {
         let last = self.last_rest.load(Relaxed);
         let apart = if are_promising { NEXT_REST } else { RESTS_APART };
-        if last != 0 && epoch.wrapping_sub(last) < apart {
-            return false;
-        }
-        let to = if last == 0 { epoch.wrapping_sub(RESTS_APART - FIRST_REST) } else { epoch };
-        self.last_rest.compare_exchange(last, to, Relaxed).is_ok() && last != 0
+        let is_due = last == 0 || epoch.wrapping_sub(last) >= apart;
+        is_due && self.last_rest.compare_exchange(last, epoch, Relaxed).is_ok() && last != 0
     }
 
     /// The rate of `epoch`, if that was the last one.
