@@ -36,7 +36,8 @@
 //! * **MUTEX-1** LOCKED is set by a compare-exchange from a word in which it was clear, and cleared by the owner
 //!   that has set it.
 //! * **MUTEX-2** For each one that AWAKE counts there is an awake waiter that counted itself, or that was counted
-//!   by the thread that woke it. The waiter takes its count back when it acquires the lock, or when it has joined
+//!   by the thread that woke it. One that [rests](crate::sleepers::Rest) is awake in this sense: it looks again
+//!   whatever others do. The waiter takes its count back when it acquires the lock, or when it has joined
 //!   the sleepers and before its last poll of the lock. The first waiter that does so clears HEIR. More waiters
 //!   may be awake than are counted: a plain store may wipe out state bits; a waiter that acquires the lock after
 //!   short turns clears all of them; a fourth waiter is not counted, and takes back the count of another; and where
@@ -53,7 +54,7 @@
 //! * **MUTEX-6** No waiter is passed over for ever. A thread that has used up its barging quantum wakes a
 //!   sleeper, unless its turns are long and as many waiters are awake as can be counted, and yields now and then
 //!   until it is replaced. A waiter that was woken in vain rejoins the queue at its front. A waiter that has
-//!   waited for too long, asleep or yielding, becomes the heir. If it must sleep again, because the owner keeps the
+//!   waited for too long, asleep, yielding or resting, becomes the heir. If it must sleep again, because the owner keeps the
 //!   lock for longer than an heir stays awake, the release that wakes it makes it the heir.
 //!
 //! # Limits

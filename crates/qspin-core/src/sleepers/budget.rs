@@ -27,6 +27,9 @@
 //! sections are longer than sleeping costs. Where waiters have mostly polled for all of their time, the next ones
 //! yield at once.
 //!
+//! Where the owner comes right back, waiters that are counted as awake neither poll nor yield, but
+//! [rest](super::rests) for some milliseconds before they sleep; the others sleep.
+//!
 //! Waiters for readers or a writer poll for a moment, and yield and sleep if that was in vain: where sections are
 //! short, more threads that are awake only take the line from each other. Where a moment is mostly too little, they
 //! yield almost at once; but where polling on brings some of them in, they poll for as long as sleeping costs. One
@@ -193,7 +196,7 @@ impl SpinBudget {
 
     /// The same for a waiter that may [rest](super::rests).
     pub fn with_rests<P: SleepPlatform>(p: &P, on: usize, interval_ns: u32) -> Self {
-        let may = !p.has_cpu_quota() && !Self::yields_pay(p, on);
+        let may = p.tuning().mutex_awake_us != 0 && !p.has_cpu_quota() && !Self::yields_pay(p, on);
         if !may || !rests::begin(p, on) || hogs::are_there(p) {
             return Self::new(p, on, interval_ns);
         }
