@@ -28,7 +28,7 @@
 //! yield at once.
 //!
 //! Where the owner comes right back, waiters that are counted as awake neither poll nor yield, but
-//! [rest](super::rests) for some milliseconds before they sleep; the others sleep.
+//! [rest](super::Rest) for some milliseconds before they sleep; the others sleep.
 //!
 //! Waiters for readers or a writer poll for a moment, and yield and sleep if that was in vain: where sections are
 //! short, more threads that are awake only take the line from each other. Where a moment is mostly too little, they
@@ -194,7 +194,7 @@ impl SpinBudget {
         Self { learns, ..Self::of(p, on, slice_ns, spin_ns, yields) }
     }
 
-    /// The same for a waiter that may [rest](super::rests).
+    /// The same for a waiter that may [rest](super::Rest).
     pub fn with_rests<P: SleepPlatform>(p: &P, on: usize, interval_ns: u32) -> Self {
         let may = p.tuning().mutex_awake_us != 0 && !p.has_cpu_quota() && !Self::yields_pay(p, on);
         if !may || !rests::begin(p, on) || hogs::are_there(p) {

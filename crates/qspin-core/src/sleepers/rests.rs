@@ -191,7 +191,7 @@ mod tests {
     fn good_of(one_in: u32) -> usize {
         let rests = Rests::<AtomicU32>::new();
         let each = (1..=10_000).map(|number: u32| {
-            if number % one_in == 0 {
+            if number.is_multiple_of(one_in) {
                 rests.leave_idle()
             } else {
                 rests.miss_nothing()

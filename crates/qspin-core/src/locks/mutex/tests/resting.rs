@@ -25,7 +25,7 @@ fn a_waiter_that_rests_is_counted_and_needs_no_wake_up() {
 
 #[test]
 fn a_waiter_that_cannot_be_counted_sleeps_instead_of_resting() {
-    let lock = &with(LOCKED | 3 * AWAKE);
+    let lock = &with(LOCKED | (3 * AWAKE));
     let p = Scripted::yielding(1, 1);
     makes_rests_good(lock, &p);
     sleeps(lock, &p, OTHER);
