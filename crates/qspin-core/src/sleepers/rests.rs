@@ -36,13 +36,13 @@ pub enum Found {
 }
 
 /// Points taken off for a lock that was found free; one whose owner is back adds one. So waiters rest where they leave the
-/// lock idle for one part in so many of the time at most. Each owner that yields to waiters, or wakes one, leaves it idle
-/// for some microseconds: with 32, six threads with 1.2 µs inside and nothing outside rested now and then only.
+/// lock idle for one part in so many of the time at most. With 32, six threads with 1.2 µs inside and nothing outside rested
+/// now and then only: perhaps since an owner that yields, or wakes another, leaves it idle for some microseconds.
 const FREE_WEIGHT: u32 = 16;
 /// The most points.
 const MAX: u32 = 128;
-/// From this many points on waiters rest. With fewer, the guess begins anew each time that the lock is found free: other
-/// waiters poll, and for a lock that they hand over to each other that is seldom.
+/// From this many points on waiters rest. Before, one rest that finds the lock free takes off all: while others poll, a
+/// lock that needs them is mostly taken as well.
 const HOLDS: u32 = 8;
 /// The points of a guess that has just been made: what it found while others polled says less than what it will find.
 const CREDIT: u32 = 2 * FREE_WEIGHT;
@@ -53,7 +53,7 @@ const PART_OF_TRIAL: u32 = 4;
 /// The lock must be free for so long, in nanoseconds, or for as long as a hand-over takes here.
 const HANDOVER_NS: u32 = 100;
 /// A waiter that wakes later than this after its rest had to wait for a CPU, perhaps until the owner yielded: what it finds
-/// is no sample. Linux wakes threads up to 50 µs late.
+/// is no sample. Linux's timers have a slack of 50 µs, if the thread has not changed it.
 const LATE_NS: u32 = 100_000;
 
 /// Whether waiters of a bucket rest. The points are read and written without any order.
