@@ -81,7 +81,7 @@ use crate::sleepers::{self, Choice, NEVER, Pace, SleepPlatform, SpinBudget, Take
 use wait::{Wait, Watched};
 use word::{
     HEIR, LOCKED, PLACE, are_enough, bits, bits_in, generation, locked_on, one_less, one_more,
-    owner_is_here, with_bits,
+    owner_is_here, owners_cpu, with_bits,
 };
 
 /// The tag of the sleepers of a mutex.
@@ -198,7 +198,7 @@ impl<W: AtomicWord> DefaultLock<W> {
         // Where waiters keep away, they do so before their first attempt: the lock is free every few nanoseconds, and
         // the first attempt would mostly succeed, at the price that all keep away from.
         if deadline == NEVER && pace.keeps_away() && !owner_is_here(p, seen) {
-            pace.interval(p, on, &self.word, Until::clear(LOCKED));
+            pace.interval(p, (on, owners_cpu(seen)), &self.word, Until::clear(LOCKED));
         }
         let watched =
             if deadline == NEVER { self.watch(p, &mut pace, seen) } else { Watched::NotAtAll };

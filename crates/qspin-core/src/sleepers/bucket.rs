@@ -8,6 +8,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
 use super::pace::Trials;
 use super::rests::Rests;
+use super::returns::Strangers;
 use super::score::{self, Score};
 use super::{Choice, End, SleepPlatform, Taken, place};
 use crate::node::NodeId;
@@ -45,6 +46,8 @@ pub struct SleepBucket<W> {
     pub(super) polls_pay: Score<W>,
     /// Whether waiters for a mutex rest: see [`super::rests`].
     pub(super) rests: Rests<W>,
+    /// Whether owners hardly ever come right back: see [`super::returns`].
+    pub(super) strangers: Strangers<W>,
     /// Whether readers leave quickly once a writer waits for them: see [`super::readers_leave_quickly`].
     pub(super) quick_drain: Score<W>,
     /// How often waiters should poll: see [`super::Pace`].
@@ -83,6 +86,7 @@ impl<W: AtomicWord> SleepBucket<W> {
             vain_polls: Score::new(),
             polls_pay: Score::new(),
             rests: Rests::new(),
+            strangers: Strangers::new(),
             quick_drain: Score::new(),
             trials: Apart(Trials::new()),
         }
@@ -135,6 +139,7 @@ impl<W: ConstWord> SleepBucket<W> {
         vain_polls: Score::EMPTY,
         polls_pay: Score::EMPTY,
         rests: Rests::NONE,
+        strangers: Strangers::NONE,
         quick_drain: Score::EMPTY,
         trials: Apart(Trials::NONE),
     };

@@ -62,6 +62,7 @@ mod pace;
 mod record;
 mod requeue;
 mod rests;
+mod returns;
 mod score;
 #[cfg(test)]
 mod tests;

@@ -24,6 +24,7 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
+use super::returns::Absence;
 use super::throughput::{Epoch, Throughput, in_an_epoch};
 use super::{SleepPlatform, bucket, score};
 use crate::platform::{AtomicWord, Budget, ConstWord, Until};
@@ -156,6 +157,15 @@ impl<W: AtomicWord> Trials<W> {
         };
         self.at.store(at as u32, Relaxed);
         self.since.store(since, Relaxed);
+    }
+
+    /// Waiters do not keep away any more, and are late to try it again: the rate of this epoch says nothing.
+    fn watch_again(&self, kind: Kind) {
+        if self.interval_ns(kind) >= AWAY_NS {
+            let at = self.at.load(Relaxed) as usize;
+            self.rates[at].store((self.rates[0].load(Relaxed) / 2).max(1), Relaxed);
+            self.at.store(0, Relaxed);
+        }
     }
 
     /// Notes the rate of an epoch with the interval of which this is `known`. In some epochs the owner was preempted,
@@ -303,9 +313,17 @@ impl Pace {
         self.interval_ns >= AWAY_NS
     }
 
-    /// Lets so many pauses pass, or fewer where the waiter watches and `until` is met; returns the word.
+    /// Lets so many pauses pass, or fewer where the waiter watches and `until` is met; returns the word. The `owner` is
+    /// on this CPU, where that is known.
     #[inline]
-    pub fn poll<P>(&mut self, p: &P, on: usize, word: &P::Word, until: Until, pauses: u32) -> u32
+    pub fn poll<P>(
+        &mut self,
+        p: &P,
+        (on, owner): (usize, Option<u32>),
+        word: &P::Word,
+        until: Until,
+        pauses: u32,
+    ) -> u32
     where
         P: SleepPlatform,
     {
@@ -315,19 +333,30 @@ impl Pace {
         if self.interval_ns < AWAY_NS {
             return self.back_off(p, word, until, pauses);
         }
+        let absence = Absence::from(p, owner);
         p.relax(pauses);
+        let now = word.load(Relaxed);
+        if absence.learn(p, on) {
+            bucket::of(p, on).trials.watch_again(self.kind);
+        }
         // A wait may last longer than an epoch.
         self.turn(p, on);
-        word.load(Relaxed)
+        now
     }
 
     /// Lets one interval pass; returns the word.
-    pub fn interval<P>(&mut self, p: &P, on: usize, word: &P::Word, until: Until) -> u32
+    pub fn interval<P>(
+        &mut self,
+        p: &P,
+        (on, owner): (usize, Option<u32>),
+        word: &P::Word,
+        until: Until,
+    ) -> u32
     where
         P: SleepPlatform,
     {
         let pauses = self.interval_ns.checked_div(p.pause_ns()).unwrap_or(1).max(1);
-        self.poll(p, on, word, until, pauses)
+        self.poll(p, (on, owner), word, until, pauses)
     }
 
     /// The same as [`Self::poll`], with intervals that double.

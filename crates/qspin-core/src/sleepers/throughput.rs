@@ -84,6 +84,18 @@ pub(super) struct Last {
     count: u32,
 }
 
+impl Last {
+    /// Its CPU.
+    pub(super) fn cpu(self) -> u32 {
+        self.cpu
+    }
+
+    /// A number that the next acquisitions on that CPU do not have.
+    pub(super) fn count(self) -> u32 {
+        self.count
+    }
+}
+
 /// What was acquired on a CPU in a time, for a waiter of one lock.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Since {

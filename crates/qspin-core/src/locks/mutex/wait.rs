@@ -258,7 +258,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
         let mut now = seen;
         let (pace, on) = (&mut self.pace, self.lock.address(p));
         self.budget.spend(p, |pauses| {
-            now = pace.poll(p, on, word, Until::clear(LOCKED), pauses);
+            now = pace.poll(p, (on, owners_cpu(now)), word, Until::clear(LOCKED), pauses);
             now & LOCKED != 0
         });
         now

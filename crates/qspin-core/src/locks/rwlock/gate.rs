@@ -99,7 +99,7 @@ impl<P: SleepPlatform, G> Wait<'_, P, G> {
         let mut left = if p.has_cpu_quota() { 1 } else { DISTANT_POLLS };
         while left != 0 && pace.keeps_away() && !is_over(p, self.deadline) {
             left -= 1;
-            let seen = pace.interval(p, self.lock.on(p), word, until);
+            let seen = pace.interval(p, (self.lock.on(p), None), word, until);
             if self.want.fits(seen) && self.take(seen) {
                 return true;
             }

@@ -1,0 +1,145 @@
+//! Returns: whether owners come right back to a lock from which its waiters keep away.
+//!
+//! # Problem
+//! Waiters keep away from a lock in the hope that one thread has it over and over. How much the process does tells whether
+//! that was good, but of many locks in use each is a small part of that: what one of them gains or loses is less than
+//! chance. There waiters keep away from locks that no thread comes back to, which are idle meanwhile, and the process's
+//! threads gather at those.
+//!
+//! # What is learned
+//! A waiter that has kept away looks which lock was acquired last on the CPU of the owner that it left there. Where that is
+//! hardly ever this one, it is one of many, and waiters do not keep away, but for one or two in each trial.
+//!
+//! # Source
+//! Ours.
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use super::throughput::{Last, Since};
+use super::{SleepPlatform, bucket};
+use crate::platform::{AtomicWord, ConstWord};
+
+/// Points taken off for an owner that has come back; one that has gone to another lock adds one. So of more than so many
+/// locks that threads take at random each is one of many.
+const BACK_WEIGHT: u32 = 8;
+/// From this many points on the owners are strangers to the lock. Of four locks so many others in a row are rare.
+const HOLDS: u32 = 8 * BACK_WEIGHT;
+/// The most points.
+const MAX: u32 = HOLDS + 2 * BACK_WEIGHT;
+
+/// Whether the owners of a bucket's locks are strangers to them. The points are read and written without any order.
+#[derive(Debug)]
+pub(super) struct Strangers<W> {
+    points: W,
+    /// The acquisition that was noted last: many waiters may see the same one.
+    noted: W,
+}
+
+impl<W: AtomicWord> Strangers<W> {
+    pub(super) fn new() -> Self {
+        Self { points: W::new(0), noted: W::new(0) }
+    }
+
+    fn are_there(&self) -> bool {
+        self.points.load(Relaxed) >= HOLDS
+    }
+
+    /// An owner has come back, or gone to another lock, which is this acquisition of its CPU.
+    fn note(&self, acquisition: u32, is_back: bool) {
+        if self.noted.load(Relaxed) == acquisition {
+            return;
+        }
+        self.noted.store(acquisition, Relaxed);
+        let before = self.points.load(Relaxed);
+        let now = if is_back { before.saturating_sub(BACK_WEIGHT) } else { MAX.min(before + 1) };
+        if now != before {
+            self.points.store(now, Relaxed);
+        }
+    }
+}
+
+impl<W: ConstWord> Strangers<W> {
+    /// The same for a static table.
+    #[allow(clippy::declare_interior_mutable_const)]
+    pub(super) const NONE: Self = Self { points: W::ZERO, noted: W::ZERO };
+}
+
+/// A waiter keeps away from a lock and its owner.
+#[derive(Debug)]
+pub(super) struct Absence {
+    /// The last acquisition on the owner's CPU before it, where that is known.
+    before: Option<Last>,
+}
+
+impl Absence {
+    /// It begins, while the owner is on this CPU.
+    pub(super) fn from<P: SleepPlatform>(p: &P, owner: Option<u32>) -> Self {
+        Self { before: p.throughput().zip(owner).map(|(all, cpu)| all.last(cpu)) }
+    }
+
+    /// It has ended. Returns whether waiters for the lock at `on` should not keep away.
+    pub(super) fn learn<P: SleepPlatform>(&self, p: &P, on: usize) -> bool {
+        let strangers = &bucket::of(p, on).strangers;
+        let Some((all, before)) = p.throughput().zip(self.before) else { return false };
+        let (since, now) = (all.since(before, on), all.last(before.cpu()));
+        // Otherwise the owner has kept the lock, or waits, or does other things.
+        if since != Since::Nothing {
+            strangers.note(now.count(), since == Since::This);
+        }
+        since != Since::Nothing && strangers.are_there()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scripted::Scripted;
+
+    const ON: usize = 64;
+
+    /// Whether waiters should not keep away after one that has, while these were acquired on the owner's CPU.
+    fn learn(p: &Scripted, acquired: &[usize]) -> bool {
+        let absence = Absence::from(p, Some(3));
+        acquired.iter().for_each(|&on| p.throughput().unwrap().count(3, on));
+        absence.learn(p, ON)
+    }
+
+    /// Of 10 000 absences, with one owner in so many that comes back, how many end with the advice not to keep away.
+    fn strangers_of(one_in: u32) -> usize {
+        let p = Scripted::yielding(1, 1);
+        let last = |number: u32| if number.is_multiple_of(one_in) { ON } else { ON + 4 };
+        (1..=10_000).filter(|&number| learn(&p, &[last(number)])).count()
+    }
+
+    #[test]
+    fn a_lock_to_which_owners_hardly_ever_come_back_is_one_of_many() {
+        assert_eq!(strangers_of(1), 0);
+        assert_eq!(strangers_of(4), 0);
+        assert!(strangers_of(16) > 9_800);
+        assert!(strangers_of(64) > 9_800);
+    }
+
+    #[test]
+    fn a_few_owners_that_come_back_outweigh_many_that_have_gone() {
+        let p = Scripted::yielding(1, 1);
+        (0..10_000).for_each(|_| {
+            learn(&p, &[ON + 4]);
+        });
+        let until = (1..100).find(|_| !learn(&p, &[ON]));
+        assert_eq!(until, Some(3));
+    }
+
+    #[test]
+    fn the_last_acquisition_counts_and_no_acquisition_says_nothing() {
+        let p = Scripted::yielding(1, 1);
+        (0..10_000).for_each(|_| assert!(!learn(&p, &[ON + 4, ON]) && !learn(&p, &[])));
+        let unknown = Absence::from(&p, None);
+        let uncounted = Scripted::new(1);
+        let absence = Absence::from(&uncounted, Some(3));
+        for _ in 0..10_000 {
+            p.throughput().unwrap().count(3, ON + 4);
+            assert!(!unknown.learn(&p, ON));
+            assert!(!absence.learn(&uncounted, ON));
+        }
+    }
+}
