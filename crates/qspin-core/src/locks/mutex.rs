@@ -281,12 +281,12 @@ impl<W: AtomicWord> DefaultLock<W> {
         // Read before a sleeper is taken: if a signal handler forks in between, the child ignores the bits set
         // for a sleeper that it does not have.
         let of = generation(p);
-        let (taken, starves) = take_one(p, on);
+        let (taken, starves) = take_some(p, on, sleepers::wakes::number(p, on));
         let bit = if starves { HEIR } else { bit };
-        let wakes = taken.as_ref().is_some_and(|taken| !taken.is_empty());
+        let wakes = taken.as_ref().map_or(0, Taken::count);
         let to = |seen| {
-            let bits = bits_in(of, seen);
-            with_bits(of, 0, if wakes { one_more(bits, bit) } else { bits })
+            let bits = (0..wakes).fold(bits_in(of, seen), |bits, _| one_more(bits, bit));
+            with_bits(of, 0, bits)
         };
         // ORDERING: as in `release_slow`.
         let order = p.ordering(Site::MutexRelease, Release);
@@ -349,14 +349,15 @@ fn given_way<P: SleepPlatform>(on: usize, quantum: Option<&Quantum<P>>) {
     }
 }
 
-/// Takes out one sleeper, and says whether it starves.
-fn take_one<P: SleepPlatform>(p: &P, on: usize) -> (Option<Taken>, bool) {
-    let mut first = None;
+/// Takes out so many sleepers, and says whether the first one starves.
+fn take_some<P: SleepPlatform>(p: &P, on: usize, most: u32) -> (Option<Taken>, bool) {
+    let (mut first, mut left) = (None, most);
     let taken = sleepers::take(p, on, |tag| {
-        if first.is_some() {
+        if left == 0 {
             return Choice::Stop;
         }
-        first = Some(tag);
+        left -= 1;
+        first = first.or(Some(tag));
         Choice::Take
     });
     (taken, first == Some(STARVES))
@@ -366,7 +367,7 @@ fn take_one<P: SleepPlatform>(p: &P, on: usize) -> (Option<Taken>, bool) {
 #[cold]
 #[inline(never)]
 fn wake_one<P: SleepPlatform>(p: &P, on: usize) {
-    match take_one(p, on).0 {
+    match take_some(p, on, 1).0 {
         Some(taken) => taken.wake(p),
         None => sleepers::wake_later(p, on),
     }

@@ -48,6 +48,8 @@ pub struct SleepBucket<W> {
     pub(super) rests: Rests<W>,
     /// Whether owners hardly ever come right back: see [`super::returns`].
     pub(super) strangers: Strangers<W>,
+    /// How many more sleepers than one a release wakes: see [`super::wakes`].
+    pub(super) more_wakes: W,
     /// Whether readers leave quickly once a writer waits for them: see [`super::readers_leave_quickly`].
     pub(super) quick_drain: Score<W>,
     /// How often waiters should poll: see [`super::Pace`].
@@ -87,6 +89,7 @@ impl<W: AtomicWord> SleepBucket<W> {
             polls_pay: Score::new(),
             rests: Rests::new(),
             strangers: Strangers::new(),
+            more_wakes: W::new(0),
             quick_drain: Score::new(),
             trials: Apart(Trials::new()),
         }
@@ -140,6 +143,7 @@ impl<W: ConstWord> SleepBucket<W> {
         polls_pay: Score::EMPTY,
         rests: Rests::NONE,
         strangers: Strangers::NONE,
+        more_wakes: W::ZERO,
         quick_drain: Score::EMPTY,
         trials: Apart(Trials::NONE),
     };

@@ -67,6 +67,7 @@ mod score;
 #[cfg(test)]
 mod tests;
 mod throughput;
+pub mod wakes;
 mod yielded;
 
 pub use bucket::{SleepBucket, back_off};
@@ -80,6 +81,7 @@ pub use requeue::requeue;
 #[cfg(test)]
 pub(crate) use rests::let_rests_be_good;
 pub use rests::{Found, Rest};
+pub use returns::Absence;
 #[cfg(test)]
 pub(crate) use throughput::let_cpus_be;
 pub use throughput::{Throughput, acquired, cpus};

@@ -64,16 +64,21 @@ impl<W: ConstWord> Strangers<W> {
     pub(super) const NONE: Self = Self { points: W::ZERO, noted: W::ZERO };
 }
 
+/// Whether owners are strangers to the lock at `on`.
+pub(super) fn are_strangers<P: SleepPlatform>(p: &P, on: usize) -> bool {
+    bucket::of(p, on).strangers.are_there()
+}
+
 /// A waiter keeps away from a lock and its owner.
 #[derive(Debug)]
-pub(super) struct Absence {
+pub struct Absence {
     /// The last acquisition on the owner's CPU before it, where that is known.
     before: Option<Last>,
 }
 
 impl Absence {
     /// It begins, while the owner is on this CPU.
-    pub(super) fn from<P: SleepPlatform>(p: &P, owner: Option<u32>) -> Self {
+    pub fn from<P: SleepPlatform>(p: &P, owner: Option<u32>) -> Self {
         Self { before: p.throughput().zip(owner).map(|(all, cpu)| all.last(cpu)) }
     }
 

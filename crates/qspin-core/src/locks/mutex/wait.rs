@@ -14,7 +14,7 @@ use crate::events::Event;
 use crate::node::NodeId;
 use crate::platform::{AtomicWord, Budget, Until};
 use crate::quantum::Quantum;
-use crate::sleepers::{self, End, Found, NEVER, Pace, Rest, SleepPlatform, SpinBudget};
+use crate::sleepers::{self, Absence, End, Found, NEVER, Pace, Rest, SleepPlatform, SpinBudget};
 
 /// How often a waiter may lose the lock to others before it needs a spin budget.
 const FIRST_TRIES: u32 = 8;
@@ -357,6 +357,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
         }
         // The last poll (MUTEX-3).
         let seen = lock.word.load(Relaxed);
+        let absence = Absence::from(p, owners_cpu(seen));
         let woken = if seen & LOCKED == 0 && bits(p, seen) == 0 {
             !sleepers::cancel(p, me)
         } else {
@@ -365,6 +366,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
         if woken {
             // The thread that woke this waiter may have counted it as awake.
             self.counted = true;
+            sleepers::wakes::woke(p, self.on(), &absence, lock.word.load(Relaxed) & LOCKED == 0);
         }
         self.pace = Pace::of(p, self.on());
         self.budget = budget(p, self.on(), self.deadline, &self.pace);
