@@ -8,7 +8,6 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
 use super::pace::Trials;
 use super::rests::Rests;
-use super::returns::Strangers;
 use super::score::{self, Score};
 use super::{Choice, End, SleepPlatform, Taken, place};
 use crate::node::NodeId;
@@ -46,8 +45,6 @@ pub struct SleepBucket<W> {
     pub(super) polls_pay: Score<W>,
     /// Whether waiters for a mutex rest: see [`super::rests`].
     pub(super) rests: Rests<W>,
-    /// Whether owners hardly ever come right back: see [`super::returns`].
-    pub(super) strangers: Strangers<W>,
     /// How many more sleepers than one a release wakes: see [`super::wakes`].
     pub(super) more_wakes: W,
     /// Whether readers leave quickly once a writer waits for them: see [`super::readers_leave_quickly`].
@@ -88,7 +85,6 @@ impl<W: AtomicWord> SleepBucket<W> {
             vain_polls: Score::new(),
             polls_pay: Score::new(),
             rests: Rests::new(),
-            strangers: Strangers::new(),
             more_wakes: W::new(0),
             quick_drain: Score::new(),
             trials: Apart(Trials::new()),
@@ -142,7 +138,6 @@ impl<W: ConstWord> SleepBucket<W> {
         vain_polls: Score::EMPTY,
         polls_pay: Score::EMPTY,
         rests: Rests::NONE,
-        strangers: Strangers::NONE,
         more_wakes: W::ZERO,
         quick_drain: Score::EMPTY,
         trials: Apart(Trials::NONE),

@@ -24,7 +24,7 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use super::returns::Absence;
+use super::returns::{Absence, Strangers};
 use super::throughput::{Epoch, Throughput, in_an_epoch};
 use super::{SleepPlatform, bucket, score};
 use crate::platform::{AtomicWord, Budget, ConstWord, Until};
@@ -89,6 +89,8 @@ pub(super) struct Trials<W> {
     /// The place of the best interval, and trials in a row that have not found a better one.
     best: W,
     lost: W,
+    /// Whether owners hardly ever come back: see [`super::returns`].
+    pub(super) strangers: Strangers<W>,
 }
 
 impl<W: AtomicWord> Trials<W> {
@@ -102,6 +104,7 @@ impl<W: AtomicWord> Trials<W> {
             odd: W::new(0),
             best: W::new(0),
             lost: W::new(0),
+            strangers: Strangers::new(),
         }
     }
 
@@ -206,6 +209,7 @@ impl<W: ConstWord> Trials<W> {
         odd: W::ZERO,
         best: W::ZERO,
         lost: W::ZERO,
+        strangers: Strangers::NONE,
     };
 }
 
@@ -333,15 +337,14 @@ impl Pace {
         if self.interval_ns < AWAY_NS {
             return self.back_off(p, word, until, pauses);
         }
-        let absence = Absence::from(p, owner);
+        let absence = Absence::from(p, on, owner);
         p.relax(pauses);
-        let now = word.load(Relaxed);
         if absence.learn(p, on) {
             bucket::of(p, on).trials.watch_again(self.kind);
         }
         // A wait may last longer than an epoch.
         self.turn(p, on);
-        now
+        word.load(Relaxed)
     }
 
     /// Lets one interval pass; returns the word.

@@ -16,7 +16,7 @@
 use core::sync::atomic::Ordering::Relaxed;
 
 use super::throughput::{Last, Since};
-use super::{SleepPlatform, bucket};
+use super::{SleepPlatform, bucket, score};
 use crate::platform::{AtomicWord, ConstWord};
 
 /// Points taken off for an owner that has come back; one that has gone to another lock adds one. So of more than so many
@@ -26,6 +26,9 @@ const BACK_WEIGHT: u32 = 8;
 const HOLDS: u32 = 8 * BACK_WEIGHT;
 /// The most points.
 const MAX: u32 = HOLDS + 2 * BACK_WEIGHT;
+
+/// Where all owners have come back, one waiter in two to this power looks whether they do.
+const LOOK_BITS: u32 = 4;
 
 /// Whether the owners of a bucket's locks are strangers to them. The points are read and written without any order.
 #[derive(Debug)]
@@ -42,6 +45,13 @@ impl<W: AtomicWord> Strangers<W> {
 
     fn are_there(&self) -> bool {
         self.points.load(Relaxed) >= HOLDS
+    }
+
+    /// Whether a waiter looks. That takes the counter's line from the owner, which comes back so soon perhaps that this
+    /// matters.
+    #[inline]
+    fn are_possible<P: SleepPlatform>(&self, p: &P) -> bool {
+        self.points.load(Relaxed) != 0 || score::one_in(p, LOOK_BITS)
     }
 
     /// An owner has come back, or gone to another lock, which is this acquisition of its CPU.
@@ -66,7 +76,7 @@ impl<W: ConstWord> Strangers<W> {
 
 /// Whether owners are strangers to the lock at `on`.
 pub(super) fn are_strangers<P: SleepPlatform>(p: &P, on: usize) -> bool {
-    bucket::of(p, on).strangers.are_there()
+    bucket::of(p, on).trials.strangers.are_there()
 }
 
 /// A waiter keeps away from a lock and its owner.
@@ -78,13 +88,14 @@ pub struct Absence {
 
 impl Absence {
     /// It begins, while the owner is on this CPU.
-    pub fn from<P: SleepPlatform>(p: &P, owner: Option<u32>) -> Self {
-        Self { before: p.throughput().zip(owner).map(|(all, cpu)| all.last(cpu)) }
+    pub fn from<P: SleepPlatform>(p: &P, on: usize, owner: Option<u32>) -> Self {
+        let all = p.throughput().filter(|_| bucket::of(p, on).trials.strangers.are_possible(p));
+        Self { before: all.zip(owner).map(|(all, cpu)| all.last(cpu)) }
     }
 
     /// It has ended. Returns whether waiters for the lock at `on` should not keep away.
     pub(super) fn learn<P: SleepPlatform>(&self, p: &P, on: usize) -> bool {
-        let strangers = &bucket::of(p, on).strangers;
+        let strangers = &bucket::of(p, on).trials.strangers;
         let Some((all, before)) = p.throughput().zip(self.before) else { return false };
         let (since, now) = (all.since(before, on), all.last(before.cpu()));
         // Otherwise the owner has kept the lock, or waits, or does other things.

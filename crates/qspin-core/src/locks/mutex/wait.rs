@@ -357,7 +357,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
         }
         // The last poll (MUTEX-3).
         let seen = lock.word.load(Relaxed);
-        let absence = Absence::from(p, owners_cpu(seen));
+        let absence = Absence::from(p, self.on(), owners_cpu(seen));
         let woken = if seen & LOCKED == 0 && bits(p, seen) == 0 {
             !sleepers::cancel(p, me)
         } else {
