@@ -12,6 +12,8 @@ pub struct Sleeper<W, A> {
     pub(super) on: A,
     /// The next sleeper in the queue, or of those taken together; 0 for none.
     pub(super) next: W,
+    /// The one behind which it joined the queue, which may have left since; 0 for none.
+    pub(super) joined_behind: W,
     /// `QUEUED`, `TAKEN` or `WOKEN`.
     pub(super) state: W,
     /// What the waiter waits for, as defined by the lock that it sleeps for.
@@ -29,6 +31,7 @@ impl<W: AtomicWord, A: AtomicAddress> Sleeper<W, A> {
         Self {
             on: A::new(0),
             next: W::new(0),
+            joined_behind: W::new(0),
             state: W::new(WOKEN),
             tag: W::new(0),
             priority: W::new(0),
@@ -49,6 +52,7 @@ impl<W: ConstWord> Sleeper<W, core::sync::atomic::AtomicUsize> {
     pub const UNUSED: Self = Self {
         on: core::sync::atomic::AtomicUsize::new(0),
         next: W::ZERO,
+        joined_behind: W::ZERO,
         state: W::ZERO,
         tag: W::ZERO,
         priority: W::ZERO,

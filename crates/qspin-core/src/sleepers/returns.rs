@@ -115,7 +115,7 @@ mod tests {
 
     /// Whether waiters should not keep away after one that has, while these were acquired on the owner's CPU.
     fn learn(p: &Scripted, acquired: &[usize]) -> bool {
-        let absence = Absence::from(p, Some(3));
+        let absence = Absence::from(p, ON, Some(3));
         acquired.iter().for_each(|&on| p.throughput().unwrap().count(3, on));
         absence.learn(p, ON)
     }
@@ -149,9 +149,9 @@ mod tests {
     fn the_last_acquisition_counts_and_no_acquisition_says_nothing() {
         let p = Scripted::yielding(1, 1);
         (0..10_000).for_each(|_| assert!(!learn(&p, &[ON + 4, ON]) && !learn(&p, &[])));
-        let unknown = Absence::from(&p, None);
+        let unknown = Absence::from(&p, ON, None);
         let uncounted = Scripted::new(1);
-        let absence = Absence::from(&uncounted, Some(3));
+        let absence = Absence::from(&uncounted, ON, Some(3));
         for _ in 0..10_000 {
             p.throughput().unwrap().count(3, ON + 4);
             assert!(!unknown.learn(&p, ON));
