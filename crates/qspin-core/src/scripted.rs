@@ -44,6 +44,7 @@ pub(crate) struct Scripted<'s> {
     at_halts: Script<'s>,
     at_polls: Script<'s>,
     at_readings: Script<'s>,
+    at_pauses: Script<'s>,
     at_generations: Script<'s>,
     at_sites: Script<'s>,
     site: Cell<Option<Site>>,
@@ -75,6 +76,7 @@ impl<'s> Scripted<'s> {
             at_halts: Script::default(),
             at_polls: Script::default(),
             at_readings: Script::default(),
+            at_pauses: Script::default(),
             at_generations: Script::default(),
             at_sites: Script::default(),
             site: Cell::new(None),
@@ -105,6 +107,11 @@ impl<'s> Scripted<'s> {
     /// The same at a poll in vain. Without a step that has just waited for its time.
     pub(crate) fn at_poll(&self, cpu: u32, step: impl FnOnce(&Self) + 's) {
         self.at_polls.borrow_mut().push_back((cpu, Box::new(step)));
+    }
+
+    /// The same while this CPU pauses without polling.
+    pub(crate) fn at_pause(&self, cpu: u32, step: impl FnOnce(&Self) + 's) {
+        self.at_pauses.borrow_mut().push_back((cpu, Box::new(step)));
     }
 
     /// The same at a reading of the clock: between two steps of a lock.
@@ -239,7 +246,9 @@ impl Platform for Scripted<'_> {
             assert!(has_changed, "CPU {cpu} waits for {until:?} for ever");
         }
     }
-    fn relax(&self, _: u32) {}
+    fn relax(&self, _: u32) {
+        self.step(&self.at_pauses);
+    }
     fn ordering(&self, site: Site, order: Ordering) -> Ordering {
         if self.site.get() == Some(site) {
             self.site.set(None);

@@ -20,9 +20,9 @@
 //! ```
 //! The *state bits* are AWAKE and HEIR. Beside LOCKED the word says on which CPU the owner acquired the lock, for
 //! the waiters' [spin budget](crate::sleepers::SpinBudget): they poll for some microseconds, yield some times,
-//! and sleep. A release that sees no counted awake waiter wakes one sleeper and counts it in AWAKE. While a
-//! counted waiter is awake the other waiters sleep on, until the thread that barges past them has used up its
-//! barging quantum (MUTEX-6). Newcomers may barge past every waiter while there is no *heir*: the starving waiter
+//! and sleep. A release that sees no counted awake waiter wakes one sleeper, or [some](crate::sleepers::wakes)
+//! where the lock is one of many, and counts it in AWAKE. While a counted waiter is awake the other waiters sleep on,
+//! until the thread that barges past them has used up its barging quantum (MUTEX-6). Newcomers may barge past every waiter while there is no *heir*: the starving waiter
 //! that holds a reservation (HEIR).
 //!
 //! # Short turns
@@ -272,8 +272,8 @@ impl<W: AtomicWord> DefaultLock<W> {
         }
     }
 
-    /// Releases the lock and wakes a sleeper, if there is one. The sleeper is counted as awake; `bit` is HEIR, or
-    /// 0 for one that is the heir only if it starves.
+    /// Releases the lock and wakes a sleeper or some, if there are any. They are counted as awake; `bit` is HEIR, or 0
+    /// where one is the heir only if the first starves.
     fn release_to_sleeper<P>(&self, p: &P, on: usize, mut seen: u32, bit: u32)
     where
         P: SleepPlatform<Word = W>,

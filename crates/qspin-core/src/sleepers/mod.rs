@@ -58,11 +58,11 @@ mod budget;
 mod cost;
 mod drain;
 mod hogs;
+mod many_locks;
 mod pace;
 mod record;
 mod requeue;
 mod rests;
-mod returns;
 mod score;
 #[cfg(test)]
 mod tests;
@@ -73,6 +73,9 @@ mod yielded;
 pub use bucket::{SleepBucket, back_off};
 pub use budget::SpinBudget;
 pub use drain::{note_readers, readers_leave_quickly};
+pub use many_locks::Absence;
+#[cfg(test)]
+pub(crate) use many_locks::let_it_be_one_of_many;
 pub use pace::Pace;
 #[cfg(test)]
 pub(crate) use pace::{keep_away, keep_away_from_mutex};
@@ -81,7 +84,6 @@ pub use requeue::requeue;
 #[cfg(test)]
 pub(crate) use rests::let_rests_be_good;
 pub use rests::{Found, Rest};
-pub use returns::Absence;
 #[cfg(test)]
 pub(crate) use throughput::let_cpus_be;
 pub use throughput::{Throughput, acquired, cpus};

@@ -24,7 +24,7 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use super::returns::{Absence, Strangers};
+use super::many_locks::{Absence, ManyLocks};
 use super::throughput::{Epoch, Throughput, in_an_epoch};
 use super::{SleepPlatform, bucket, score};
 use crate::platform::{AtomicWord, Budget, ConstWord, Until};
@@ -89,8 +89,8 @@ pub(super) struct Trials<W> {
     /// The place of the best interval, and trials in a row that have not found a better one.
     best: W,
     lost: W,
-    /// Whether owners hardly ever come back: see [`super::returns`].
-    pub(super) strangers: Strangers<W>,
+    /// Whether the locks are of many: see [`super::many_locks`].
+    pub(super) many: ManyLocks<W>,
 }
 
 impl<W: AtomicWord> Trials<W> {
@@ -104,7 +104,7 @@ impl<W: AtomicWord> Trials<W> {
             odd: W::new(0),
             best: W::new(0),
             lost: W::new(0),
-            strangers: Strangers::new(),
+            many: ManyLocks::new(),
         }
     }
 
@@ -209,7 +209,7 @@ impl<W: ConstWord> Trials<W> {
         odd: W::ZERO,
         best: W::ZERO,
         lost: W::ZERO,
-        strangers: Strangers::NONE,
+        many: ManyLocks::NONE,
     };
 }
 
@@ -517,6 +517,27 @@ mod tests {
         assert_eq!(set_up().count(), 3200, "where they back off none glances");
         let uncounted = Scripted::new(1);
         assert!(Pace::unless_glancing(&uncounted, 0).is_some(), "nothing to learn from");
+    }
+
+    #[test]
+    fn of_many_locks_none_is_kept_away_from_for_long() {
+        let (p, word) = (Scripted::yielding(1, 1), AtomicU32::new(1));
+        let intervals = |acquired: usize| {
+            // The first wait of an epoch chooses.
+            let [_, mut pace] = [0, 1].map(|_| {
+                keep_away_from_mutex(&p, 0);
+                Pace::of(&p, 0)
+            });
+            assert!(pace.keeps_away());
+            p.at_pause(0, move |p| p.throughput().unwrap().count(3, acquired));
+            pace.interval(&p, (0, Some(3)), &word, Until::clear(1));
+            pace.interval_ns()
+        };
+        crate::sleepers::let_it_be_one_of_many(&p, 0);
+        assert_eq!(intervals(4), 0, "the owner has gone to another");
+        (0..10).for_each(|_| _ = intervals(0));
+        assert!(intervals(0) >= AWAY_NS, "it has come back");
+        assert!(intervals(4) >= AWAY_NS, "once is chance");
     }
 
     #[test]

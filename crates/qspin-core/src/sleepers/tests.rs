@@ -48,6 +48,45 @@ fn a_sleeper_that_was_woken_in_vain_is_the_first_of_its_priority_and_of_no_other
 }
 
 #[test]
+fn a_sleeper_leaves_the_queue_whatever_became_of_the_one_before_it() {
+    let leaves = |p: &Scripted, cpu| assert!(cancel(p, Scripted::node_of(cpu)), "{cpu}");
+    let all = || {
+        let p = Scripted::new(1);
+        (1..=5).for_each(|cpu| p.sleeps(cpu, 0, ON, TAG, End::Last));
+        p
+    };
+    for cpu in 1..=5 {
+        let p = all();
+        leaves(&p, cpu);
+        assert_eq!(woken(&p, ON), (1..=5).filter(|&other| other != cpu).collect::<Vec<_>>());
+    }
+    // The one before it has left, and has joined anew at either end, or on another address.
+    for (on, end) in [(ON, End::Last), (ON, End::First), (ON + 4, End::Last)] {
+        let p = all();
+        leaves(&p, 2);
+        p.sleeps(2, 0, on, TAG, end);
+        leaves(&p, 3);
+        let order = if end == End::First { [2, 1, 4, 5] } else { [1, 4, 5, 2] };
+        let here = if on == ON { &order[..] } else { &order[..3] };
+        assert_eq!(woken(&p, ON), here);
+        assert_eq!(woken(&p, on), if on == ON { &[][..] } else { &[2] });
+    }
+    // It was woken, and others have joined in front.
+    let p = all();
+    wake(&p, ON, 2);
+    p.sleeps(1, 0, ON, TAG, End::First);
+    leaves(&p, 3);
+    assert_eq!(woken(&p, ON), [1, 4, 5]);
+    // The last one has left: another joins behind what is left.
+    let p = all();
+    leaves(&p, 5);
+    p.sleeps(6, 0, ON, TAG, End::Last);
+    leaves(&p, 6);
+    leaves(&p, 4);
+    assert_eq!(woken(&p, ON), [1, 2, 3]);
+}
+
+#[test]
 fn sleepers_on_other_addresses_and_with_other_tags_sleep_on() {
     let p = Scripted::new(1);
     for (cpu, on, tag) in [(1, ON, 1), (2, ON + 4, 1), (3, ON, 2), (4, ON, 1)] {

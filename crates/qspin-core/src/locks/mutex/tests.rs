@@ -10,7 +10,7 @@ use super::*;
 use crate::lock::RawFairLock;
 use crate::platform::Platform;
 use crate::scripted::{STARVES_NS, Scripted};
-use crate::sleepers::End;
+use crate::sleepers::{Absence, End, let_it_be_one_of_many};
 
 type Lock = DefaultLock<AtomicU32>;
 
@@ -137,6 +137,32 @@ fn a_waiter_that_was_woken_in_vain_is_the_next_to_be_woken() {
     // It is counted no more: the next release wakes the other one.
     assert_eq!(word(lock), LOCKED);
     wakes_in_vain(lock, &p, OTHER);
+}
+
+#[test]
+fn of_many_locks_one_that_woken_waiters_find_free_wakes_two() {
+    let lock = &with(0);
+    let p = Scripted::yielding(1, 1);
+    let on = lock.address(&p);
+    (1..=4).for_each(|cpu| sleeps(lock, &p, cpu));
+    let releases = || {
+        assert!(lock.try_acquire(&p));
+        // SAFETY: acquired in the line before.
+        unsafe { lock.release(&p) };
+        p.kicked()
+    };
+    let_it_be_one_of_many(&p, on);
+    assert_eq!(releases(), [1]);
+    lock.clear(&p);
+    let absence = Absence::from(&p, on, Some(5));
+    p.throughput().unwrap().count(5, on + 4);
+    sleepers::wakes::woke(&p, on, &absence, true);
+    assert_eq!(releases(), [2, 3]);
+    assert_eq!(word(lock), 2 * AWAKE, "both are counted");
+    assert_eq!(releases(), [], "while they are awake");
+    (0..2).for_each(|_| _ = lock.clear(&p));
+    assert_eq!(releases(), [4], "no more sleep");
+    assert_eq!(word(lock), AWAKE);
 }
 
 #[test]
