@@ -285,8 +285,8 @@ impl<W: AtomicWord> DefaultLock<W> {
         let bit = if starves { HEIR } else { bit };
         let wakes = taken.as_ref().map_or(0, Taken::count);
         let to = |seen| {
-            let bits = (0..wakes).fold(bits_in(of, seen), |bits, _| one_more(bits, bit));
-            with_bits(of, 0, bits)
+            let awake = (0..wakes).fold(bits_in(of, seen), |bits, _| one_more(bits, bit));
+            with_bits(of, 0, awake)
         };
         // ORDERING: as in `release_slow`.
         let order = p.ordering(Site::MutexRelease, Release);
