@@ -22,8 +22,8 @@
 //! the waiters' [spin budget](crate::sleepers::SpinBudget): they poll for some microseconds, yield some times,
 //! and sleep. A release that sees no counted awake waiter wakes one sleeper, or [some](crate::sleepers::wakes)
 //! where the lock is one of many, and counts it in AWAKE. While a counted waiter is awake the other waiters sleep on,
-//! until the thread that barges past them has used up its barging quantum (MUTEX-6). Newcomers may barge past every waiter while there is no *heir*: the starving waiter
-//! that holds a reservation (HEIR).
+//! until the thread that barges past them has used up its barging quantum (MUTEX-6). Newcomers may barge past every
+//! waiter while there is no *heir*: the starving waiter that holds a reservation (HEIR).
 //!
 //! # Short turns
 //! While a waiter sleeps each release is a second read-modify-write. Where critical sections last some hundred

@@ -8,7 +8,7 @@
 //!
 //! # What is learned
 //! A waiter that has kept away or slept looks which lock was acquired last on the CPU of the owner that it saw before. Where
-//! that is hardly ever this one, it is one of many: waiters do not keep away, but for one or two in each trial, and a
+//! that is hardly ever this one, it is one of many: waiters do not keep away, but for the first in each trial, and a
 //! release may wake [more than one sleeper](super::wakes).
 //!
 //! # Source
