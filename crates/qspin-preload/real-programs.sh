@@ -34,10 +34,11 @@ qspin=$(realpath "$qspin")
 lock=()
 [ -n "${QSPIN_LOCK_NAME-}" ] && lock=(--lock "$QSPIN_LOCK_NAME")
 work=$(mktemp -d)
+rocks=$(mktemp -d -p /dev/shm 2>/dev/null || mktemp -d -p "$work")
 servers=()
 ends() {
     [ ${#servers[@]} -gt 0 ] && kill "${servers[@]}" 2>/dev/null
-    rm -rf "$work"
+    rm -rf "$work" "$rocks"
 }
 trap ends EXIT
 failed=0
@@ -85,16 +86,24 @@ rocksdb() {
     [ $mode = short ] && keys=20000 threads=4 seconds=1
     [ $mode = measure ] && threads="1 2 8 32" seconds=1
     [[ "rocksdb fillrandom readrandom, one shard readwhilewriting" == *"$only"* ]] || return 0
-    local common=(--db="$work/rocks" --num=$keys --compression_type=none --disable_wal=1)
-    db_bench "${common[@]}" --benchmarks=fillrandom >/dev/null 2>&1
+    # Each run has the same database, in memory if it can be: one that grows leaves work behind for the next run.
+    db_bench --db="$rocks/filled" --num=$keys --compression_type=none --disable_wal=1 --benchmarks=fillrandom \
+        >/dev/null 2>&1
+    cat >"$work/rocks" <<EOF
+#!/bin/sh
+# rocksdb with a copy of the database: options of db_bench
+rm -rf "$rocks/copy" && cp -r "$rocks/filled" "$rocks/copy" || exit
+exec db_bench --db="$rocks/copy" --num=$keys --compression_type=none --disable_wal=1 --use_existing_db=1 "\$@"
+EOF
+    chmod +x "$work/rocks"
     local one
     for one in $threads; do
-        try "rocksdb fillrandom, $one threads" "micros/op" db_bench --db="$work/fill" --num=$((keys / one)) \
+        try "rocksdb fillrandom, $one threads" "micros/op" db_bench --db="$rocks/new" --num=$((keys / one)) \
             --compression_type=none --disable_wal=1 --benchmarks=fillrandom --threads="$one"
-        try "rocksdb readrandom, one shard, $one threads" "micros/op" db_bench "${common[@]}" \
-            --use_existing_db=1 --cache_numshardbits=0 --benchmarks=readrandom --duration=$seconds --threads="$one"
-        try "rocksdb readwhilewriting, $one threads" "micros/op" db_bench "${common[@]}" --use_existing_db=1 \
-            --benchmarks=readwhilewriting --duration=$seconds --threads="$one"
+        try "rocksdb readrandom, one shard, $one threads" "micros/op" "$work/rocks" --cache_numshardbits=0 \
+            --benchmarks=readrandom --duration=$seconds --threads="$one"
+        try "rocksdb readwhilewriting, $one threads" "micros/op" "$work/rocks" --benchmarks=readwhilewriting \
+            --duration=$seconds --threads="$one"
     done
 }
 
@@ -102,6 +111,7 @@ kyoto() {
     is_there kccachetest "kyotocabinet" || return
     local order=50000 wicked=37500
     [ $mode = short ] && order=5000 wicked=4000
+    [ $mode = measure ] && wicked=150000
     try "kccachetest order, 8 threads" "" kccachetest order -th 8 -rnd $order
     try "kccachetest wicked, 8 threads" "" kccachetest wicked -th 8 -it 1 $wicked
 }
@@ -110,6 +120,7 @@ sys() {
     is_there sysbench "sysbench" || return
     local locks=20000 seconds=2
     [ $mode = short ] && locks=2000 seconds=1
+    [ $mode = measure ] && locks=400000
     try "sysbench mutex, 8 threads, one mutex" "" sysbench mutex --threads=8 --mutex-num=1 \
         --mutex-locks=$locks --mutex-loops=100 run
     try "sysbench threads, 8 threads, one lock" "total number of events:" sysbench threads --threads=8 \
