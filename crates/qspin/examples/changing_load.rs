@@ -161,10 +161,12 @@ fn back(changes: &[Vec<f64>]) -> (f64, usize, usize) {
 
 /// The pairs of loads that these arguments ask for.
 fn pairs(arguments: &[String]) -> Option<Vec<[[f64; 2]; 2]>> {
-    let number = |text: &String| text.parse::<u64>().ok();
+    let number = |text: &String| text.parse::<u64>().ok().filter(|number| *number > 0);
+    // At most a millisecond, so that a bucket is not empty.
+    let length = |text: &str| text.parse().ok().filter(|ns| (0.0..=1e6).contains(ns));
     let load = |text: &String| {
         let (inside, outside) = text.split_once('/')?;
-        Some([inside.parse().ok()?, outside.parse().ok()?])
+        Some([length(inside)?, length(outside)?])
     };
     let drawn = |pairs, seed: u64| {
         let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
