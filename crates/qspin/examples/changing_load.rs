@@ -9,7 +9,6 @@
 //! acquisitions a millisecond, and after how many milliseconds the median of 50 changes is within 10 % of that for the
 //! first time, and for good.
 
-use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::time::{Duration, Instant};
@@ -100,12 +99,10 @@ fn measure(lock: &impl Lock, loads: [Load; 2], rates: &mut [Vec<Vec<f64>>; 2]) {
     std::thread::scope(|scope| {
         for done in &done {
             scope.spawn(|| {
-                let own = Cell::new(0);
                 while !stops.load(Relaxed) {
                     let load = loads[at.load(Relaxed)];
                     lock.with(|| work(load.inside));
-                    own.set(own.get() + 1);
-                    done.0.store(own.get(), Relaxed);
+                    done.0.store(done.0.load(Relaxed) + 1, Relaxed);
                     work(load.outside);
                 }
             });
@@ -143,16 +140,6 @@ fn back(changes: &[Vec<f64>]) -> (f64, usize, usize) {
     let each: Vec<f64> =
         (0..PHASE_MS).map(|ms| median(changes.iter().map(|each| each[ms]).collect())).collect();
     let settled = median(each[SETTLED_MS..].to_vec());
-    if std::env::var("COURSE").is_ok() {
-        eprintln!(
-            "{}",
-            each.iter()
-                .take(24)
-                .map(|r| format!("{:.2}", r / settled))
-                .collect::<Vec<_>>()
-                .join(" ")
-        );
-    }
     let is_back = |rate: &f64| *rate >= 0.9 * settled;
     let first = each.iter().position(is_back).unwrap_or(PHASE_MS);
     let last = each[..SETTLED_MS].iter().rposition(|rate| !is_back(rate)).map_or(0, |ms| ms + 1);

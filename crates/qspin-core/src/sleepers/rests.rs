@@ -60,8 +60,8 @@ const HANDOVER_NS: u32 = 100;
 /// is no sample. Linux's timers have a slack of 50 µs, if the thread has not changed it.
 const LATE_NS: u32 = 100_000;
 
-/// Whether waiters of a bucket rest: points, and above them what the last rests found, a bit each, 1 for a free lock. Both
-/// are read and written without any order.
+/// Whether waiters of a bucket rest: points, and above them what the last rests found, a bit each, 1 for a free lock or
+/// short turns. Both are read and written without any order.
 #[derive(Debug)]
 pub(super) struct Rests<W>(W);
 
