@@ -60,8 +60,9 @@ const ODD: u32 = 3;
 const ENOUGH: u32 = in_an_epoch(64);
 /// One wait in two to this power reads the clock, where waiters poll often.
 const CLOCK_BITS: u32 = 4;
-/// One wait in two to this power reads the clock where the others first glance, which ends most of them.
-const GLANCE_BITS: u32 = 5;
+/// One wait in two to this power reads the clock where the others first glance, which ends most of them. Xeon or EPYC, such
+/// a wait takes as long as a short section does.
+const GLANCE_BITS: u32 = 6;
 /// From this interval on waiters keep away from the lock for most of the time. Each wait reads the clock at the beginning
 /// and after each poll, which takes a small part of that.
 pub(super) const AWAY_NS: u32 = 1000;
