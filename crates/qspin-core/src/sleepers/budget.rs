@@ -93,6 +93,10 @@ const HERE_YIELDS: u32 = 4;
 /// The factor by which an heir's budget of yields exceeds that of other waiters: it has waited for long, and
 /// would lose its reservation.
 const HEIR_FACTOR: u32 = 16;
+/// The factor by which the budget of yields of a waiter that keeps away exceeds that of the others: while it sleeps, each
+/// release of an owner that comes right back is a read-modify-write, and it is woken soon. AMD EPYC, 2 CPUs: see
+/// docs/notes/mutex.md.
+const AWAY_FACTOR: u32 = 10;
 /// How long a notified waiter polls, since the notifying thread most likely owns the lock: about one poll, as it
 /// was measured. rocksdb's `fillrandom`, 8 threads on 2 CPUs, over the C library: 1.12 with one poll, 1.04 with
 /// four, intervals overlapping; 0.52 with the budget of other waiters.
@@ -156,7 +160,8 @@ impl SpinBudget {
         // As many yields for a waiter that polls rarely. Where no other thread wants the CPU, that takes ten
         // times as long, but a sleeper would cost the owner, which comes right back, a read-modify-write each
         // time.
-        let yields = Self::yields(p, SLICE_NS);
+        let away = interval_ns >= pace::AWAY_NS;
+        let yields = Self::yields(p, SLICE_NS) * if away { AWAY_FACTOR } else { 1 };
         let spin_ns = p.tuning().mutex_spin_ns.min(cost::ns(p));
         if p.has_cpu_quota() {
             let budget = Self::of(p, on, slice_ns, spin_ns.min(QUOTA_POLL_NS), yields);
@@ -167,7 +172,6 @@ impl SpinBudget {
             Advice::Try => true,
             Advice::Sleep => return Self::of(p, on, slice_ns, spin_ns, 0),
         };
-        let away = interval_ns >= pace::AWAY_NS;
         Self { away, tries, ..Self::as_learned(p, on, interval_ns, yields) }
     }
 

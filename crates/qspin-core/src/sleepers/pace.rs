@@ -56,6 +56,10 @@ const SOON: u32 = 16;
 const LATE: u32 = 48;
 /// After so many epochs in a row with half of the rate or less, or twice of it or more, the load has changed.
 const ODD: u32 = 3;
+/// Rates are about the same if they differ by less than this part.
+const ALIKE: u32 = 16;
+/// The same where waiters keep away.
+const ALIKE_AWAY: u32 = 8;
 /// So many acquisitions in an epoch have a rate that is more than chance.
 const ENOUGH: u32 = in_an_epoch(64);
 /// One wait in two to this power reads the clock, where waiters poll often.
@@ -127,18 +131,18 @@ impl<W: AtomicWord> Trials<W> {
         }
         let rate = throughput.rate_of(last);
         match kind {
-            Kind::Mutex => self.choose::<{ MUTEX_NS.len() }>(rate, 0),
-            Kind::Rwlock => self.choose::<{ RWLOCK_NS.len() }>(rate, RWLOCK_PATIENCE),
+            Kind::Mutex => self.choose(rate, 0, &MUTEX_NS),
+            Kind::Rwlock => self.choose(rate, RWLOCK_PATIENCE, &RWLOCK_NS),
         }
     }
 
-    /// The same with the rate of the last epoch, if it is known, for one of `N` intervals.
-    fn choose<const N: usize>(&self, rate: Option<u32>, patience: u32) {
+    /// The same with the rate of the last epoch, if it is known, for one of these intervals.
+    fn choose<const N: usize>(&self, rate: Option<u32>, patience: u32, intervals: &[u32; N]) {
         if let Some(rate) = rate {
             self.learn(rate, &self.rates[self.at.load(Relaxed) as usize % N]);
         }
         let rates: [u32; N] = core::array::from_fn(|at| self.rates[at].load(Relaxed));
-        let best = best(rates);
+        let best = best(rates, intervals);
         let next = self.next.load(Relaxed);
         let in_turn = (best + 1 + next as usize % (N - 1)) % N;
         // With the best one unknown, all are: nothing was measured yet.
@@ -215,10 +219,14 @@ impl<W: ConstWord> Trials<W> {
 }
 
 /// The place of the best rate. Of rates that are about the same the first one, with which waiters see the lock
-/// come free soonest.
-fn best<const N: usize>(rates: [u32; N]) -> usize {
-    let beats = |rate: u32, other: u32| rate > other.saturating_add(other / 16);
-    (1..rates.len()).fold(0, |best, at| if beats(rates[at], rates[best]) { at } else { best })
+/// come free soonest; but if they keep away with that one, the last one, with which they take it from its owner
+/// least.
+fn best<const N: usize>(rates: [u32; N], intervals: &[u32; N]) -> usize {
+    let beats = |rate: u32, other: u32| rate > other.saturating_add(other / ALIKE);
+    let first = (1..N).fold(0, |best, at| if beats(rates[at], rates[best]) { at } else { best });
+    let is_as_good = |at: usize| rates[at] >= rates[first] - rates[first] / ALIKE_AWAY;
+    let keeps_away = intervals[first] >= AWAY_NS;
+    (first..N).rfind(|&at| keeps_away && is_as_good(at)).unwrap_or(first)
 }
 
 /// Epochs from the last trial to that of another interval, by its rate; one that was never tried is due at once.
@@ -468,6 +476,16 @@ mod tests {
         let used = of_mutex([1000, 1010, 990, 1005]);
         assert!(used[0] > 170, "{used:?}");
         assert_eq!(of_mutex([10, 20, 30, 40]), [200, 0, 0, 0]);
+    }
+
+    #[test]
+    fn waiters_that_keep_away_do_so_for_long_where_rates_are_alike() {
+        let used = of_mutex([500, 1000, 2000, 1900]);
+        assert!(used[3] > 170, "{used:?}");
+        let used = of_mutex([500, 1000, 2000, 1600]);
+        assert!(used[2] > 170, "{used:?}");
+        let used = of_mutex([500, 1000, 900, 950]);
+        assert!(used[1] > 150, "they do not keep away: {used:?}");
     }
 
     #[test]

@@ -308,7 +308,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
     }
 
     /// MUTEX-6: whether this thread's barging quantum is used up, and the waiter woken for that has acquired the
-    /// lock.
+    /// lock. After short turns all are woken, and none needs to sleep.
     fn is_replaced(&self, seen: u32) -> bool {
         let quantum = Quantum::of(self.p);
         let replaced = quantum.is_over()
@@ -318,7 +318,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
         if replaced {
             quantum.begin_anew();
         }
-        replaced
+        replaced && !sleepers::turns_are_short(self.p, self.on())
     }
 
     /// Sets state bits where that is due (MUTEX-2, MUTEX-6).
