@@ -18,7 +18,7 @@
 
 use qspin_table::number::plural;
 
-use crate::bench::stats::bootstrap;
+use crate::bench::stats::{bootstrap, middle};
 use crate::row::{Interval, Row};
 
 /// The smallest difference that counts, as a share of the better one.
@@ -76,6 +76,13 @@ impl Sample<'_> {
         }
     }
 
+    fn median(self) -> f64 {
+        match self {
+            Self::Rounds(rounds) => middle(&mut rounds.to_vec(), f64::midpoint),
+            Self::Summary(interval, _) => interval.median,
+        }
+    }
+
     fn summary(self) -> Interval {
         match self {
             Self::Rounds(rounds) => bootstrap(rounds, f64::midpoint),
@@ -130,11 +137,29 @@ pub fn compare_runs(own: &Row, other: &Row) -> Comparison {
     compare(summary(own), summary(other))
 }
 
-/// The ratios round by round. Between two of them lies their geometric mean, so that the ratio of
-/// B to A is the inverse of that of A to B (COMPARE-3).
+/// The ratio of [`compare`] alone, without its interval.
+pub fn ratio<'a>(own: impl Into<Sample<'a>>, other: impl Into<Sample<'a>>) -> f64 {
+    match (own.into(), other.into()) {
+        (Sample::Rounds(own), Sample::Rounds(other)) if own.len() == other.len() => {
+            middle(&mut ratios(own, other), mean)
+        }
+        (own, other) => over(own.median(), other.median()),
+    }
+}
+
+/// The median of the ratios round by round, with its interval.
 fn paired(own: &[f64], other: &[f64]) -> Interval {
-    let ratios: Vec<f64> = own.iter().zip(other).map(|(own, other)| over(*own, *other)).collect();
-    bootstrap(&ratios, |one, other| if one == other { one } else { one.sqrt() * other.sqrt() })
+    bootstrap(&ratios(own, other), mean)
+}
+
+fn ratios(own: &[f64], other: &[f64]) -> Vec<f64> {
+    own.iter().zip(other).map(|(own, other)| over(*own, *other)).collect()
+}
+
+/// Between two ratios lies their geometric mean, so that the ratio of B to A is the inverse of that of A to B
+/// (COMPARE-3).
+fn mean(one: f64, other: f64) -> f64 {
+    if one == other { one } else { one.sqrt() * other.sqrt() }
 }
 
 /// Two that stood still are level.
@@ -204,6 +229,7 @@ mod tests {
         let found = of_rounds(&own, &other);
         assert_eq!(found.outcome, Outcome::Better);
         assert!((found.ratio.median - 1.1).abs() < 1e-12, "{found:?}");
+        assert_eq!(ratio(Sample::Rounds(&own), Sample::Rounds(&other)), found.ratio.median);
         // The medians and their intervals alone do not tell it.
         let summary = |rounds: &[f64]| bootstrap(rounds, f64::midpoint);
         assert_eq!(of_summaries(summary(&own), summary(&other), 6), Outcome::Level);

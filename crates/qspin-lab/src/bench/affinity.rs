@@ -43,6 +43,11 @@ impl Placement {
         self.pin == Pin::B
     }
 
+    /// The CPUs of the run.
+    pub fn all(&self) -> &[usize] {
+        &self.cpus
+    }
+
     /// How many CPUs the threads share.
     pub fn cpus(&self) -> usize {
         match self.pin {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::waits::Waits;
+use crate::this_machine::Distances;
 
 /// What a cell has shown over the finished rounds.
 #[derive(Debug, Default)]
@@ -43,6 +44,8 @@ pub struct Found {
     pub cells: Vec<Findings>,
     /// Cost of the floor's pair in each round, ns.
     pub floor_ns: Vec<f64>,
+    /// How far CPUs were from each other when rounds began.
+    pub distances: Distances,
     /// Finished rounds.
     pub rounds: usize,
     /// Whether it ended before everything was done: the user stopped it, or something failed.
@@ -86,6 +89,7 @@ impl Found {
         Self {
             cells: (0..cells).map(|_| Findings::default()).collect(),
             floor_ns: Vec::new(),
+            distances: Distances::default(),
             rounds: 0,
             partial: false,
             failure: None,

@@ -255,6 +255,12 @@ pub fn orders(seed: u64, cells: usize, rounds: usize) -> Vec<Vec<usize>> {
 }
 
 impl Plan {
+    /// Whether nothing stands around the threads of any cell.
+    pub fn is_undisturbed(&self) -> bool {
+        let alone = |setting: &Setting| setting.beside == Beside::default();
+        self.cells.iter().all(|cell| cell.hogs == 0) && self.settings.iter().all(alone)
+    }
+
     /// Length of a phase with `threads` threads.
     pub fn phase_with(&self, threads: usize) -> Duration {
         let cpus = self.placement.cpus();

@@ -30,6 +30,9 @@ pub fn run(plan: &Plan, interrupt: &Interrupt) -> anyhow::Result<Found> {
         if exhausted(plan, &found, began.elapsed()) {
             break;
         }
+        if plan.is_undisturbed() {
+            found.distances.measure(plan.placement.all());
+        }
         match round(plan, found.rounds, &order, &mut stand) {
             Ok(Some((shares, floor))) => found.take(shares, floor, order),
             Ok(None) => found.partial = true,

@@ -7,8 +7,8 @@ pub fn median(values: &mut [f64]) -> f64 {
     middle(values, f64::midpoint)
 }
 
-/// The median; of two in the middle, what is `between` them.
-fn middle(values: &mut [f64], between: impl Fn(f64, f64) -> f64) -> f64 {
+/// The median; of two in the middle, what is `between` them. Sorts `values`; zero of nothing.
+pub fn middle(values: &mut [f64], between: impl Fn(f64, f64) -> f64) -> f64 {
     if values.is_empty() {
         return 0.0;
     }

@@ -491,6 +491,7 @@ fn complete(machine: &mut Machine, plan: &Plan, found: &Found, before: Option<Ti
         (Some(before), Some(after)) => after.disturbances_since(before),
         _ => Vec::new(),
     };
+    warnings.extend(found.distances.warning());
     if found.partial {
         let why = found.failure.as_ref().map_or_else(
             || "Interrupted".to_owned(),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::bench::matrix::geometric_mean;
+use crate::compare::ratio;
 use crate::row::Row;
 
 use super::draw::is_disturbed;
@@ -60,7 +61,9 @@ pub fn cells(rows: &[Row]) -> Vec<Cell<'_>> {
 /// What a regret is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Of {
-    /// Throughput: the best of the oracle's over the lock's own.
+    /// Throughput: that of the oracle's lock that does most beside it, over the lock's own. Of two locks the rounds are
+    /// compared one by one: where the machine is another one from second to second, their medians may be of different
+    /// machines.
     Throughput,
     /// CPU time an operation, over the least of the oracle's.
     CpuTime,
@@ -83,29 +86,36 @@ impl<'a> Cell<'a> {
         self.rows.iter().copied().filter(|row| oracle.contains(&row.lock.as_str()))
     }
 
-    /// The fastest of the oracle's locks.
+    /// The oracle's lock with the least regret.
     pub fn best(&self, oracle: &[&str]) -> Option<&'a Row> {
-        self.of_oracle(oracle)
-            .max_by(|one, other| one.ops_per_s.median.total_cmp(&other.ops_per_s.median))
+        let regret = |row: &Row| self.regret(&row.lock, Of::Throughput, oracle);
+        self.of_oracle(oracle).min_by(|one, other| {
+            let by_median = || other.ops_per_s.median.total_cmp(&one.ops_per_s.median);
+            regret(one)
+                .partial_cmp(&regret(other))
+                .map_or_else(by_median, |by| by.then_with(by_median))
+        })
     }
 
-    /// A lock's regret, of medians over the rounds; at least 1 for a lock of the oracle's, and infinite for one
-    /// that did nothing.
+    /// The oracle's lock that does most beside this one, and how many times its work, as the median of the rounds.
+    pub fn rival(&self, lock: &str, oracle: &[&str]) -> Option<(&'a Row, f64)> {
+        let own = self.row(lock)?;
+        self.of_oracle(oracle)
+            .map(|other| (other, ratio(other, own)))
+            .max_by(|(_, one), (_, other)| one.total_cmp(other))
+    }
+
+    /// A lock's regret; at least 1 for a lock of the oracle's, and infinite for one that did nothing.
     pub fn regret(&self, lock: &str, of: Of, oracle: &[&str]) -> Option<f64> {
         let own = self.row(lock)?;
         match of {
-            Of::Throughput => Some(over(self.best(oracle)?.ops_per_s.median, own.ops_per_s.median)),
+            Of::Throughput => self.rival(lock, oracle).map(|(_, ratio)| ratio),
             Of::CpuTime => over_the_least(own, self.of_oracle(oracle), |row| row.cpu_ns_per_op),
             Of::Wait => over_the_least(own, self.of_oracle(oracle), |row| {
                 row.wait_ns.map(|wait| wait.worst_thread_p999)
             }),
         }
     }
-}
-
-/// Two that stood still are level.
-fn over(best: f64, own: f64) -> f64 {
-    if best == own { 1.0 } else { best / own }
 }
 
 fn over_the_least<'a>(
@@ -196,6 +206,25 @@ pub(super) mod tests {
         );
         assert_eq!(regret("ticket"), None);
         assert_eq!(locks(&cells), ["std", "mutex", "tas"]);
+    }
+
+    #[test]
+    fn locks_are_compared_within_rounds() {
+        // The machine does half in some rounds, and one lock has met more of these.
+        let with = |lock, rates: [f64; 5]| {
+            let mut row = drawn(1, lock, rates[2], false);
+            row.round_ops_per_s = rates.to_vec();
+            row.rounds = 5;
+            row
+        };
+        let rows =
+            [with("std", [10.0, 10.0, 10.0, 5.0, 5.0]), with("mutex", [11.0, 11.0, 5.5, 5.5, 5.5])];
+        let cell = &cells(&rows)[0];
+        let regret = |lock| cell.regret(lock, Of::Throughput, &ORACLE).unwrap();
+        assert_eq!(regret("mutex"), 1.0);
+        assert!((regret("std") - 1.1).abs() < 1e-9);
+        assert_eq!(cell.best(&ORACLE).unwrap().lock, "mutex");
+        assert_eq!(cell.rival("std", &ORACLE).unwrap().0.lock, "mutex");
     }
 
     #[test]

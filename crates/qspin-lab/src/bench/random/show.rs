@@ -135,7 +135,9 @@ fn worst(cells: &[Cell<'_>], lock: &str, oracle: &[&str]) -> Table {
         .collect();
     worst.sort_by(|(_, one), (_, other)| other.total_cmp(one));
     worst.truncate(WORST);
-    let best = |cell: &Cell<'_>| cell.best(oracle).map_or_else(String::new, |row| row.lock.clone());
+    let rival = |cell: &Cell<'_>| {
+        cell.rival(lock, oracle).map_or_else(String::new, |(row, _)| row.lock.clone())
+    };
     let several = cells.iter().any(|cell| cell.seed != cells[0].seed);
     let number = move |cell: &Cell<'_>| {
         if several { format!("{}/{}", cell.seed, cell.number) } else { cell.number.to_string() }
@@ -144,7 +146,7 @@ fn worst(cells: &[Cell<'_>], lock: &str, oracle: &[&str]) -> Table {
         .text("cell", move |(cell, _)| number(cell))
         .text("load", |(cell, _)| name(cell))
         .number("regret", "", |(_, regret)| ratio(*regret))
-        .text("best", move |(cell, _)| Shown::name(&best(cell)))
+        .text("best", move |(cell, _)| Shown::name(&rival(cell)))
         .table(&worst)
 }
 

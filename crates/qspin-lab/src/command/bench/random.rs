@@ -2,7 +2,9 @@
 
 mod again;
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::mem;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -20,7 +22,7 @@ use crate::bench::{rows, session};
 use crate::contender::catalog::Lock;
 use crate::failure::Failure;
 use crate::row::{Machine, Row};
-use crate::this_machine::{self, QuotaGroup, Ticks};
+use crate::this_machine::{self, Distances, QuotaGroup, Ticks};
 use crate::tune::Tune;
 
 use super::contend::{self, Entrant};
@@ -125,6 +127,8 @@ struct Run<'a> {
     rounds: usize,
     /// The most threads that the machine makes.
     most_threads: usize,
+    /// How far CPUs were from each other, over all cells.
+    distances: RefCell<Distances>,
 }
 
 /// Measures drawn cells and says what was regretted.
@@ -154,6 +158,7 @@ pub(super) fn run(args: &Args, count: u32) -> Result<ExitCode, Failure> {
         interrupt,
         rounds: args.rounds.map_or(repeated, |rounds| rounds as usize),
         most_threads: if made < wanted { (made * 9 / 10).max(2) } else { wanted },
+        distances: RefCell::default(),
     };
     warn(&machine.warnings);
     let before = Ticks::now();
@@ -170,7 +175,8 @@ pub(super) fn run(args: &Args, count: u32) -> Result<ExitCode, Failure> {
         whole = run.measure_again(&drawn, &mut rows, &mut journal)?;
     }
     if let (Some(before), Some(after)) = (before, Ticks::now()) {
-        let disturbances = after.disturbances_since(before);
+        let mut disturbances = after.disturbances_since(before);
+        disturbances.extend(run.distances.borrow().warning());
         warn(&disturbances);
         machine.warnings.extend(disturbances);
     }
@@ -291,7 +297,8 @@ impl Run<'_> {
     /// Measures a cell; `None` when interrupted.
     fn cell(&self, cell: &Drawn) -> Result<Option<Vec<Row>>, Failure> {
         let plan = self.plan(cell);
-        let found = session::run(&plan, &self.interrupt)?;
+        let mut found = session::run(&plan, &self.interrupt)?;
+        self.distances.borrow_mut().append(mem::take(&mut found.distances));
         if let Some(why) = found.failure {
             return Err(why.into());
         }

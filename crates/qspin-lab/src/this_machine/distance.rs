@@ -1,0 +1,72 @@
+//! How far two CPUs are from each other, now and then during a run.
+//!
+//! The CPUs of a virtual machine are threads of the host. It may run two of them on one cache now, and on two sockets
+//! a second later: then a line takes several times as long from one to the other, and locks that were compared in
+//! different seconds were compared on different machines.
+
+use qspin::select;
+
+use super::transfers::between;
+
+/// The lines are loaded so often each time, which takes less than a millisecond.
+const ROUNDS: u32 = 9;
+/// Times that differ by less than this factor are noise.
+const MOVED: f64 = 2.0;
+
+/// What a line took from CPU to CPU each time, in nanoseconds.
+#[derive(Debug, Default)]
+pub struct Distances(Vec<f64>);
+
+impl Distances {
+    /// Measures between the first two of these CPUs, where a hypervisor could have moved them and both answer.
+    pub fn measure(&mut self, cpus: &[usize]) {
+        if let &[from, to, ..] = cpus
+            && select::hypervisor(&select::Processor).is_some()
+            && let Ok(ns) = between(from, to, ROUNDS)
+        {
+            self.0.push(ns);
+        }
+    }
+
+    /// Takes over what another run has measured.
+    pub fn append(&mut self, mut other: Self) {
+        self.0.append(&mut other.0);
+    }
+
+    /// What is to be said of that, if anything.
+    pub fn warning(&self) -> Option<String> {
+        let shortest = self.0.iter().copied().reduce(f64::min)?;
+        let longest = self.0.iter().copied().fold(shortest, f64::max);
+        let far = self.0.iter().filter(|&&ns| ns >= MOVED * shortest).count();
+        (longest >= MOVED * shortest).then(|| {
+            format!(
+                "The host moved this machine's CPUs during the run: a cache line took {shortest:.0} to {longest:.0} \
+                 ns from one to the other, twice the least or more at {far} of {} looks. A lock that is faster in \
+                 some rounds only may have met other distances there.",
+                self.0.len()
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpus_that_were_moved_are_told_from_noise() {
+        let warning = |times: &[f64]| Distances(times.to_vec()).warning();
+        assert_eq!(warning(&[]), None);
+        assert_eq!(warning(&[21.0, 40.0, 25.0]), None);
+        let moved = warning(&[21.0, 102.3, 25.0, 43.0]).unwrap();
+        assert!(moved.contains("21 to 102 ns") && moved.contains("at 2 of 4 looks"), "{moved}");
+    }
+
+    #[test]
+    fn one_cpu_has_no_distance() {
+        let mut distances = Distances::default();
+        distances.measure(&[0]);
+        distances.append(Distances(vec![20.0]));
+        assert_eq!(distances.0, [20.0]);
+    }
+}
