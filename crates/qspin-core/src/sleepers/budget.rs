@@ -94,8 +94,8 @@ const HERE_YIELDS: u32 = 4;
 /// would lose its reservation.
 const HEIR_FACTOR: u32 = 16;
 /// The factor by which the budget of yields of a waiter that keeps away exceeds that of the others: while it sleeps, each
-/// release of an owner that comes right back is a read-modify-write, and it is woken soon. AMD EPYC, 2 CPUs: see
-/// docs/notes/mutex.md.
+/// release of an owner that comes right back is a read-modify-write, and it is woken soon. AMD EPYC, 2 CPUs, 13 short loads
+/// with little outside, with a thread that does not sleep at the end of its quantum: 1.07 in the mean, 0.98 to 1.20.
 const AWAY_FACTOR: u32 = 10;
 /// How long a notified waiter polls, since the notifying thread most likely owns the lock: about one poll, as it
 /// was measured. rocksdb's `fillrandom`, 8 threads on 2 CPUs, over the C library: 1.12 with one poll, 1.04 with

@@ -64,8 +64,8 @@ const ALIKE_AWAY: u32 = 8;
 const ENOUGH: u32 = in_an_epoch(64);
 /// One wait in two to this power reads the clock, where waiters poll often.
 const CLOCK_BITS: u32 = 4;
-/// One wait in two to this power reads the clock where the others first glance, which ends most of them. Xeon or EPYC, such
-/// a wait takes as long as a short section does.
+/// One wait in two to this power reads the clock where the others first glance, which ends most of them. AMD EPYC, 2 CPUs,
+/// over one in 32: 2 threads with 100 to 300 ns inside and outside 1.01 to 1.03; with one in 128 or 256 about the same.
 const GLANCE_BITS: u32 = 6;
 /// From this interval on waiters keep away from the lock for most of the time. Each wait reads the clock at the beginning
 /// and after each poll, which takes a small part of that.

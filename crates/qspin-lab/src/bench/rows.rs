@@ -184,6 +184,7 @@ mod tests {
     use crate::bench::workload::lengths::Lengths;
     use crate::compare::compare;
     use crate::contender::catalog::locks;
+    use crate::this_machine::Distances;
 
     /// A plan of `std` at one and two threads, with the empty lock measured but not shown.
     fn plan() -> Plan {
@@ -240,6 +241,7 @@ mod tests {
             rounds: 3,
             partial: true,
             failure: None,
+            distances: Distances::default(),
             order: Vec::new(),
         };
         let rows = rows(&plan, &found);
@@ -269,6 +271,7 @@ mod tests {
             rounds: 3,
             partial: false,
             failure: None,
+            distances: Distances::default(),
             order: Vec::new(),
         };
         let two = &rows(&plan, &found)[1];

@@ -28,8 +28,8 @@ const GLANCES: u32 = 5;
 const GLANCE_STEP: u32 = 2;
 /// Pauses that take longer than this, in nanoseconds, are distance enough: there a glance polls after each, for so long,
 /// but a few times at least. AMD EPYC, 2 CPUs, pauses of 29 ns, 2 threads, over growing distances, while a line took 50 ns
-/// from CPU to CPU: 100 and 100 ns 1.02 to 1.07, 150 and 200 ns 1.13 to 1.14, 300 and 300 ns 1.10 to 1.11; while it took
-/// 200 ns, level.
+/// from CPU to CPU: 100 and 100 ns 1.02 to 1.08, 150 and 200 ns 1.14, 300 and 300 ns 1.10 to 1.11, 50 and 50 ns 0.94 to
+/// 0.99; while it took 200 ns and more, 0.94 to 1.17, in the mean 1.04.
 const SHORT_PAUSE_NS: u32 = 24;
 const GLANCE_NS: u32 = 450;
 

@@ -157,6 +157,7 @@ pub(super) mod tests {
     use crate::bench::busy::Pace;
     use crate::compare::Outcome;
     use crate::contender::catalog::locks;
+    use crate::this_machine::Distances;
 
     /// A run in which each lock has the same throughput in all cells: `rates` names them.
     pub(crate) fn with<T>(
@@ -175,6 +176,7 @@ pub(super) mod tests {
             rounds: 6,
             partial: false,
             failure: None,
+            distances: Distances::default(),
             order: Vec::new(),
         };
         let plan = Plan {
