@@ -40,9 +40,9 @@ impl Distances {
         let far = self.0.iter().filter(|&&ns| ns >= MOVED * shortest).count();
         (longest >= MOVED * shortest).then(|| {
             format!(
-                "The host moved this machine's CPUs during the run: a cache line took {shortest:.0} to {longest:.0} \
-                 ns from one to the other, twice the least or more at {far} of {} looks. A lock that is faster in \
-                 some rounds only may have met other distances there.",
+                "A cache line took {shortest:.0} to {longest:.0} ns from one CPU to another, twice the least or more \
+                 at {far} of {} looks: it seems that the host has moved this machine's CPUs during the run. Locks are \
+                 best compared within rounds, as the verdict does.",
                 self.0.len()
             )
         })
