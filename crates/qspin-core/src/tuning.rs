@@ -324,8 +324,8 @@ tunables! {
         /// polling was in vain, and at most 2000 where it waits for readers or a writer.
         Mutex mutex_spin_ns: u32 = MUTEX_SPIN_NS, 0..=1 << 30;
         /// Default locks: microseconds in which a waiter beside which no two others are awake then polls and yields, before
-        /// it sleeps; ten times as long where waiters keep away from a lock. A yield that takes longer counts as one that should have been a sleep. Also the length of a rest; with
-        /// 0 no waiter rests.
+        /// it sleeps; ten times as long where waiters keep away from a lock. A yield that takes longer counts as one that
+        /// should have been a sleep. Also the length of a rest; with 0 no waiter rests.
         Mutex mutex_awake_us: u32 = MUTEX_AWAKE_US, 0..=1 << 20;
         /// Default locks and the paravirt reader-writer lock: microseconds that a waiter has waited before it forbids
         /// others to take the lock past it.

@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicI32;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::thread::{self, Scope};
+use std::time::Duration;
 
 use qspin::{Condvar, Mutex, RwLock};
 
@@ -28,7 +29,10 @@ fn is_allowed() -> bool {
     allowed
 }
 
-/// Runs `wait` on a thread of this priority, and returns when it sleeps.
+/// A waiter that rests before it joins the queue sleeps, too, but for some milliseconds at most.
+const LONGER_THAN_RESTS: Duration = Duration::from_millis(30);
+
+/// Runs `wait` on a thread of this priority, and returns when it sleeps in the queue.
 fn spawn_and_let_sleep<'s>(
     scope: &'s Scope<'s, '_>,
     priority: i32,
@@ -42,11 +46,14 @@ fn spawn_and_let_sleep<'s>(
         number.store(unsafe { libc::gettid() }, Release);
         wait();
     });
-    until(|| {
+    let sleeps = || {
         let thread = number.load(Acquire);
         let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat"));
         thread != 0 && stat.is_ok_and(|stat| stat.contains(") S "))
-    });
+    };
+    until(sleeps);
+    thread::sleep(LONGER_THAN_RESTS);
+    until(sleeps);
 }
 
 #[test]
