@@ -1,10 +1,10 @@
 //! One wait for a lock, which may be measured, and may be recorded.
 //!
-//! Reading the clock costs as much as an acquisition, and the second reading delays the other waiters. So the
-//! first 64 waits of a lock are measured, then one in 16 of each thread, which counts for all of these, and of
-//! a lock with thousands of waits one in 64, then one in 256. Waits of 20 ms and more always are, by a cheap
-//! clock that ticks in milliseconds. If the waits for a lock are long on average, each is measured: reading the
-//! clock is nothing beside them, and there are so few that one in 16 would say nothing.
+//! Reading the clock costs as much as an acquisition, and the second reading delays the other waiters; a stack
+//! takes a microsecond. So the first 64 waits of a lock are measured, then one in 16 of each thread, which counts for
+//! all of these, and of a lock with thousands of waits one in 64, then one in 256. Waits of 20 ms and more always are, by
+//! a cheap clock that ticks in milliseconds. If the waits for a lock are long on average, they are few, and one in 16
+//! would say little: then each is measured up to some thousand, and four times as many as otherwise after that.
 
 use core::cell::Cell;
 use core::sync::atomic::Ordering::Relaxed;
@@ -17,18 +17,22 @@ use super::{ROWS, Record, Row, SLOT, is_on, tracks, watches};
 use crate::deadline::{coarse_ns, now_ns};
 use crate::thread;
 
-/// This many waits of a lock are each measured.
-const FIRST_WAITS: u64 = 64;
-/// If the average wait is this long, each is measured.
-const EACH_NS: u64 = 100_000;
-/// After that one in 16 is, after the second number one in 64, after the third one in 256.
-const MANY_WAITS: [u64; 3] = [FIRST_WAITS, 1 << 12, 1 << 16];
+/// If the average wait is this long, more are measured.
+const LONG_ON_AVERAGE_NS: u64 = 100_000;
+/// Of the waits up to the first number each is measured; up to the second one in 16, up to the third one in 64, then one
+/// in 256. Where they are long each is up to the second number, and so on.
+const MANY_WAITS: [u64; 3] = [64, 1 << 12, 1 << 16];
+
 /// Of the waits of a lock with so many of them one in how many is measured: 0 for each, 1 to 3 for 16, 64, 256.
 pub(super) fn rarity(row: &Row, waits: u64) -> u32 {
-    if waits < FIRST_WAITS || row.wait_ns.load(Relaxed) / waits >= EACH_NS {
-        return 0;
-    }
-    MANY_WAITS.iter().filter(|many| waits >= **many).count() as u32
+    rarity_of(waits, row.wait_ns.load(Relaxed))
+}
+
+/// The same for waits that together took `wait_ns`.
+fn rarity_of(waits: u64, wait_ns: u64) -> u32 {
+    let rarity = MANY_WAITS.iter().filter(|many| waits >= **many).count() as u32;
+    let are_long = wait_ns >= waits.saturating_mul(LONG_ON_AVERAGE_NS);
+    if are_long { rarity.saturating_sub(1) } else { rarity }
 }
 
 /// A wait that may be measured.
@@ -172,5 +176,19 @@ pub(crate) fn sleeps() {
         if wait.coarse.get() == 0 && watches() {
             wait.record(tracks().then(Captured::now).as_ref());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_more_waits_the_fewer_are_measured_and_of_long_ones_more_than_of_short_ones() {
+        let at = [1, 63, 64, 4095, 4096, 65_535, 65_536, u64::MAX];
+        assert_eq!(at.map(|waits| rarity_of(waits, 0)), [0, 0, 1, 1, 2, 2, 3, 3]);
+        let long = |waits: u64| waits.saturating_mul(LONG_ON_AVERAGE_NS);
+        assert_eq!(at.map(|waits| rarity_of(waits, long(waits))), [0, 0, 0, 0, 1, 1, 2, 2]);
+        assert_eq!(rarity_of(100, long(100) - 1), 1, "just not long");
     }
 }

@@ -86,14 +86,15 @@ impl<'a> Cell<'a> {
         self.rows.iter().copied().filter(|row| oracle.contains(&row.lock.as_str()))
     }
 
-    /// The oracle's lock with the least regret.
+    /// The oracle's lock with the least regret; of several the one with the highest median.
     pub fn best(&self, oracle: &[&str]) -> Option<&'a Row> {
-        let regret = |row: &Row| self.regret(&row.lock, Of::Throughput, oracle);
+        let cost = |row: &Row| {
+            let regret = self.regret(&row.lock, Of::Throughput, oracle);
+            [regret.unwrap_or(f64::INFINITY), -row.ops_per_s.median]
+        };
         self.of_oracle(oracle).min_by(|one, other| {
-            let by_median = || other.ops_per_s.median.total_cmp(&one.ops_per_s.median);
-            regret(one)
-                .partial_cmp(&regret(other))
-                .map_or_else(by_median, |by| by.then_with(by_median))
+            let [one, other] = [cost(one), cost(other)];
+            one[0].total_cmp(&other[0]).then(one[1].total_cmp(&other[1]))
         })
     }
 
