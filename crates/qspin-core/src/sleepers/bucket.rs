@@ -6,9 +6,9 @@
 use core::ops::Deref;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
-use super::pace::Trials;
 use super::rests::Rests;
 use super::score::{self, Score};
+use super::trials::Trials;
 use super::{Choice, End, SleepPlatform, Taken, place};
 use crate::node::NodeId;
 use crate::platform::{AtomicWord, ConstWord, Until};

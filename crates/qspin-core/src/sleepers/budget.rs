@@ -60,7 +60,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use super::hogs::{self, Advice};
 use super::yielded::{SWITCH_NS, Yielded, is_long};
-use super::{SleepPlatform, bucket, cost, pace, rests};
+use super::{SleepPlatform, bucket, cost, rests, trials};
 use crate::platform::{Budget, Until};
 
 /// A slice of a waiter that watches the lock, in nanoseconds: between two yields.
@@ -160,7 +160,7 @@ impl SpinBudget {
         // As many yields for a waiter that polls rarely. Where no other thread wants the CPU, that takes ten
         // times as long, but a sleeper would cost the owner, which comes right back, a read-modify-write each
         // time.
-        let away = interval_ns >= pace::AWAY_NS;
+        let away = interval_ns >= trials::AWAY_NS;
         let yields = Self::yields(p, SLICE_NS) * if away { AWAY_FACTOR } else { 1 };
         let spin_ns = p.tuning().mutex_spin_ns.min(cost::ns(p));
         if p.has_cpu_quota() {

@@ -60,6 +60,7 @@ mod drain;
 mod hogs;
 mod many_locks;
 mod pace;
+mod platform;
 mod record;
 mod requeue;
 mod rests;
@@ -67,6 +68,8 @@ mod score;
 #[cfg(test)]
 mod tests;
 mod throughput;
+mod trials;
+mod turns;
 pub mod wakes;
 mod yielded;
 
@@ -77,8 +80,7 @@ pub use many_locks::Absence;
 #[cfg(test)]
 pub(crate) use many_locks::let_it_be_one_of_many;
 pub use pace::Pace;
-#[cfg(test)]
-pub(crate) use pace::{keep_away, keep_away_from_mutex};
+pub use platform::SleepPlatform;
 pub use record::Sleeper;
 pub use requeue::requeue;
 #[cfg(test)]
@@ -87,6 +89,9 @@ pub use rests::{Found, Rest};
 #[cfg(test)]
 pub(crate) use throughput::let_cpus_be;
 pub use throughput::{Throughput, acquired, cpus};
+#[cfg(test)]
+pub(crate) use trials::{keep_away, keep_away_from_mutex};
+pub use turns::{note_turns, starves_after_ns, turns_are_short, turns_between_yields};
 #[cfg(test)]
 pub(crate) use yielded::let_yields_pay;
 
@@ -97,81 +102,10 @@ use crate::events::Event;
 use crate::kick::{halt, kick};
 use crate::nesting::with_node;
 use crate::node::{LEVELS, NodeId};
-use crate::platform::{AtomicAddress, AtomicWord, CpuId, Platform, Until};
+use crate::platform::{AtomicAddress, AtomicWord, CpuId};
 use crate::site::Site;
 
 use bucket::Held;
-
-/// What sleeping needs from a platform beyond spinning and halting.
-pub trait SleepPlatform: Platform {
-    /// The hints, one for each bucket; their number is a power of two.
-    fn hints(&self) -> &[Self::Word];
-
-    /// The buckets, as many as hints.
-    fn buckets(&self) -> &[SleepBucket<Self::Word>];
-
-    /// The record of the sleeper that waits with this node.
-    fn sleeper(&self, id: NodeId) -> &Sleeper<Self::Word, Self::Address>;
-
-    /// A number, not 0, that no other thread has at the same time; a signal handler has that of the code that it
-    /// interrupts.
-    fn token(&self) -> u32;
-
-    /// Whether there is a heavy barrier. The answer may change; a heavy barrier that was promised when a hint
-    /// became quiet stays available.
-    fn asymmetric(&self) -> bool;
-
-    /// The light side of the asymmetric fence: keeps the compiler from reordering, and nothing else.
-    /// `order` is SeqCst; a checker may weaken it.
-    fn light_barrier(&self, order: core::sync::atomic::Ordering);
-
-    /// The heavy side: every thread passes a full fence between its call and its return.
-    fn heavy_barrier(&self, order: core::sync::atomic::Ordering);
-
-    /// Halts as [`Platform::halt`], until this time of [`Platform::now_ns`] at the latest.
-    fn halt_until(&self, me: NodeId, deadline_ns: u64);
-
-    /// Waits briefly until `word` meets `until`, because another thread is about to change it. Returns whether to
-    /// go on after `rounds` such waits.
-    fn wait_briefly(&self, word: &Self::Word, until: Until, rounds: u32) -> bool;
-
-    /// Sleeps for a short time (a timed backoff), where the context cannot join a queue.
-    fn timed_backoff(&self);
-
-    /// Sleeps for about so many nanoseconds, or for a timed backoff where the platform has no other. No lock is held, and
-    /// no node is in use.
-    fn rest(&self, _ns: u32) {
-        self.timed_backoff();
-    }
-
-    /// The priority of this context among the sleepers (SLEEP-7); 0 for contexts without one. Read once for each
-    /// sleep.
-    #[inline]
-    fn priority(&self) -> u32 {
-        0
-    }
-
-    /// Where the time that a thread takes to wake is kept, in nanoseconds ([`SpinBudget`]); `None` if it is not
-    /// to be measured.
-    #[inline]
-    fn wake_ns(&self) -> Option<&Self::Word> {
-        None
-    }
-
-    /// The acquisitions of the process, from which waiters learn how often to poll ([`Pace`]); `None` if they are
-    /// to watch. A platform that has it has [`Platform::pause_ns`] as well.
-    #[inline]
-    fn throughput(&self) -> Option<&Throughput<Self::Word>> {
-        None
-    }
-
-    /// The number of this process in a line of forks: state bits that waiters have set in a lock do not count in
-    /// a child, which has no such waiters.
-    #[inline]
-    fn generation(&self) -> u32 {
-        0
-    }
-}
 
 /// No deadline.
 pub const NEVER: u64 = u64::MAX;
@@ -245,18 +179,6 @@ pub fn number<P: SleepPlatform>(p: &P, on: usize) -> u32 {
     bucket::of(p, on).count.load(Relaxed)
 }
 
-/// Each sleeper extends the time until a waiter starves by this part of `mutex_heir_us`: by about one turn.
-const TURNS_OF_HEIR: u64 = 10;
-
-/// When a waiter for the lock at `on` starves, in nanoseconds: later where many sleep, which acquire the lock one
-/// after the other. If waiters became heirs that wait no longer than all others do, the lock would go from one to
-/// the next in order, whether they run or not.
-#[must_use]
-pub fn starves_after_ns<P: SleepPlatform>(p: &P, on: usize) -> u64 {
-    let others = u64::from(number(p, on));
-    u64::from(p.tuning().mutex_heir_us) * 1000 * (TURNS_OF_HEIR + others) / TURNS_OF_HEIR
-}
-
 /// A release has found no sleeper. After `sleep_idle` of them in a row the bucket is quiet again.
 #[inline]
 pub fn found_nobody<P: SleepPlatform>(p: &P, on: usize) {
@@ -279,35 +201,6 @@ fn settle_down<P: SleepPlatform>(p: &P, on: usize) {
     if bucket.count.load(Relaxed) == 0 {
         let hint = hint(p, on);
         hint.store(hint.load(Relaxed) & !SETTLED | QUIET, Relaxed);
-    }
-}
-
-/// Whether the threads that passed the sleepers on `on` had short turns of late, as [`note_turns`] was told, and
-/// a hand-over is short as well: a guess, shared by all locks of the bucket. Where a hand-over takes long, too
-/// many CPUs poll.
-#[inline]
-pub fn turns_are_short<P: SleepPlatform>(p: &P, on: usize) -> bool {
-    let (bucket, short_ns) = (bucket::of(p, on), p.tuning().mutex_short_ns);
-    (1..short_ns).contains(&bucket.turn_ns.load(Relaxed))
-        && bucket.handover_ns.load(Relaxed) <= short_ns
-}
-
-/// Notes how long the turns of a thread were that has passed the sleepers on `on`, in the mean.
-pub fn note_turns<P: SleepPlatform>(p: &P, on: usize, mean_ns: u64) {
-    let mean_ns = u32::try_from(mean_ns).unwrap_or(u32::MAX).max(1);
-    bucket::of(p, on).turn_ns.store(mean_ns, Relaxed);
-    rests::note_turns(p, on);
-}
-
-/// After how many turns past the sleepers on `on` a thread yields, whose quantum is over: `yield_turns`, or as many
-/// as fit into that part of a quantum.
-pub fn turns_between_yields<P: SleepPlatform>(p: &P, on: usize) -> u32 {
-    let (turn_ns, tuning) = (bucket::of(p, on).turn_ns.load(Relaxed), p.tuning());
-    let all = tuning.yield_turns;
-    let time_ns = (u64::from(tuning.rotate_us) * 1000).checked_div(u64::from(all));
-    match time_ns.and_then(|time_ns| time_ns.checked_div(u64::from(turn_ns))) {
-        Some(turns) => all.min(turns.max(1) as u32),
-        None => all,
     }
 }
 

@@ -4,6 +4,7 @@ use core::cell::Cell;
 use std::vec::Vec;
 
 use super::*;
+use crate::platform::Platform;
 use crate::scripted::{STARVES_NS, Scripted};
 
 const ON: usize = 64;
