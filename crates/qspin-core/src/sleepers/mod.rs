@@ -259,8 +259,9 @@ pub fn enqueue<P: SleepPlatform>(p: &P, me: NodeId, on: usize, tag: u32, end: En
     true
 }
 
-/// Sleeps until woken, or until `deadline` ([`NEVER`], or a time of [`Platform::now_ns`]); returns whether
-/// it was woken. Either way `me` is in no queue any more.
+/// Sleeps until woken, or until `deadline`: [`NEVER`], or a time of
+/// [`Platform::now_ns`](crate::platform::Platform::now_ns). Returns whether it was woken. Either way `me` is in no queue
+/// any more.
 #[must_use]
 pub fn await_wake<P: SleepPlatform>(p: &P, me: NodeId, deadline: u64) -> bool {
     let record = p.sleeper(me);
