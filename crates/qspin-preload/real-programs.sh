@@ -87,16 +87,7 @@ rocksdb() {
     local keys=200000 threads="1 4 32" seconds=2
     [ $mode = short ] && keys=20000 threads=4 seconds=1
     [ $mode = measure ] && threads="1 2 8 32" seconds=1
-    # To make the database takes seconds.
-    local one names=
-    for one in $threads; do
-        names+="rocksdb fillrandom, $one threads|rocksdb readrandom, one shard, $one threads|"
-        names+="rocksdb readwhilewriting, $one threads|"
-    done
-    [[ $names == *"$only"* ]] || return 0
     # Each run has the same database, in memory if it can be: one that grows leaves work behind for the next run.
-    db_bench --db="$rocks/filled" --num=$keys --compression_type=none --disable_wal=1 --benchmarks=fillrandom \
-        >/dev/null 2>&1
     cat >"$work/rocks" <<EOF
 #!/bin/sh
 # rocksdb with a copy of the database: options of db_bench
@@ -104,13 +95,21 @@ rm -rf "$rocks/copy" && cp -r "$rocks/filled" "$rocks/copy" || exit
 exec db_bench --db="$rocks/copy" --num=$keys --compression_type=none --disable_wal=1 --use_existing_db=1 "\$@"
 EOF
     chmod +x "$work/rocks"
+    on_filled() {
+        [[ $1 == *"$only"* ]] || return 0
+        # It takes seconds, so only if it is wanted.
+        [ -d "$rocks/filled" ] || db_bench --db="$rocks/filled" --num=$keys --compression_type=none --disable_wal=1 \
+            --benchmarks=fillrandom >/dev/null 2>&1
+        try "$1" "micros/op" "$work/rocks" "${@:2}"
+    }
+    local one
     for one in $threads; do
         try "rocksdb fillrandom, $one threads" "micros/op" db_bench --db="$rocks/new" --num=$((keys / one)) \
             --compression_type=none --disable_wal=1 --benchmarks=fillrandom --threads="$one"
-        try "rocksdb readrandom, one shard, $one threads" "micros/op" "$work/rocks" --cache_numshardbits=0 \
-            --benchmarks=readrandom --duration=$seconds --threads="$one"
-        try "rocksdb readwhilewriting, $one threads" "micros/op" "$work/rocks" --benchmarks=readwhilewriting \
+        on_filled "rocksdb readrandom, one shard, $one threads" --cache_numshardbits=0 --benchmarks=readrandom \
             --duration=$seconds --threads="$one"
+        on_filled "rocksdb readwhilewriting, $one threads" --benchmarks=readwhilewriting --duration=$seconds \
+            --threads="$one"
     done
 }
 

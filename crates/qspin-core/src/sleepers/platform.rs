@@ -55,15 +55,15 @@ pub trait SleepPlatform: Platform {
         0
     }
 
-    /// Where the time that a thread takes to wake is kept, in nanoseconds ([`SpinBudget`](super::SpinBudget)); `None` if it is not
-    /// to be measured.
+    /// Where the time that a thread takes to wake is kept, in nanoseconds ([`SpinBudget`](super::SpinBudget)); `None`
+    /// if it is not to be measured.
     #[inline]
     fn wake_ns(&self) -> Option<&Self::Word> {
         None
     }
 
-    /// The acquisitions of the process, from which waiters learn how often to poll ([`Pace`](super::Pace)); `None` if they are
-    /// to watch. A platform that has it has [`Platform::pause_ns`] as well.
+    /// The acquisitions of the process, from which waiters learn how often to poll ([`Pace`](super::Pace)); `None` if
+    /// they are to watch. A platform that has it has [`Platform::pause_ns`] as well.
     #[inline]
     fn throughput(&self) -> Option<&Throughput<Self::Word>> {
         None

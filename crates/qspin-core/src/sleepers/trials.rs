@@ -10,7 +10,8 @@
 //!
 //! # Source
 //! Ours. HotSpot, .NET and glibc learn for each lock how long to spin from whether spinning has acquired the
-//! lock. That does not tell the two cases apart: in both it acquires the lock.
+//! lock. That does not tell an owner that stays away from one that [comes right back](super::pace): with both it acquires
+//! the lock.
 //!
 //! # Limits
 //! A lock with few acquisitions in an epoch has rates that are chance: there waiters watch.
@@ -24,8 +25,8 @@ use super::{SleepPlatform, bucket};
 use crate::platform::{AtomicWord, ConstWord};
 
 /// The intervals between two polls of a waiter for a mutex, in nanoseconds; at 0 the waiter watches: it polls after each
-/// pause. One that is below [`AWAY_NS`] is the longest of a wait whose intervals double. The last
-/// is that of a waiter that is awake only so that it need not be woken.
+/// pause. One that is below [`AWAY_NS`] is the longest of a wait whose intervals double. The last is that of a waiter that
+/// is awake only so that it need not be woken.
 const MUTEX_NS: [u32; 4] = [0, 400, 2000, 20_000];
 /// The same of a waiter for readers or a writer: with the second one it keeps away, and one thread at a time runs.
 const RWLOCK_NS: [u32; 2] = [0, 5000];
