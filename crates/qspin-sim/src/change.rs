@@ -78,6 +78,7 @@ hypervisor_change! {
     balance: f64,
     pause_loop_window: f64,
     pause_loop_exit: f64,
+    directed_yield: bool,
     holder_grace: f64,
     run_status: bool,
     run_status_look: f64,

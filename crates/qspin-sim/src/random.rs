@@ -94,7 +94,7 @@ pub fn draw(seed: u64, number: u32) -> Scenario {
                 hops: Vec::new(),
             },
             costs: Costs {
-                load_hit: 1.5,
+                load_hit: 0.2,
                 store: 0.5,
                 rmw_hit: 7.0,
                 fence: 15.0,

@@ -107,6 +107,11 @@ use crate::site::Site;
 
 use bucket::Held;
 
+/// How many buckets and hints a platform should have. Addresses that share a bucket may delay each other for some
+/// instructions, or for a walk past each other's sleepers, and keep each other's releases from being plain stores. All hints
+/// together are 2 KiB.
+pub const PLACES: usize = 512;
+
 /// No deadline.
 pub const NEVER: u64 = u64::MAX;
 

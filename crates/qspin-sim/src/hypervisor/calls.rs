@@ -158,10 +158,12 @@ impl World {
         }
     }
 
-    /// Yields to `cpu` in particular.
+    /// Yields to `cpu` in particular, where that is possible.
     pub(crate) fn yield_to(&self, cpu: usize) {
         let mut state = self.synchronise();
-        state.favour(cpu);
+        if state.schedule.calls.directed_yield {
+            state.favour(cpu);
+        }
         drop(state);
         self.yield_cpu();
     }

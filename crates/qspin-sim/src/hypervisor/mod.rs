@@ -44,6 +44,10 @@ pub struct Hypervisor {
     /// The cost of a call that yields.
     #[serde(rename = "yield")]
     pub yields: f64,
+    /// Whether a CPU can yield to another in particular, as virtual CPUs of POWER and KVM can; where it can not, such
+    /// a yield is one to any task, as that of threads on Linux.
+    #[serde(default)]
+    pub directed_yield: bool,
     /// The time in which each ready task of a processor is to run once.
     pub latency: f64,
     /// The shortest slice.
@@ -103,6 +107,7 @@ in_time! {
         pause_loop_exit holder_grace run_status_look quota period;
         slice_jitter: f64 = it.slice_jitter,
         pulls: bool = it.pulls,
+        directed_yield: bool = it.directed_yield,
         run_status: bool = it.run_status,
     }
 }

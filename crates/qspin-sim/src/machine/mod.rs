@@ -59,7 +59,8 @@ pub struct Machine {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Costs {
-    /// A load from the core's own cache.
+    /// A load from the core's own cache: what it delays the core by. Where the outcome is predicted, as in a lock's path
+    /// without contention, that is less than the time until the value is there.
     pub load_hit: f64,
     /// A store, as long as the store buffer has room.
     pub store: f64,

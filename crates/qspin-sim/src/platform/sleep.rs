@@ -13,13 +13,11 @@ use std::sync::atomic::Ordering;
 
 use qspin_core::node::NodeId;
 use qspin_core::platform::{AtomicWord, Until};
-use qspin_core::sleepers::{self, QUIET_HINT, SleepBucket, SleepPlatform, Sleeper, Throughput};
+use qspin_core::sleepers::{self, PLACES, QUIET_HINT, SleepBucket, SleepPlatform, Sleeper, Throughput};
 
 use super::{SimAddress, SimPlatform, SimWord, place_of};
 use crate::machine::{Memory, Padded};
 
-/// Buckets and hints. Scenarios have few locks.
-const PLACES: usize = 64;
 /// How long a CPU that cannot join the queue sleeps.
 const TIMED_BACKOFF_NS: f64 = 50_000.0;
 

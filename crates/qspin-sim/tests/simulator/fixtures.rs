@@ -25,6 +25,7 @@ pub(crate) fn hypervisor() -> Hypervisor {
         kick: 900.0,
         wake: 2000.0,
         yields: 600.0,
+        directed_yield: true,
         latency: 60_000.0,
         least_slice: 10_000.0,
         slice_jitter: 0.1,

@@ -1,6 +1,7 @@
 //! Which virtual CPUs run where, and what a lock can do about it.
 
 use crate::fixtures;
+use qspin_sim::catalog::Named;
 use qspin_sim::hypervisor::Hypervisor;
 use qspin_sim::workload::{KernelBuild, Sections, Workload};
 use qspin_sim::{Lock, Outcome, Pinning, Placement, Scenario, simulate};
@@ -136,6 +137,29 @@ fn the_hypervisor_steps_in_where_a_cpu_spins() {
     assert_eq!(plain.pause_loop_exits, 0);
     assert!(exits.pause_loop_exits > 0);
     assert!(exits.spun_ns < plain.spun_ns, "{} {}", exits.spun_ns, plain.spun_ns);
+}
+
+#[test]
+fn a_yield_to_the_owner_brings_it_back_where_yields_are_directed() {
+    let with = |directed| {
+        let slices = |it: &mut Hypervisor| (it.latency, it.directed_yield) = (1e6, directed);
+        let mut scenario = guest(Lock::Simple, slices);
+        let (count, inside_ns, outside_ns) = (500, 2000.0, 2000.0);
+        let sections = Sections { count, inside_ns, outside_ns, locks: 1, beside: false };
+        scenario.workload = Workload::Sections(sections);
+        run(&scenario)
+    };
+    let (directed, undirected) = (with(true), with(false));
+    assert!(directed.yields > 0 && undirected.yields > 0);
+    let [fast, slow] = [directed, undirected].map(|it| it.elapsed_ns);
+    assert!(1.1 * fast < slow, "{fast} {slow}");
+}
+
+#[test]
+fn threads_on_linux_yield_to_no_thread_in_particular() {
+    for (name, directed) in [("linux-bare-metal", false), ("kvm-dedicated", true)] {
+        assert_eq!(Hypervisor::named(name).unwrap().directed_yield, directed, "{name}");
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use qspin_core::events::NoEvents;
 use qspin_core::node::NodeId;
 use qspin_core::platform::{TimedPlatform, Until};
 use qspin_core::processor::compiler_barrier;
-use qspin_core::sleepers::{self, SleepBucket, SleepPlatform, Sleeper, Throughput};
+use qspin_core::sleepers::{self, PLACES, SleepBucket, SleepPlatform, Sleeper, Throughput};
 
 use super::clock::Clock;
 use super::holder::Hint;
@@ -20,10 +20,6 @@ use super::nodes::{self, FIRST_NODES};
 use super::system::clock::{self, Instant};
 use super::system::{barrier, generation, halt_until, load, sleep_ns, stranger, urgency};
 use super::{StaticEvents, Threads, cpu};
-
-/// Addresses that share a bucket may delay each other for some instructions, and keep each other's releases
-/// from being plain stores. All hints together are 2 KiB.
-const PLACES: usize = 512;
 
 static HINTS: [AtomicU32; PLACES] = [const { AtomicU32::new(0) }; PLACES];
 static BUCKETS: [SleepBucket<AtomicU32>; PLACES] = [const { SleepBucket::EMPTY }; PLACES];
