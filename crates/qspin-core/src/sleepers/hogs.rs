@@ -10,7 +10,8 @@
 //! # What is learned
 //! During a long yield the CPU's [counter](super::Throughput) tells for about how long threads that use the locks have
 //! had the CPU. Where most long yields were to other threads for the most part, waiters do not yield. From time to time
-//! one does, to see whether that still holds.
+//! one does, to see whether that still holds. Of yields that overlap on one CPU one counts; those on several CPUs are
+//! evidence of their own.
 //!
 //! # Limits
 //! With few acquisitions in the time of a yield nothing is learned. Threads that use the locks, but have long sections
@@ -39,24 +40,23 @@ const SLICE_NS: u64 = 1_500_000;
 #[derive(Debug, Default)]
 pub(super) struct Hogs<W> {
     points: Score<W>,
-    /// When the last yield ended that was counted, in near-microseconds: yields at the same time tell the same.
-    until: W,
     /// When a waiter tries the contrary.
     trial_ms: W,
 }
 
 impl<W: AtomicWord> Hogs<W> {
     pub(super) fn new() -> Self {
-        Self { points: Score::new(), until: W::new(0), trial_ms: W::new(0) }
+        Self { points: Score::new(), trial_ms: W::new(0) }
     }
 
-    /// A long yield has ended now, during which threads that use the locks had the CPU for so long. Returns whether it was
-    /// a yield to hogs.
-    fn learn(&self, now_ns: u64, took_ns: u64, used_ns: u64) -> bool {
+    /// A long yield has ended now, during which threads that use the locks had the CPU for so long. The last one on this
+    /// CPU that was counted has ended at `last_until`, in near-microseconds: yields at the same time tell the same. Returns
+    /// whether it was a yield to hogs.
+    fn learn(&self, last_until: &W, now_ns: u64, took_ns: u64, used_ns: u64) -> bool {
         let to_hogs = took_ns >= SLICE_NS && used_ns < took_ns / PART;
-        let (now, until) = (microseconds(now_ns), self.until.load(Relaxed));
+        let (now, until) = (microseconds(now_ns), last_until.load(Relaxed));
         let is_new = now.wrapping_sub(until) >= microseconds(took_ns);
-        if is_new && self.until.compare_exchange(until, now, Relaxed).is_ok() {
+        if is_new && last_until.compare_exchange(until, now, Relaxed).is_ok() {
             self.points.add(if to_hogs { WEIGHT } else { -1 });
             if to_hogs {
                 self.trial_ms.store(milliseconds(now_ns).wrapping_add(TRIAL_MS), Relaxed);
@@ -77,7 +77,7 @@ impl<W: AtomicWord> Hogs<W> {
 impl<W: ConstWord> Hogs<W> {
     /// The same for static memory.
     #[allow(clippy::declare_interior_mutable_const)]
-    pub(super) const NONE: Self = Self { points: Score::EMPTY, until: W::ZERO, trial_ms: W::ZERO };
+    pub(super) const NONE: Self = Self { points: Score::EMPTY, trial_ms: W::ZERO };
 }
 
 /// About so many microseconds.
@@ -136,7 +136,8 @@ pub(super) fn learn<W: AtomicWord>(
     last: Last,
 ) -> bool {
     let used_ns = throughput.used_since(last, took_ns);
-    used_ns.is_some_and(|used_ns| throughput.hogs().learn(now_ns, took_ns, used_ns))
+    let until = throughput.yielded_until(last);
+    used_ns.is_some_and(|used_ns| throughput.hogs().learn(until, now_ns, took_ns, used_ns))
 }
 
 #[cfg(test)]
@@ -153,10 +154,11 @@ mod tests {
     #[test]
     fn hogs_are_there_after_yields_in_which_other_threads_had_the_cpu() {
         let hogs = Hogs::<AtomicU32>::new();
+        let until = AtomicU32::new(0);
         let mut now = 0;
         let mut after = |ns, took_ns, used_ns| {
             now += ns;
-            let to_hogs = hogs.learn(now, took_ns, used_ns);
+            let to_hogs = hogs.learn(&until, now, took_ns, used_ns);
             (to_hogs, hogs.points.holds())
         };
         assert_eq!(after(4 * MS, MS, 0), (false, false), "less than a slice");
@@ -168,10 +170,25 @@ mod tests {
     }
 
     #[test]
+    fn yields_at_the_same_time_on_several_cpus_are_counted_each() {
+        let found = |cpus: [u32; 2]| {
+            let all = &Throughput::<AtomicU32>::new();
+            for epoch in 10..110 {
+                all.epoch(epoch << 17);
+                cpus.into_iter().for_each(|cpu| (0..50).for_each(|_| all.count(cpu, 0)));
+            }
+            cpus.into_iter().for_each(|cpu| assert!(learn(all, 8 * MS, 4 * MS, all.last(cpu))));
+            all.hogs().points.holds()
+        };
+        assert!(!found([3, 3]), "those of one CPU tell the same");
+        assert!(found([3, 4]));
+    }
+
+    #[test]
     fn one_waiter_at_a_time_tries_whether_there_still_are_hogs() {
         for start in [4 * MS, 50 * MS, (u64::from(u32::MAX) - 8) * MS] {
             let hogs = Hogs::<AtomicU32>::new();
-            assert!(hogs.learn(start, 2 * MS, 0));
+            assert!(hogs.learn(&AtomicU32::new(0), start, 2 * MS, 0));
             let tries = |ms| (0..3).filter(|_| hogs.is_to_try(start + ms * MS)).count();
             let all: usize = (0..320).map(tries).sum();
             assert_eq!(all, 9, "one in 32 ms");
@@ -199,7 +216,7 @@ mod tests {
         let hogs = p.throughput().unwrap().hogs();
         for _ in 0..4 {
             p.pass(2 * MS);
-            assert!(hogs.learn(p.now_ns(), 2 * MS, 0));
+            assert!(hogs.learn(&AtomicU32::new(0), p.now_ns(), 2 * MS, 0));
         }
         assert_eq!((mutex(), rwlock(), heir()), (0, 0, 1));
         p.pass(u64::from(2 * TRIAL_MS) * MS);

@@ -72,10 +72,14 @@ pub(crate) fn let_cpus_be<P: SleepPlatform>(p: &P, cpus: u32) {
 /// The number of an epoch.
 pub(super) type Epoch = u32;
 
-/// How many acquisitions one CPU has done, above a tag of the lock that it has acquired last.
+/// How many acquisitions one CPU has done, above a tag of the lock that it has acquired last; and when the last yield there
+/// ended from which waiters have learned of [hogs](super::hogs).
 #[derive(Debug, Default)]
 #[repr(align(64))]
-struct Count<W>(W);
+struct Count<W> {
+    acquired: W,
+    yielded_until: W,
+}
 
 /// The last acquisition on a CPU, as far as was seen.
 #[derive(Clone, Copy, Debug)]
@@ -131,7 +135,10 @@ impl<W: AtomicWord> Throughput<W> {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            counts: core::array::from_fn(|_| Count(W::new(0))),
+            counts: core::array::from_fn(|_| Count {
+                acquired: W::new(0),
+                yielded_until: W::new(0),
+            }),
             epoch: W::new(0),
             since_ns: W::new(0),
             since_count: W::new(0),
@@ -147,7 +154,7 @@ impl<W: AtomicWord> Throughput<W> {
     /// Counts an acquisition of the lock at `on` on this CPU.
     #[inline]
     pub fn count(&self, cpu: u32, on: usize) {
-        let count = &self.counts[cpu as usize % CPUS].0;
+        let count = &self.counts[cpu as usize % CPUS].acquired;
         let next = count.load(Relaxed).wrapping_add(1 << TAG_BITS);
         count.store(next & !TAGS | tag(on), Relaxed);
     }
@@ -155,7 +162,12 @@ impl<W: AtomicWord> Throughput<W> {
     /// The last acquisition on this CPU.
     #[inline]
     pub(super) fn last(&self, cpu: u32) -> Last {
-        Last { cpu, count: self.counts[cpu as usize % CPUS].0.load(Relaxed) }
+        Last { cpu, count: self.counts[cpu as usize % CPUS].acquired.load(Relaxed) }
+    }
+
+    /// When the last yield ended on that CPU from which waiters have learned of hogs.
+    pub(super) fn yielded_until(&self, last: Last) -> &W {
+        &self.counts[last.cpu as usize % CPUS].yielded_until
     }
 
     /// What was acquired on that CPU since.
@@ -201,7 +213,7 @@ impl<W: AtomicWord> Throughput<W> {
             return epoch;
         }
         let add = |(sum, cpus): (u32, u32), count: &Count<W>| {
-            let count = count.0.load(Relaxed);
+            let count = count.acquired.load(Relaxed);
             (sum.wrapping_add(count & !TAGS), cpus + u32::from(count != 0))
         };
         let (count, cpus) = self.counts.iter().fold((0, 0), add);
@@ -246,7 +258,7 @@ impl<W: ConstWord> Throughput<W> {
     /// The same for static memory.
     #[allow(clippy::declare_interior_mutable_const)]
     pub const ZERO: Self = Self {
-        counts: [const { Count(W::ZERO) }; CPUS],
+        counts: [const { Count { acquired: W::ZERO, yielded_until: W::ZERO } }; CPUS],
         epoch: W::ZERO,
         since_ns: W::ZERO,
         since_count: W::ZERO,

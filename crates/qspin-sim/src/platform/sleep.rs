@@ -13,7 +13,9 @@ use std::sync::atomic::Ordering;
 
 use qspin_core::node::NodeId;
 use qspin_core::platform::{AtomicWord, Until};
-use qspin_core::sleepers::{self, PLACES, QUIET_HINT, SleepBucket, SleepPlatform, Sleeper, Throughput};
+use qspin_core::sleepers::{
+    self, PLACES, QUIET_HINT, SleepBucket, SleepPlatform, Sleeper, Throughput,
+};
 
 use super::{SimAddress, SimPlatform, SimWord, place_of};
 use crate::machine::{Memory, Padded};
