@@ -94,6 +94,7 @@ pub fn draw(seed: u64, number: u32) -> Scenario {
                 hops: Vec::new(),
             },
             costs: Costs {
+                // What a load adds to the read-modify-write beside it on a Xeon is 0.1 to 0.3 ns.
                 load_hit: 0.2,
                 store: 0.5,
                 rmw_hit: 7.0,

@@ -121,6 +121,7 @@ mod tests {
         for ns in [alone.rmw_hit, alone.fence, alone.pause, alone.clock] {
             assert!(ns > 0.0 && ns.is_finite(), "{alone:?}");
         }
+        assert!(alone.fence > alone.store, "of many fences one is left: {alone:?}");
         if let Some(memory) = alone.memory {
             assert!(memory > alone.load_hit && alone.load_hit.is_finite(), "{alone:?}");
         }
