@@ -148,6 +148,7 @@ mod tests {
     use crate::platform::Platform;
     use crate::scripted::Scripted;
     use crate::sleepers::SpinBudget;
+    use crate::sleepers::throughput::EPOCH_BITS;
 
     const MS: u64 = 1 << 20;
 
@@ -174,7 +175,7 @@ mod tests {
         let found = |cpus: [u32; 2]| {
             let all = &Throughput::<AtomicU32>::new();
             for epoch in 10..110 {
-                all.epoch(epoch << 17);
+                all.epoch(epoch << EPOCH_BITS);
                 cpus.into_iter().for_each(|cpu| (0..50).for_each(|_| all.count(cpu, 0)));
             }
             cpus.into_iter().for_each(|cpu| assert!(learn(all, 8 * MS, 4 * MS, all.last(cpu))));

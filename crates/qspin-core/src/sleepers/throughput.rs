@@ -24,7 +24,7 @@ use super::hogs::Hogs;
 use crate::platform::{AtomicWord, ConstWord};
 
 /// An epoch lasts two to the power of this, in nanoseconds: 131 µs.
-const EPOCH_BITS: u32 = 17;
+pub(super) const EPOCH_BITS: u32 = 17;
 /// Epochs between two trials of resting, 33 ms: a trial in vain leaves a lock idle for up to 100 µs.
 const RESTS_APART: u32 = 256;
 /// The same after one that has found the owner back, 1 ms.
