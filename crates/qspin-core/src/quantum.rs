@@ -54,7 +54,7 @@ impl<'a, P: Platform> Quantum<'a, P> {
     }
 
     /// How long the quantum may last past so many sleepers, which have the lock one after the other.
-    fn length_us(&self, sleepers: u32) -> u32 {
+    pub(crate) fn length_us(&self, sleepers: u32) -> u32 {
         if self.p.has_cpu_quota() {
             return QUOTA_ROTATE_US;
         }
@@ -103,11 +103,11 @@ impl<'a, P: Platform> Quantum<'a, P> {
     /// One more release since the quantum was used up: yields, once in `yield_turns`. Returns how many there were
     /// before.
     pub(crate) fn give_way(&self) -> u32 {
-        self.give_way_each(self.p.tuning().yield_turns)
+        self.give_way_each(self.p.tuning().yield_turns, false)
     }
 
-    /// The same once in so many turns.
-    pub(crate) fn give_way_each(&self, yield_turns: u32) -> u32 {
+    /// The same once in so many turns; where that is to become `rarer`, after so many, twice, four times as many and so on.
+    pub(crate) fn give_way_each(&self, yield_turns: u32, rarer: bool) -> u32 {
         let Some(node) = self.first else { return 0 };
         let turns = node.turns.load(Relaxed);
         let before = turns.saturating_sub(self.p.tuning().rotate_turns);
@@ -116,7 +116,9 @@ impl<'a, P: Platform> Quantum<'a, P> {
         }
         // Yielding in a context that has interrupted a wait would help no waiter.
         let interrupts = node.nesting.load(Relaxed) != 0 || self.p.in_interrupt();
-        if before.checked_rem(yield_turns) == Some(0) && !interrupts {
+        let is_due = before.checked_rem(yield_turns) == Some(0)
+            && (!rarer || (before / yield_turns).count_ones() <= 1);
+        if is_due && !interrupts {
             self.p.yield_cpu();
         }
         before

@@ -99,6 +99,12 @@ impl<'s> Scripted<'s> {
         p
     }
 
+    /// The same with barging quanta of so many microseconds.
+    pub(crate) fn with_quantum(mut self, rotate_us: u32) -> Self {
+        self.tuning.rotate_us = rotate_us;
+        self
+    }
+
     /// At the next halt for which there is no step yet, `cpu` executes this.
     pub(crate) fn at_halt(&self, cpu: u32, step: impl FnOnce(&Self) + 's) {
         self.at_halts.borrow_mut().push_back((cpu, Box::new(step)));

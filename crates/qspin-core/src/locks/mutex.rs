@@ -53,7 +53,8 @@
 //!   of `fork` has none of its parent's waiters.
 //! * **MUTEX-6** No waiter is passed over for ever. A thread that has used up its barging quantum wakes a
 //!   sleeper, unless its turns are long and as many waiters are awake as can be counted, and yields now and then
-//!   until it is replaced. A waiter that was woken in vain rejoins the queue at its front. A waiter that has
+//!   until it is replaced. Where waiters [rest](crate::sleepers::Rest) one at a time it wakes none: the one that
+//!   rests becomes the heir after such a quantum. A waiter that was woken in vain rejoins the queue at its front. A waiter that has
 //!   waited for too long, asleep, yielding or resting, becomes the heir. If it must sleep again, because the owner keeps the
 //!   lock for longer than an heir stays awake, the release that wakes it makes it the heir.
 //!
@@ -76,7 +77,7 @@ use crate::lock::{ConstLock, RawLock, RawTimedLock};
 use crate::platform::{AtomicWord, ConstWord, Until};
 use crate::quantum::Quantum;
 use crate::site::Site;
-use crate::sleepers::{self, Choice, NEVER, Pace, SleepPlatform, SpinBudget, Taken};
+use crate::sleepers::{self, Choice, NEVER, Pace, Rest, SleepPlatform, SpinBudget, Taken};
 
 use wait::{Wait, Watched};
 use word::{
@@ -332,12 +333,12 @@ fn rotates_now<P: SleepPlatform>(
 ) -> bool {
     let Some(quantum) = quantum else { return false };
     let number = quantum.number();
-    if quantum.is_over() || !quantum.count_past(sleepers::number(p, on)) {
+    if quantum.is_over() || !quantum.count_past(sleepers::hurried_by(p, on)) {
         return false;
     }
     let mean_ns = quantum.mean_ns(number + 1);
     sleepers::note_turns(p, on, mean_ns);
-    mean_ns < u64::from(p.tuning().mutex_short_ns) || !are_enough(awake)
+    mean_ns < u64::from(p.tuning().mutex_short_ns) || !are_enough(awake) && !Rest::is_sure(p, on)
 }
 
 /// After a release past waiters: yields when that is due.
@@ -345,7 +346,9 @@ fn given_way<P: SleepPlatform>(on: usize, quantum: Option<&Quantum<P>>) {
     if let Some(quantum) = quantum
         && quantum.is_over()
     {
-        quantum.give_way_each(sleepers::turns_between_yields(quantum.p, on));
+        let p = quantum.p;
+        // A waiter that rests does not need this CPU.
+        quantum.give_way_each(sleepers::turns_between_yields(p, on), Rest::is_sure(p, on));
     }
 }
 

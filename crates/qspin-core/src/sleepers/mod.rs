@@ -83,15 +83,17 @@ pub use pace::Pace;
 pub use platform::SleepPlatform;
 pub use record::Sleeper;
 pub use requeue::requeue;
-#[cfg(test)]
-pub(crate) use rests::let_rests_be_good;
 pub use rests::{Found, Rest};
+#[cfg(test)]
+pub(crate) use rests::{let_rests_be_good, let_rests_be_sure};
 #[cfg(test)]
 pub(crate) use throughput::let_cpus_be;
 pub use throughput::{Throughput, acquired, cpus};
 #[cfg(test)]
 pub(crate) use trials::{keep_away, keep_away_from_mutex};
-pub use turns::{note_turns, starves_after_ns, turns_are_short, turns_between_yields};
+pub use turns::{
+    hurried_by, note_turns, quantum_ns, starves_after_ns, turns_are_short, turns_between_yields,
+};
 #[cfg(test)]
 pub(crate) use yielded::let_yields_pay;
 

@@ -28,7 +28,7 @@ pub(super) const EPOCH_BITS: u32 = 17;
 /// Epochs between two trials of resting, 33 ms: a trial in vain leaves a lock idle for up to 100 µs.
 const RESTS_APART: u32 = 256;
 /// The same after one that has found the owner back, 1 ms.
-const NEXT_REST: u32 = 8;
+pub(super) const NEXT_REST: u32 = 8;
 /// Rates have so many binary places.
 const PLACES: u32 = 8;
 /// A rate is this part of the mean of the last ones.
@@ -239,6 +239,12 @@ impl<W: AtomicWord> Throughput<W> {
         let apart = if are_promising { NEXT_REST } else { RESTS_APART };
         let is_due = last == 0 || epoch.wrapping_sub(last) >= apart;
         is_due && self.last_rest.compare_exchange(last, epoch, Relaxed).is_ok() && last != 0
+    }
+
+    /// A trial of resting that has ended in this epoch has told nothing: the next one is due soon.
+    pub(super) fn rested_in_vain(&self, epoch: Epoch) {
+        let last = epoch.wrapping_sub(RESTS_APART - NEXT_REST);
+        self.last_rest.store(last.max(1), Relaxed);
     }
 
     /// The rate of `epoch`, if that was the last one.

@@ -4,6 +4,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use super::{SleepPlatform, bucket, number, rests};
 use crate::platform::AtomicWord;
+use crate::quantum::Quantum;
 
 /// Each sleeper extends the time until a waiter starves by this part of `mutex_heir_us`: by about one turn.
 const TURNS_OF_HEIR: u64 = 10;
@@ -15,6 +16,21 @@ const TURNS_OF_HEIR: u64 = 10;
 pub fn starves_after_ns<P: SleepPlatform>(p: &P, on: usize) -> u64 {
     let others = u64::from(number(p, on));
     u64::from(p.tuning().mutex_heir_us) * 1000 * (TURNS_OF_HEIR + others) / TURNS_OF_HEIR
+}
+
+/// How many sleepers of the lock at `on` shorten a barging quantum: all, or half of them where waiters rest one at a time.
+/// There the owner's changes cost most of the CPU time that is not spent in sections.
+#[inline]
+#[must_use]
+pub fn hurried_by<P: SleepPlatform>(p: &P, on: usize) -> u32 {
+    let all = number(p, on);
+    if rests::Rest::is_sure(p, on) { all / 2 } else { all }
+}
+
+/// How long the barging quantum of a thread past the sleepers on `on` lasts, in nanoseconds.
+#[must_use]
+pub fn quantum_ns<P: SleepPlatform>(p: &P, on: usize) -> u32 {
+    Quantum::of(p).length_us(hurried_by(p, on)).saturating_mul(1000)
 }
 
 /// Whether the threads that passed the sleepers on `on` had short turns of late, as [`note_turns`] was told, and

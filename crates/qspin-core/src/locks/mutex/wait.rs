@@ -139,6 +139,8 @@ pub(super) struct Wait<'a, P: SleepPlatform> {
     pub(super) slept: bool,
     /// When it first yielded, rested or slept; 0 if it has only polled.
     since: u64,
+    /// When it first rested since it last slept; 0 if it has not.
+    rests_since: u64,
     pub(super) budget: SpinBudget,
     pace: Pace,
 }
@@ -157,6 +159,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
             polled: false,
             slept: false,
             since: 0,
+            rests_since: 0,
             budget: budget(p, lock.address(p), deadline, &pace),
             pace,
         }
@@ -185,6 +188,22 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
         }
         let waited_ns = || self.p.now_ns().saturating_sub(self.since);
         self.since != 0 && waited_ns() >= sleepers::starves_after_ns(self.p, self.on())
+    }
+
+    /// MUTEX-6: whether this waiter has rested alone for a barging quantum: then it becomes the heir.
+    fn has_rested_for_a_quantum(&self) -> bool {
+        let (p, on) = (self.p, self.on());
+        let rested_ns = || p.now_ns().saturating_sub(self.rests_since);
+        self.rests_since != 0
+            && self.budget.rests()
+            && Rest::is_sure(p, on)
+            && rested_ns() >= sleepers::quantum_ns(p, on).into()
+    }
+
+    /// Whether this waiter may rest where one does at a time, the first of the sleepers if there are any. The others
+    /// sleep.
+    fn may_rest_alone(&self, bits: u32) -> bool {
+        bits == 0 && (self.slept || sleepers::number(self.p, self.on()) == 0)
     }
 
     /// Whether this waiter stays awake beside others, since its yields let other threads work. It cannot become the
@@ -277,6 +296,9 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
     fn rest(&mut self, seen: u32) -> u32 {
         self.begin();
         let (p, on, word) = (self.p, self.on(), &self.lock.word);
+        if self.rests_since == 0 {
+            self.rests_since = p.now_ns().max(1);
+        }
         self.budget.spend_rest();
         let rest = Rest::now(p, on, owners_cpu(seen));
         let mut now = word.load(Relaxed);
@@ -318,7 +340,9 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
         if replaced {
             quantum.begin_anew();
         }
-        replaced && !sleepers::turns_are_short(self.p, self.on())
+        let (p, on) = (self.p, self.on());
+        let may_rest = Rest::is_sure(p, on) && sleepers::number(p, on) == 0;
+        replaced && !sleepers::turns_are_short(p, on) && !may_rest
     }
 
     /// Sets state bits where that is due (MUTEX-2, MUTEX-6).
@@ -328,12 +352,16 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
         }
         let of = generation(self.p);
         let bits = bits & bits_in(of, seen);
-        let is_due = self.counted && bits & HEIR == 0 && self.has_waited_too_long();
+        let is_due = self.counted
+            && bits & HEIR == 0
+            && (self.has_rested_for_a_quantum() || self.has_waited_too_long());
+        let alone = self.budget.rests() && Rest::is_sure(self.p, self.on());
+        let may_be_counted = if alone { self.may_rest_alone(bits) } else { may_stay_awake(bits) };
         // Other threads may have taken this waiter's count away (MUTEX-2).
         let to = if is_due {
             counting::count(self.p, Event::MutexHeir);
             if bits == 0 { one_more(0, HEIR) } else { bits | HEIR }
-        } else if bits == 0 || !self.counted && may_stay_awake(bits) {
+        } else if bits == 0 && self.counted || !self.counted && may_be_counted {
             one_more(bits, 0)
         } else {
             return;
@@ -359,6 +387,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
             return false;
         }
         self.slept = true;
+        self.rests_since = 0;
         self.begin();
         // MUTEX-2.
         if core::mem::take(&mut self.counted) {

@@ -14,7 +14,7 @@ pub(super) fn give_way<P: SleepPlatform>(p: &P, sleepers: u32) -> bool {
     let quantum = Quantum::of(p);
     let is_over = sleepers != 0 && (quantum.is_over() || quantum.count_past(sleepers));
     if is_over {
-        quantum.give_way_each(1);
+        quantum.give_way_each(1, false);
     }
     is_over
 }
