@@ -54,9 +54,10 @@
 //! * **MUTEX-6** No waiter is passed over for ever. A thread that has used up its barging quantum wakes a
 //!   sleeper, unless its turns are long and as many waiters are awake as can be counted, and yields now and then
 //!   until it is replaced. Where waiters [rest](crate::sleepers::Rest) one at a time it wakes none: the one that
-//!   rests becomes the heir after such a quantum. A waiter that was woken in vain rejoins the queue at its front. A waiter that has
-//!   waited for too long, asleep, yielding or resting, becomes the heir. If it must sleep again, because the owner keeps the
-//!   lock for longer than an heir stays awake, the release that wakes it makes it the heir.
+//!   rests becomes the heir after such a quantum. A waiter that was woken in vain rejoins the queue at its front. A
+//!   waiter that has waited for too long, asleep, yielding or resting, becomes the heir. If it must sleep again,
+//!   because the owner keeps the lock for longer than an heir stays awake, the release that wakes it makes it the
+//!   heir.
 //!
 //! # Limits
 //! Not first come, first served. No poisoning. A waiter without a node polls, and is in no queue: others may pass it

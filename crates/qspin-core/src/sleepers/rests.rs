@@ -17,8 +17,8 @@
 //! Ours. That threads which would only wait should not run: Dave Dice, "Malthusian Locks", EuroSys 2017.
 //!
 //! # Limits
-//! A waiter that rests has the lock only as the heir, or where it wakes on the owner's CPU and the owner yields. If no thread comes back, the lock is
-//! idle until the waiter looks again.
+//! A waiter that rests has the lock only as the heir, or where it wakes on the owner's CPU and the owner yields. If no
+//! thread comes back, the lock is idle until the waiter looks again.
 
 use core::sync::atomic::Ordering::Relaxed;
 

@@ -27,7 +27,7 @@ use crate::platform::{AtomicWord, ConstWord};
 pub(super) const EPOCH_BITS: u32 = 17;
 /// Epochs between two trials of resting, 33 ms: a trial in vain leaves a lock idle for up to 100 µs.
 const RESTS_APART: u32 = 256;
-/// The same after one that has found the owner back, 1 ms.
+/// The same after one that has found the owner back, or has told nothing, 1 ms.
 pub(super) const NEXT_REST: u32 = 8;
 /// Rates have so many binary places.
 const PLACES: u32 = 8;
