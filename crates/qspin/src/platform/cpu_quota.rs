@@ -3,7 +3,7 @@
 //! # Problem
 //! In a container with a quota all threads stop once it is used up. A waiter that spins uses it up without
 //! doing anything, and so does a lock that is handed off from thread to thread for the sake of fairness. But under a quota
-//! of nearly all CPUs, waiters that sleep leave part of it unused, since a thread that wakes takes its time.
+//! of nearly all CPUs, waiters that sleep may leave part of it unused, most likely since waking takes its time.
 //!
 //! # How
 //! The quota is read when the program asks for it, by [`look`] or by [`decide`](crate::select::decide). That
