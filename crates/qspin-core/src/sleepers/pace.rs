@@ -89,11 +89,12 @@ impl Pace {
 
     /// Goes on at the interval of the present epoch.
     fn turn<P: SleepPlatform>(&mut self, p: &P, on: usize) {
-        let trials = &bucket::of(p, on).trials;
+        let learned = bucket::of(p, on);
         if let Some(throughput) = p.throughput() {
-            trials.turn(throughput, throughput.epoch(p.now_ns()), self.kind);
+            let epoch = throughput.epoch(p.now_ns());
+            learned.trials.turn(throughput, epoch, self.kind, learned.handover_ns.load(Relaxed));
         }
-        self.interval_ns = trials.interval_ns(self.kind);
+        self.interval_ns = learned.trials.interval_ns(self.kind);
     }
 
     /// How long the waiter lets pass between two polls, in nanoseconds; 0 if it watches.

@@ -282,6 +282,11 @@ pub(super) const fn in_an_epoch(acquisitions: u32) -> u32 {
     acquisitions << PLACES
 }
 
+/// The rate of one acquisition in so many nanoseconds.
+pub(super) fn rate_of_one_in(ns: u32) -> u32 {
+    in_an_epoch(1 << EPOCH_BITS).checked_div(ns).unwrap_or(u32::MAX)
+}
+
 /// Acquisitions an epoch, and not 0; 0 where the time is not about one epoch: no waiter has read the clock for long.
 fn rate(did: u32, took_ns: u32) -> u32 {
     if !(1 << (EPOCH_BITS - 1)..1 << (EPOCH_BITS + 2)).contains(&took_ns) {

@@ -14,12 +14,12 @@
 //! the lock.
 //!
 //! # Limits
-//! A lock with few acquisitions in an epoch has rates that are chance: there waiters watch.
+//! A lock with few acquisitions in an epoch has rates that are chance: there waiters watch, unless hand-overs take long.
 
 use core::sync::atomic::Ordering::Relaxed;
 
 use super::many_locks::ManyLocks;
-use super::throughput::{Epoch, Throughput, in_an_epoch};
+use super::throughput::{Epoch, Throughput, in_an_epoch, rate_of_one_in};
 #[cfg(test)]
 use super::{SleepPlatform, bucket};
 use crate::platform::{AtomicWord, ConstWord};
@@ -55,6 +55,9 @@ const ALIKE: u32 = 16;
 const ALIKE_AWAY: u32 = 8;
 /// So many acquisitions in an epoch have a rate that is more than chance.
 const ENOUGH: u32 = in_an_epoch(64);
+/// The same, for differences as large as polls make where an acquisition takes no longer than so many hand-overs.
+const FEW: u32 = in_an_epoch(16);
+const HANDOVERS: u32 = 8;
 /// From this interval on waiters keep away from the lock for most of the time. Each wait reads the clock at the beginning
 /// and after each poll, which takes a small part of that.
 pub(super) const AWAY_NS: u32 = 1000;
@@ -109,21 +112,34 @@ impl<W: AtomicWord> Trials<W> {
         }
     }
 
-    /// At the first wait of an epoch: learns from the last one, and chooses the interval of this one.
-    pub(super) fn turn(&self, throughput: &Throughput<W>, epoch: Epoch, kind: Kind) {
+    /// At the first wait of an epoch: learns from the last one, and chooses the interval of this one, for a lock whose
+    /// hand-overs take so long.
+    pub(super) fn turn(
+        &self,
+        throughput: &Throughput<W>,
+        epoch: Epoch,
+        kind: Kind,
+        handover_ns: u32,
+    ) {
         let last = self.epoch.load(Relaxed);
         if last == epoch || self.epoch.compare_exchange(last, epoch, Relaxed).is_err() {
             return;
         }
-        let rate = throughput.rate_of(last);
+        let rate = (throughput.rate_of(last), enough(handover_ns));
         match kind {
             Kind::Mutex => self.choose(rate, 0, &MUTEX_NS),
             Kind::Rwlock => self.choose(rate, RWLOCK_PATIENCE, &RWLOCK_NS),
         }
     }
 
-    /// The same with the rate of the last epoch, if it is known, for one of these intervals.
-    fn choose<const N: usize>(&self, rate: Option<u32>, patience: u32, intervals: &[u32; N]) {
+    /// The same with the rate of the last epoch, if it is known, and the one from which on it says something, for one of
+    /// these intervals.
+    fn choose<const N: usize>(
+        &self,
+        (rate, enough): (Option<u32>, u32),
+        patience: u32,
+        intervals: &[u32; N],
+    ) {
         if let Some(rate) = rate {
             self.learn(rate, &self.rates[self.at.load(Relaxed) as usize % N]);
         }
@@ -140,7 +156,7 @@ impl<W: AtomicWord> Trials<W> {
         }
         let lost = self.lost.load(Relaxed);
         let is_due = since >= until_next(rates[best], rates[other]) << lost;
-        let (at, since) = if rates[0] < ENOUGH {
+        let (at, since) = if rates[0] < enough {
             (0, 1)
         } else if is_due {
             self.next.store(next.wrapping_add(1), Relaxed);
@@ -204,6 +220,11 @@ impl<W: ConstWord> Trials<W> {
     };
 }
 
+/// The rate from which on it is more than chance.
+fn enough(handover_ns: u32) -> u32 {
+    rate_of_one_in(HANDOVERS * handover_ns).clamp(FEW, ENOUGH)
+}
+
 /// The place of the best rate. Of rates that are about the same the first one, with which waiters see the lock
 /// come free soonest; but if they keep away with that one, the last one, with which they take it from its owner
 /// least.
@@ -254,14 +275,24 @@ mod tests {
     /// Goes through so many epochs, in which so many acquisitions are done with each interval; returns how often each
     /// interval was used.
     fn epochs<const N: usize>(
+        of: (&Trials<AtomicU32>, &Throughput<AtomicU32>),
+        epochs: (u64, u64),
+        kind: Kind,
+        rates: [u32; N],
+    ) -> [u32; N] {
+        epochs_with_handovers(of, epochs, (kind, 100), rates)
+    }
+
+    /// The same where a hand-over takes so long.
+    fn epochs_with_handovers<const N: usize>(
         (trials, throughput): (&Trials<AtomicU32>, &Throughput<AtomicU32>),
         (from, number): (u64, u64),
-        kind: Kind,
+        (kind, handover_ns): (Kind, u32),
         rates: [u32; N],
     ) -> [u32; N] {
         let mut used = [0; N];
         for epoch in from..from + number {
-            trials.turn(throughput, throughput.epoch(epoch * EPOCH_NS), kind);
+            trials.turn(throughput, throughput.epoch(epoch * EPOCH_NS), kind, handover_ns);
             let at = trials.at.load(Relaxed) as usize;
             used[at] += 1;
             (0..rates[at]).for_each(|_| throughput.count(0, 0));
@@ -288,6 +319,19 @@ mod tests {
         let used = of_mutex([1000, 1010, 990, 1005]);
         assert!(used[0] > 170, "{used:?}");
         assert_eq!(of_mutex([10, 20, 30, 40]), [200, 0, 0, 0]);
+    }
+
+    #[test]
+    fn fewer_acquisitions_tell_something_where_hand_overs_take_long() {
+        let used = |handover_ns, rates| {
+            let of = (&Trials::new(), &Throughput::new());
+            epochs_with_handovers(of, (1, 200), (Kind::Mutex, handover_ns), rates)
+        };
+        // 131 µs are 40 times 8 hand-overs of 409 ns.
+        let used_at_40 = |handover_ns| used(handover_ns, [40, 80, 40, 40]);
+        assert_eq!(used_at_40(390), [200, 0, 0, 0]);
+        assert!(used_at_40(420)[1] > 150, "{:?}", used_at_40(420));
+        assert_eq!(used(u32::MAX / HANDOVERS, [15, 80, 15, 15]), [200, 0, 0, 0]);
     }
 
     #[test]
