@@ -9,7 +9,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use super::rests::Rests;
 use super::score::{self, Score};
 use super::trials::Trials;
-use super::{Choice, End, SleepPlatform, Taken, place};
+use super::{Choice, End, SleepPlatform, Taken, place, throughput};
 use crate::node::NodeId;
 use crate::platform::{AtomicWord, ConstWord, Until};
 use crate::site::Site;
@@ -151,8 +151,12 @@ pub(super) fn of<P: SleepPlatform>(p: &P, on: usize) -> &SleepBucket<P::Word> {
     &buckets[place(on, buckets.len())]
 }
 
-/// The most pauses between two attempts to lock a bucket, as a power of 2.
-const MAX_PAUSE_BITS: u32 = 7;
+/// The longest time between two attempts to lock a bucket, in nanoseconds, and the part of it for each CPU where there are
+/// many: about as long as an attempt has the cache line.
+const BACK_OFF_NS: u32 = 2500;
+const ATTEMPT_NS: u32 = 130;
+/// The pauses in that time, at least.
+const MIN_PAUSES: u32 = 4;
 /// Attempts before the waiter yields the CPU between attempts.
 const SPINS: u32 = 8;
 /// Attempts after which the waiter gives up: the bucket's owner does not run.
@@ -162,8 +166,9 @@ const ATTEMPTS: u32 = 64 + SPINS;
 /// while after so many. Lets a random part of a time that doubles pass: hundreds of threads may want a bucket at
 /// once, and its owner needs the cache line that each of them polls.
 pub fn back_off<P: SleepPlatform>(p: &P, attempts: u32) -> bool {
-    let bits = (attempts + 2).min(MAX_PAUSE_BITS);
-    p.relax(1 + score::draw(p, bits));
+    let longest_ns = BACK_OFF_NS.max(throughput::cpus(p) * ATTEMPT_NS);
+    let longest = longest_ns.checked_div(p.pause_ns()).unwrap_or(0).max(MIN_PAUSES);
+    p.relax(1 + score::draw(p, (attempts + 2).min(longest.ilog2())));
     if attempts >= SPINS {
         p.yield_cpu();
     }
