@@ -8,6 +8,9 @@
 //! than one. No constant is right for both, nor for two machines.
 //!
 //! # What it does
+//! A waiter that finds the lock free, and a second time or more often loses it to others, backs off for a time that doubles:
+//! so many waiters are awake that their attempts alone keep the line from the owner.
+//!
 //! A waiter polls at the interval that was [found to be best](super::trials): it watches, or backs off up to that
 //! interval, or keeps away. Some waits read the clock, so that an epoch of what is learned may begin, and note how long a
 //! hand-over takes.
@@ -28,6 +31,9 @@ const CLOCK_BITS: u32 = 4;
 const GLANCE_BITS: u32 = 6;
 /// The longest hand-over that is believed, in nanoseconds.
 const MAX_HANDOVER_NS: u32 = 2000;
+/// The longest time for which a waiter backs off after it has lost the lock to others, in nanoseconds: dozens of waiters
+/// take turns in that time. With 2 µs simulated machines did 1 % less.
+const LOST_NS: u32 = 16_000;
 
 /// How one wait polls.
 #[derive(Debug)]
@@ -38,6 +44,8 @@ pub struct Pace {
     pauses: u32,
     /// Whether the next attempt to acquire the lock is timed.
     sampled: bool,
+    /// How many attempts other waiters were faster with.
+    lost: u32,
 }
 
 impl Pace {
@@ -80,7 +88,7 @@ impl Pace {
         let trials = &bucket::of(p, on).trials;
         let sampled = p.throughput().is_some() && samples();
         let interval_ns = trials.interval_ns(kind);
-        let mut pace = Self { kind, interval_ns, pauses: FIRST_PAUSES, sampled };
+        let mut pace = Self { kind, interval_ns, pauses: FIRST_PAUSES, sampled, lost: 0 };
         if sampled || pace.interval_ns >= AWAY_NS {
             pace.turn(p, on);
         }
@@ -179,6 +187,15 @@ impl Pace {
             }
             self.pauses = (2 * self.pauses).min(longest);
         }
+    }
+
+    /// The waiter has found the lock free, and others were faster. If that was not the first time, backs off.
+    pub fn lost<P: SleepPlatform>(&mut self, p: &P) {
+        if self.lost != 0 {
+            let longest = LOST_NS.checked_div(p.pause_ns()).unwrap_or(1).max(1);
+            p.relax((2 << self.lost).min(longest));
+        }
+        self.lost = (self.lost + 1).min(LOST_NS.ilog2());
     }
 
     /// Acquires the lock by `take`. The first attempts of some waits note how long that took, without the clock's own

@@ -96,6 +96,7 @@ impl<W: AtomicWord> DefaultLock<W> {
                 SpinBudget::was_enough(p, on);
                 return Watched::Acquired;
             }
+            pace.lost(p);
             seen = self.word.load(Relaxed);
         }
         Watched::NotAtAll
@@ -229,6 +230,10 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
                         Quantum::of(p).begin_anew();
                     }
                     return true;
+                }
+                self.pace.lost(p);
+                if self.is_over() {
+                    return self.give_up();
                 }
                 seen = word.load(Relaxed);
                 continue;
