@@ -154,7 +154,7 @@ pub(super) fn of<P: SleepPlatform>(p: &P, on: usize) -> &SleepBucket<P::Word> {
 /// The longest time between two attempts to lock a bucket, in nanoseconds, and the part of it for each CPU where there are
 /// many: about as long as an attempt has the cache line.
 const BACK_OFF_NS: u32 = 2500;
-pub(super) const ATTEMPT_NS: u32 = 130;
+const ATTEMPT_NS: u32 = 130;
 /// The pauses in that time, at least.
 const MIN_PAUSES: u32 = 4;
 /// Attempts before the waiter yields the CPU between attempts.
