@@ -166,13 +166,18 @@ const ATTEMPTS: u32 = 64 + SPINS;
 /// while after so many. Lets a random part of a time that doubles pass: hundreds of threads may want a bucket at
 /// once, and its owner needs the cache line that each of them polls.
 pub fn back_off<P: SleepPlatform>(p: &P, attempts: u32) -> bool {
-    let longest_ns = BACK_OFF_NS.max(throughput::cpus(p) * ATTEMPT_NS);
-    let longest = longest_ns.checked_div(p.pause_ns()).unwrap_or(0).max(MIN_PAUSES);
-    p.relax(1 + score::draw(p, (attempts + 2).min(longest.ilog2())));
+    let most = pause_bits(throughput::cpus(p), p.pause_ns());
+    p.relax(1 + score::draw(p, (attempts + 2).min(most)));
     if attempts >= SPINS {
         p.yield_cpu();
     }
     attempts < ATTEMPTS
+}
+
+/// The most pauses between two attempts, as a power of 2.
+fn pause_bits(cpus: u32, pause_ns: u32) -> u32 {
+    let longest_ns = BACK_OFF_NS.max(cpus.saturating_mul(ATTEMPT_NS));
+    longest_ns.checked_div(pause_ns).unwrap_or(0).max(MIN_PAUSES).ilog2()
 }
 
 /// A bucket that this thread has locked.
@@ -349,5 +354,21 @@ fn rescan<P: SleepPlatform>(p: &P, bucket: &SleepBucket<P::Word>) {
         bucket.lock.store(0, p.ordering(Site::SleepBucketUnlock, Release));
         p.fence(p.ordering(Site::SleepUnlockFence, SeqCst));
         taken.wake(p);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pause_bits;
+
+    #[test]
+    fn the_more_cpus_want_a_bucket_the_longer_each_stays_away() {
+        let ns = |cpus, pause_ns| pause_ns << pause_bits(cpus, pause_ns);
+        for pause_ns in [5, 19, 50, 150] {
+            assert!((1250..=2500).contains(&ns(0, pause_ns)), "{pause_ns}");
+            assert_eq!(ns(2, pause_ns), ns(0, pause_ns));
+            assert!((8000..=16_640).contains(&ns(128, pause_ns)), "{pause_ns}");
+        }
+        assert_eq!((pause_bits(2, 0), pause_bits(u32::MAX, u32::MAX)), (2, 2));
     }
 }

@@ -8,12 +8,15 @@
 //! than one. No constant is right for both, nor for two machines.
 //!
 //! # What it does
-//! A waiter that finds the lock free, and a second time or more often loses it to others, backs off for a time that doubles:
-//! so many waiters are awake that their attempts alone keep the line from the owner.
-//!
 //! A waiter polls at the interval that was [found to be best](super::trials): it watches, or backs off up to that
 //! interval, or keeps away. Some waits read the clock, so that an epoch of what is learned may begin, and note how long a
 //! hand-over takes.
+//!
+//! A waiter that finds the lock free, and a second time or more often loses it to others, backs off for a time that doubles:
+//! so many waiters are awake that their attempts alone keep the line from the owner.
+//!
+//! # Source
+//! To back off after a lost attempt: document 003, Guo's backoff for `virt_spin_lock`. The rest is ours.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -46,7 +49,7 @@ pub struct Pace {
     pauses: u32,
     /// Whether the next attempt to acquire the lock is timed.
     sampled: bool,
-    /// How many attempts other waiters were faster with.
+    /// How often the waiter has found the lock free, and others were faster.
     lost: u32,
 }
 
@@ -191,13 +194,14 @@ impl Pace {
         }
     }
 
-    /// The waiter has found the lock free, and others were faster. If that was not the first time, backs off.
+    /// The waiter has found the lock free, and others were faster: if that was not the first time, it backs off.
     #[cold]
     pub fn lost<P: SleepPlatform>(&mut self, p: &P) {
-        if self.lost != 0 && throughput::cpus(p) > FEW_CPUS {
-            p.relax((2 << self.lost).min(LOST_NS.checked_div(p.pause_ns()).unwrap_or(0)));
+        let pauses = pauses_when_lost(self.lost, throughput::cpus(p), p.pause_ns());
+        if pauses != 0 {
+            p.relax(pauses);
         }
-        self.lost = (self.lost + 1).min(LOST_NS.ilog2());
+        self.lost = self.lost.saturating_add(1);
     }
 
     /// Acquires the lock by `take`. The first attempts of some waits note how long that took, without the clock's own
@@ -225,6 +229,12 @@ impl Pace {
         median.store(now.min(MAX_HANDOVER_NS), Relaxed);
         taken
     }
+}
+
+/// For how many pauses a waiter backs off that has lost the lock to others, and so many times before.
+fn pauses_when_lost(before: u32, cpus: u32, pause_ns: u32) -> u32 {
+    let longest = LOST_NS.checked_div(pause_ns).unwrap_or(0);
+    if before == 0 || cpus <= FEW_CPUS { 0 } else { longest.min(2 << before.min(LOST_NS.ilog2())) }
 }
 
 #[cfg(test)]
@@ -263,6 +273,14 @@ mod tests {
         assert_eq!(set_up().count(), 3200, "where they back off none glances");
         let uncounted = Scripted::new(1);
         assert!(Pace::unless_glancing(&uncounted, 0).is_some(), "nothing to learn from");
+    }
+
+    #[test]
+    fn a_waiter_that_loses_the_lock_again_and_again_backs_off_for_longer() {
+        let pauses = |before| pauses_when_lost(before, FEW_CPUS + 1, 10);
+        assert_eq!([0, 1, 2, 3, 9, 10, u32::MAX].map(pauses), [0, 4, 8, 16, 1024, 1600, 1600]);
+        assert_eq!(pauses_when_lost(5, FEW_CPUS, 10), 0, "there are few others");
+        assert_eq!(pauses_when_lost(5, 100, 0), 0, "pauses take no time");
     }
 
     #[test]

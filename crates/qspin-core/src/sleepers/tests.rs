@@ -268,3 +268,13 @@ fn where_turns_are_long_a_thread_yields_after_fewer_of_them() {
         assert_eq!(turns_are_short(&p, ON), turn_ns < short_ns);
     }
 }
+
+#[test]
+fn where_many_cpus_acquire_locks_no_turns_are_so_short_that_all_waiters_wake() {
+    let p = Scripted::yielding(1, 1);
+    note_turns(&p, ON, 1);
+    for (cpus, short) in [(0, true), (2, true), (8, true), (9, false), (128, false)] {
+        let_cpus_be(&p, cpus);
+        assert_eq!(turns_are_short(&p, ON), short, "{cpus}");
+    }
+}

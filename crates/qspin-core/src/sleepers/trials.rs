@@ -55,7 +55,9 @@ const ALIKE: u32 = 16;
 const ALIKE_AWAY: u32 = 8;
 /// So many acquisitions in an epoch have a rate that is more than chance.
 const ENOUGH: u32 = in_an_epoch(64);
-/// The same, for differences as large as polls make where an acquisition takes no longer than so many hand-overs.
+/// The same where an acquisition takes no longer than so many hand-overs: there polls make large differences. Simulated, 16
+/// threads with 115 ns inside and 836 ns outside, while a line takes 284 to 601 ns: 0.54 million operations a second in
+/// place of 0.30.
 const FEW: u32 = in_an_epoch(16);
 const HANDOVERS: u32 = 8;
 /// From this interval on waiters keep away from the lock for most of the time. Each wait reads the clock at the beginning

@@ -346,8 +346,8 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
             quantum.begin_anew();
         }
         let (p, on) = (self.p, self.on());
-        let may_rest = Rest::is_sure(p, on) && sleepers::number(p, on) == 0;
-        replaced && !sleepers::turns_are_short(p, on) && !may_rest
+        let may_rest = || Rest::is_sure(p, on) && sleepers::number(p, on) == 0;
+        replaced && !sleepers::turns_are_short(p, on) && !may_rest()
     }
 
     /// Sets state bits where that is due (MUTEX-2, MUTEX-6).
