@@ -106,6 +106,12 @@ const NOTIFIED_NS: u32 = 200;
 /// yields, 0.74 with ten, 0.80 to 0.93 with four, which were about 2 µs. Not measured since.
 const QUOTA_POLL_NS: u32 = 2000;
 
+/// This part of the time for which a waiter backs off after it has lost a free lock counts as polled. Simulated, 420 loads,
+/// over waiters that do not back off: 1.024 +- 0.006 and 0.95 of the CPU time of waiters where none of it counts, 1.026 and
+/// 0.89 with a quarter, 1.021 and 0.78 with all; but 67 threads with 52 and 123 ns under 4 locks on 56 CPUs 17.3, 17.3 and
+/// 12 million operations a second.
+const LOST_PART: u32 = 4;
+
 /// What is left of a waiter's spin budget.
 #[derive(Debug)]
 pub struct SpinBudget {
@@ -336,6 +342,14 @@ impl SpinBudget {
         let slice_ns = self.slice.saturating_mul(p.pause_ns()).max(1);
         self.spins = self.spins.min(CROWD_NS.div_ceil(slice_ns));
         self.yields = 0;
+    }
+
+    /// The waiter has backed off for so many pauses, since it had lost a free lock to others.
+    pub fn spend_when_lost(&mut self, pauses: u32) {
+        let slices = pauses / (LOST_PART * self.slice);
+        let yields = slices.saturating_sub(self.spins);
+        self.spins = self.spins.saturating_sub(slices);
+        self.yields = self.yields.saturating_sub(yields);
     }
 
     /// Spends a slice, in which `poll` lets up to so many pauses pass; `poll` returns whether the waiter still

@@ -194,14 +194,16 @@ impl Pace {
         }
     }
 
-    /// The waiter has found the lock free, and others were faster: if that was not the first time, it backs off.
+    /// The waiter has found the lock free, and others were faster: if that was not the first time, it backs off. Returns for
+    /// how many pauses.
     #[cold]
-    pub fn lost<P: SleepPlatform>(&mut self, p: &P) {
+    pub fn lost<P: SleepPlatform>(&mut self, p: &P) -> u32 {
         let pauses = pauses_when_lost(self.lost, throughput::cpus(p), p.pause_ns());
         if pauses != 0 {
             p.relax(pauses);
         }
         self.lost = self.lost.saturating_add(1);
+        pauses
     }
 
     /// Acquires the lock by `take`. The first attempts of some waits note how long that took, without the clock's own

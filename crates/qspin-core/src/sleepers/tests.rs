@@ -278,3 +278,18 @@ fn where_many_cpus_acquire_locks_no_turns_are_so_short_that_all_waiters_wake() {
         assert_eq!(turns_are_short(&p, ON), short, "{cpus}");
     }
 }
+
+#[test]
+fn what_a_waiter_backs_off_after_lost_attempts_counts_in_part() {
+    let p = Scripted::yielding(1, 3);
+    // Without a pause's length a slice is one pause: three that each end with a yield.
+    let mut budget = SpinBudget::new(&p, ON, 0);
+    let mut is_spent_after = |pauses| {
+        budget.spend_when_lost(pauses);
+        budget.is_spent()
+    };
+    let all = 4 * 3;
+    assert!(!is_spent_after(0) && !is_spent_after(3), "less than a slice");
+    assert!(!is_spent_after(all - 4), "one slice is left");
+    assert!(is_spent_after(4) && is_spent_after(u32::MAX));
+}

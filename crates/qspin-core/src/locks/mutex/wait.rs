@@ -231,7 +231,7 @@ impl<'a, P: SleepPlatform> Wait<'a, P> {
                     }
                     return true;
                 }
-                self.pace.lost(p);
+                self.budget.spend_when_lost(self.pace.lost(p));
                 if self.is_over() {
                     return self.give_up();
                 }
