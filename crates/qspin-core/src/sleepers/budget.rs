@@ -346,7 +346,7 @@ impl SpinBudget {
 
     /// The waiter has backed off for so many pauses, since it had lost a free lock to others.
     pub fn spend_when_lost(&mut self, pauses: u32) {
-        let slices = pauses / (LOST_PART * self.slice);
+        let slices = (pauses / LOST_PART).checked_div(self.slice).unwrap_or(0);
         let yields = slices.saturating_sub(self.spins);
         self.spins = self.spins.saturating_sub(slices);
         self.yields = self.yields.saturating_sub(yields);

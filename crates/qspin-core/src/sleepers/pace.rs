@@ -234,6 +234,7 @@ impl Pace {
 }
 
 /// For how many pauses a waiter backs off that has lost the lock to others, and so many times before.
+#[inline]
 fn pauses_when_lost(before: u32, cpus: u32, pause_ns: u32) -> u32 {
     let longest = LOST_NS.checked_div(pause_ns).unwrap_or(0);
     if before == 0 || cpus <= FEW_CPUS { 0 } else { longest.min(2 << before.min(LOST_NS.ilog2())) }
