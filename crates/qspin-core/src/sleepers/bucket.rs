@@ -151,12 +151,10 @@ pub(super) fn of<P: SleepPlatform>(p: &P, on: usize) -> &SleepBucket<P::Word> {
     &buckets[place(on, buckets.len())]
 }
 
-/// The longest time between two attempts to lock a bucket, in nanoseconds, and the part of it for each CPU where there are
-/// many: about as long as an attempt has the cache line.
-const BACK_OFF_NS: u32 = 2500;
-const ATTEMPT_NS: u32 = 130;
-/// The pauses in that time, at least.
-const MIN_PAUSES: u32 = 4;
+/// The most pauses between two attempts to lock a bucket, where few CPUs acquire locks.
+const FEW_PAUSES: u32 = 128;
+/// Where many do, the longest time, in nanoseconds, for each of them: about as long as an attempt has the cache line.
+const ATTEMPT_NS: u32 = 400;
 /// Attempts before the waiter yields the CPU between attempts.
 const SPINS: u32 = 8;
 /// Attempts after which the waiter gives up: the bucket's owner does not run.
@@ -176,8 +174,8 @@ pub fn back_off<P: SleepPlatform>(p: &P, attempts: u32) -> bool {
 
 /// The most pauses between two attempts, as a power of 2.
 fn pause_bits(cpus: u32, pause_ns: u32) -> u32 {
-    let longest_ns = BACK_OFF_NS.max(cpus.saturating_mul(ATTEMPT_NS));
-    longest_ns.checked_div(pause_ns).unwrap_or(0).max(MIN_PAUSES).ilog2()
+    let pauses = cpus.saturating_mul(ATTEMPT_NS).checked_div(pause_ns);
+    pauses.unwrap_or(0).max(FEW_PAUSES).ilog2()
 }
 
 /// A bucket that this thread has locked.
@@ -363,12 +361,11 @@ mod tests {
 
     #[test]
     fn the_more_cpus_want_a_bucket_the_longer_each_stays_away() {
-        let ns = |cpus, pause_ns| pause_ns << pause_bits(cpus, pause_ns);
-        for pause_ns in [5, 19, 50, 150] {
-            assert!((1250..=2500).contains(&ns(0, pause_ns)), "{pause_ns}");
-            assert_eq!(ns(2, pause_ns), ns(0, pause_ns));
-            assert!((8000..=16_640).contains(&ns(128, pause_ns)), "{pause_ns}");
+        for (cpus, pause_ns, bits) in
+            [(0, 5, 7), (2, 5, 7), (128, 150, 8), (128, 5, 13), (64, 5, 12), (128, 0, 7)]
+        {
+            assert_eq!(pause_bits(cpus, pause_ns), bits, "{cpus} CPUs, pauses of {pause_ns} ns");
         }
-        assert_eq!((pause_bits(2, 0), pause_bits(u32::MAX, u32::MAX)), (2, 2));
+        assert_eq!(pause_bits(u32::MAX, 1), 31);
     }
 }
