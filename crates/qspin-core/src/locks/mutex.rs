@@ -30,7 +30,8 @@
 //! nanoseconds that is a good part of all work, so no waiter should sleep there: a waiter that acquires the lock
 //! clears all state bits, and each release wakes one more sleeper until none is left. Where turns are longer, or
 //! many CPUs acquire locks, awake waiters only take CPUs or the word's line from each other, and a waiter that
-//! acquires the lock takes back only its own count. How long turns are is noted in the sleepers' bucket, each time that a thread's barging quantum ends.
+//! acquires the lock takes back only its own count. How long turns are is noted in the sleepers' bucket, each time
+//! that a thread's barging quantum ends.
 //!
 //! # Invariants
 //! * **MUTEX-1** LOCKED is set by a compare-exchange from a word in which it was clear, and cleared by the owner

@@ -107,7 +107,7 @@ const NOTIFIED_NS: u32 = 200;
 const QUOTA_POLL_NS: u32 = 2000;
 
 /// This part of the time for which a waiter backs off after it has lost a free lock counts as polled. Simulated, 420 loads,
-/// over waiters that do not back off: 1.024 +- 0.006 and 0.95 of the CPU time of waiters where none of it counts, 1.026 and
+/// over the form before all that was changed for many CPUs: 1.024 +- 0.006 and 0.95 of the CPU time of waiters where none of it counts, 1.026 and
 /// 0.89 with a quarter, 1.021 and 0.78 with all; but 67 threads with 52 and 123 ns under 4 locks on 56 CPUs 17.3, 17.3 and
 /// 12 million operations a second.
 const LOST_PART: u32 = 4;
