@@ -34,6 +34,7 @@ pub(crate) struct Scripted<'s> {
     hints: Vec<AtomicU32>,
     buckets: Vec<SleepBucket<AtomicU32>>,
     throughput: Option<Throughput<AtomicU32>>,
+    knows_places: bool,
     tuning: Tuning,
     running: Cell<u32>,
     clock: Cell<u64>,
@@ -65,6 +66,7 @@ impl<'s> Scripted<'s> {
             hints: (0..buckets).map(|_| AtomicU32::new(0)).collect(),
             buckets: (0..buckets).map(|_| SleepBucket::new()).collect(),
             throughput: None,
+            knows_places: false,
             tuning,
             running: Cell::new(0),
             // Late: a waiter that has by mistake waited since 0 starves at once.
@@ -97,6 +99,12 @@ impl<'s> Scripted<'s> {
         p.tuning.mutex_awake_us = 2 * yields;
         p.throughput = Some(Throughput::new());
         p
+    }
+
+    /// The same where threads know on which CPU they run.
+    pub(crate) fn with_places(mut self) -> Self {
+        self.knows_places = true;
+        self
     }
 
     /// The same with barging quanta of so many microseconds.
@@ -251,6 +259,9 @@ impl Platform for Scripted<'_> {
             let cpu = self.running.get();
             assert!(has_changed, "CPU {cpu} waits for {until:?} for ever");
         }
+    }
+    fn runs_on(&self) -> Option<u32> {
+        self.knows_places.then(|| self.running.get())
     }
     fn relax(&self, _: u32) {
         self.step(&self.at_pauses);

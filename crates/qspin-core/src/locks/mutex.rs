@@ -163,6 +163,15 @@ impl<W: AtomicWord> DefaultLock<W> {
         self.take_from(p, 0, 0, order)
     }
 
+    /// The first step of a thread that comes right back to a lock at which others may sleep. It mostly finds the bits of
+    /// those that are awake, and would pay for [`Self::acquire_at_once`], which fails then.
+    #[cold]
+    #[inline(never)]
+    fn acquire_past<P: SleepPlatform<Word = W>>(&self, p: &P) -> bool {
+        let seen = self.word.load(Relaxed);
+        seen & LOCKED == 0 && bits(p, seen) & HEIR == 0 && self.take(p, seen, false)
+    }
+
     /// Acquires the lock for a waiter that was notified, other than by this crate's condition variable, by a
     /// thread that most likely still owns the lock.
     #[inline]
@@ -418,7 +427,13 @@ unsafe impl<P: SleepPlatform> RawLock<P> for DefaultLock<P::Word> {
 impl<P: SleepPlatform> RawTimedLock<P> for DefaultLock<P::Word> {
     #[inline]
     fn acquire_until(&self, p: &P, deadline: u64) -> bool {
-        self.acquire_at_once(p) || self.acquire_slow(p, deadline)
+        // The line of another CPU is fetched once by a compare-exchange, and twice where a load comes first.
+        let now = if sleepers::comes_back_past_sleepers(p, self.address(p)) {
+            self.acquire_past(p)
+        } else {
+            self.acquire_at_once(p)
+        };
+        now || self.acquire_slow(p, deadline)
     }
 
     unsafe fn release_inside(&self, p: &P) {

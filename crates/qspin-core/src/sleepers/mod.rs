@@ -88,7 +88,7 @@ pub use rests::{Found, Rest};
 pub(crate) use rests::{let_rests_be_good, let_rests_be_sure};
 #[cfg(test)]
 pub(crate) use throughput::let_cpus_be;
-pub use throughput::{Throughput, acquired, cpus};
+pub use throughput::{Throughput, acquired, comes_back_past_sleepers, cpus};
 #[cfg(test)]
 pub(crate) use trials::{keep_away, keep_away_from_mutex};
 pub use turns::{

@@ -19,8 +19,8 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use super::SleepPlatform;
 use super::hogs::Hogs;
+use super::{SleepPlatform, is_quiet};
 use crate::platform::{AtomicWord, ConstWord};
 
 /// An epoch lasts two to the power of this, in nanoseconds: 131 µs.
@@ -54,6 +54,19 @@ pub fn acquired<P: SleepPlatform>(p: &P, on: usize, cpu: Option<u32>) {
     if let (Some(cpu), Some(throughput)) = (cpu, p.throughput()) {
         throughput.count(cpu, on);
     }
+}
+
+/// Whether a thread comes right back to the lock at `on` while others may sleep there, as far as is known: it was the last one
+/// that was acquired on this CPU.
+#[inline]
+#[must_use]
+pub fn comes_back_past_sleepers<P: SleepPlatform>(p: &P, on: usize) -> bool {
+    let was_last = |throughput: &Throughput<P::Word>| {
+        let count = p.runs_on().map(|cpu| throughput.last(cpu).count);
+        count.is_some_and(|count| count & TAGS == tag(on))
+    };
+    // Mostly no waiter sleeps, so that is asked first.
+    p.throughput().is_some_and(|throughput| !is_quiet(p, on) && was_last(throughput))
 }
 
 /// On how many CPUs the process has acquired a lock, as far as is known; 0 if nothing is.

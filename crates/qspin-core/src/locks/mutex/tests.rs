@@ -67,6 +67,51 @@ fn newcomers_barge_past_awake_waiters_but_not_past_an_heir() {
 }
 
 #[test]
+fn a_thread_that_comes_right_back_past_waiters_acquires_the_lock_in_one_step() {
+    // Whether the first step is the one from a word without state bits.
+    let begins_at_zero = |sleeper: bool, last: usize| {
+        let tried = &Cell::new(false);
+        let (lock, other) = (&with(0), with(0));
+        let p = Scripted::yielding(1, 1).with_places();
+        if sleeper {
+            lock.acquire(&p);
+            sleeps(lock, &p, WAITER);
+            wakes_in_vain(lock, &p, WAITER);
+            // SAFETY: acquired by the call before.
+            unsafe { lock.release(&p) };
+            assert_eq!(word(lock), AWAKE);
+        } else {
+            // Only where a heavy barrier is there a lock becomes quiet by itself.
+            p.hints()[0].store(sleepers::QUIET_HINT, Relaxed);
+        }
+        p.throughput().unwrap().count(OWNER, [lock, &other][last].address(&p));
+        p.at_site(Site::MutexTry, OWNER, |_| tried.set(true));
+        lock.acquire(&p);
+        assert_eq!(word(lock) & !PLACE, LOCKED | if sleeper { AWAKE } else { 0 });
+        // SAFETY: acquired above; the step may be left.
+        unsafe { lock.release(&p) };
+        let at_zero = tried.get();
+        if !at_zero {
+            assert!(other.acquire_at_once(&p));
+        }
+        at_zero
+    };
+    assert!(!begins_at_zero(true, 0));
+    assert!(begins_at_zero(true, 1), "it comes from another lock");
+    assert!(begins_at_zero(false, 0), "no waiter sleeps");
+}
+
+#[test]
+fn a_thread_that_comes_right_back_does_not_pass_an_heir() {
+    let p = Scripted::new(1);
+    for (before, after) in [(AWAKE | HEIR, None), (LOCKED, None), (AWAKE, Some(AWAKE | LOCKED))] {
+        let lock = with(before);
+        assert_eq!(lock.acquire_past(&p), after.is_some(), "{before:#x}");
+        assert_eq!(word(&lock), after.unwrap_or(before));
+    }
+}
+
+#[test]
 fn a_waiter_that_is_woken_in_vain_again_and_again_becomes_the_heir() {
     let lock = &with(0);
     let p = Scripted::polling(1);
