@@ -121,6 +121,12 @@ impl<W: AtomicWord> DefaultLock<W> {
         self.take_from(p, seen, with_bits(of, 0, bits), order)
     }
 
+    /// Acquires the lock from `seen`, if it is free there for a thread that is not counted.
+    #[inline]
+    fn newcomer<P: SleepPlatform<Word = W>>(&self, p: &P, seen: u32) -> bool {
+        seen & LOCKED == 0 && bits(p, seen) & HEIR == 0 && self.take(p, seen, false)
+    }
+
     /// MUTEX-1: acquires the lock from `seen`, with these bits beside what an owner sets, and counts that.
     #[inline]
     fn take_from<P>(&self, p: &P, seen: u32, beside: u32, order: Ordering) -> bool
@@ -168,8 +174,7 @@ impl<W: AtomicWord> DefaultLock<W> {
     #[cold]
     #[inline(never)]
     fn acquire_past<P: SleepPlatform<Word = W>>(&self, p: &P) -> bool {
-        let seen = self.word.load(Relaxed);
-        seen & LOCKED == 0 && bits(p, seen) & HEIR == 0 && self.take(p, seen, false)
+        self.newcomer(p, self.word.load(Relaxed))
     }
 
     /// Acquires the lock for a waiter that was notified, other than by this crate's condition variable, by a
@@ -198,7 +203,7 @@ impl<W: AtomicWord> DefaultLock<W> {
         let seen = self.word.load(Relaxed);
         // A free lock without state bits was not free at the first step: two threads have it in turns.
         let tries = seen != 0 || !Pace::is_to_keep_away(p, on);
-        if tries && seen & LOCKED == 0 && bits(p, seen) & HEIR == 0 && self.take(p, seen, false) {
+        if tries && self.newcomer(p, seen) {
             return true;
         }
         counting::count(p, Event::MutexSlowpath);

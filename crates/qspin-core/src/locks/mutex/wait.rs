@@ -57,9 +57,7 @@ impl<W: AtomicWord> DefaultLock<W> {
         };
         for poll in 1..=polls {
             p.relax((poll * step).max(1));
-            let seen = self.word.load(Relaxed);
-            let is_free = seen & LOCKED == 0 && bits(p, seen) & HEIR == 0;
-            if is_free && self.take(p, seen, false) {
+            if self.newcomer(p, self.word.load(Relaxed)) {
                 return true;
             }
         }
