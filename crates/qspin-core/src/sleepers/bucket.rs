@@ -164,6 +164,8 @@ const ATTEMPTS: u32 = 64 + SPINS;
 /// while after so many. Lets a random part of a time that doubles pass: hundreds of threads may want a bucket at
 /// once, and its owner needs the cache line that each of them polls.
 pub fn back_off<P: SleepPlatform>(p: &P, attempts: u32) -> bool {
+    // Where all wait, no acquisition tells how many they are.
+    throughput::waits_here(p);
     let most = pause_bits(throughput::cpus(p), p.pause_ns());
     p.relax(1 + score::draw(p, (attempts + 2).min(most)));
     if attempts >= SPINS {

@@ -41,6 +41,8 @@ const CPUS: usize = 128;
 /// Which lock a CPU has acquired last stands beside its count, in so many bits.
 const TAG_BITS: u32 = 8;
 const TAGS: u32 = (1 << TAG_BITS) - 1;
+/// The counter of a CPU on which threads have only waited.
+const NO_ACQUISITION: u32 = 1;
 
 /// The lock at `on`, in few bits: of 256 other locks about one has the same.
 #[inline]
@@ -69,7 +71,15 @@ pub fn comes_back_past_sleepers<P: SleepPlatform>(p: &P, on: usize) -> bool {
     p.throughput().is_some_and(|throughput| !is_quiet(p, on) && was_last(throughput))
 }
 
-/// On how many CPUs the process has acquired a lock, as far as is known; 0 if nothing is.
+/// A thread on this CPU has to wait for long before it can even sleep: the CPU is one of [`cpus`] also if no thread ever
+/// acquires a lock there.
+pub(super) fn waits_here<P: SleepPlatform>(p: &P) {
+    if let Some((cpu, throughput)) = p.runs_on().zip(p.throughput()) {
+        throughput.note(cpu);
+    }
+}
+
+/// On how many CPUs the process has acquired a lock, or waited for a bucket of sleepers, as far as is known; 0 if nothing is.
 #[inline]
 #[must_use]
 pub fn cpus<P: SleepPlatform>(p: &P) -> u32 {
@@ -135,7 +145,7 @@ pub struct Throughput<W> {
     /// The epoch before it that was seen, and its rate.
     last: W,
     rate: W,
-    /// The mean rate of the last epochs, and on how many CPUs a lock was ever acquired.
+    /// The mean rate of the last epochs, and how many CPUs there were up to the last one: see [`cpus`].
     mean: W,
     cpus: W,
     /// The epoch of the last trial of resting: see [`super::rests`].
@@ -170,6 +180,14 @@ impl<W: AtomicWord> Throughput<W> {
         let count = &self.counts[cpu as usize % CPUS].acquired;
         let next = count.load(Relaxed).wrapping_add(1 << TAG_BITS);
         count.store(next & !TAGS | tag(on), Relaxed);
+    }
+
+    /// From the next epoch on this CPU is counted, without an acquisition.
+    fn note(&self, cpu: u32) {
+        let count = &self.counts[cpu as usize % CPUS].acquired;
+        if count.load(Relaxed) == 0 {
+            count.store(NO_ACQUISITION, Relaxed);
+        }
     }
 
     /// The last acquisition on this CPU.
@@ -237,8 +255,8 @@ impl<W: AtomicWord> Throughput<W> {
         if rate != 0 {
             let before = self.mean.load(Relaxed);
             self.mean.store(before - before / MEAN + rate / MEAN, Relaxed);
-            self.cpus.store(cpus, Relaxed);
         }
+        self.cpus.store(cpus, Relaxed);
         self.last.store(last, Relaxed);
         self.since_ns.store(now_ns as u32, Relaxed);
         self.since_count.store(count, Relaxed);
@@ -337,6 +355,18 @@ mod tests {
         assert_eq!(rate(50, EPOCH_NS as u32 / 4), 0);
         assert_eq!(rate(u32::MAX, EPOCH_NS as u32), u32::MAX);
         assert_eq!(rate(0, EPOCH_NS as u32), 1);
+    }
+
+    #[test]
+    fn cpus_on_which_threads_only_wait_are_counted_without_acquisitions() {
+        let throughput = Throughput::<AtomicU32>::new();
+        (0..3).for_each(|cpu| throughput.count(cpu, 0));
+        (2..60).for_each(|cpu| throughput.note(cpu));
+        let first = throughput.epoch(10 * EPOCH_NS);
+        assert_eq!(throughput.cpus.load(Relaxed), 60, "also after a time that tells no rate");
+        throughput.count(40, 0);
+        throughput.epoch(11 * EPOCH_NS);
+        assert_eq!(throughput.rate_of(first), Some(in_an_epoch(1)));
     }
 
     #[test]
