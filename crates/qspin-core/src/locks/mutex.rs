@@ -432,12 +432,11 @@ unsafe impl<P: SleepPlatform> RawLock<P> for DefaultLock<P::Word> {
 impl<P: SleepPlatform> RawTimedLock<P> for DefaultLock<P::Word> {
     #[inline]
     fn acquire_until(&self, p: &P, deadline: u64) -> bool {
-        // The line of another CPU is fetched once by a compare-exchange, and twice where a load comes first.
-        let now = if sleepers::comes_back_past_sleepers(p, self.address(p)) {
-            self.acquire_past(p)
-        } else {
-            self.acquire_at_once(p)
-        };
+        // The line of another CPU is fetched once by a compare-exchange, and twice where a load comes first: so only where
+        // waiters keep away.
+        let on = self.address(p);
+        let past = sleepers::comes_back_past_sleepers(p, on) && Pace::is_to_keep_away(p, on);
+        let now = if past { self.acquire_past(p) } else { self.acquire_at_once(p) };
         now || self.acquire_slow(p, deadline)
     }
 
