@@ -169,8 +169,8 @@ impl<W: AtomicWord> DefaultLock<W> {
         self.take_from(p, 0, 0, order)
     }
 
-    /// The first step of a thread that comes right back to a lock at which others may sleep. It mostly finds the bits of
-    /// those that are awake, and would pay for [`Self::acquire_at_once`], which fails then.
+    /// The first step of a thread that comes right back to a lock at which others may sleep, and from which waiters keep away.
+    /// Where it finds the bits of those that are awake, [`Self::acquire_at_once`] would fail, at the price of one that does not.
     #[cold]
     #[inline(never)]
     fn acquire_past<P: SleepPlatform<Word = W>>(&self, p: &P) -> bool {
@@ -432,8 +432,7 @@ unsafe impl<P: SleepPlatform> RawLock<P> for DefaultLock<P::Word> {
 impl<P: SleepPlatform> RawTimedLock<P> for DefaultLock<P::Word> {
     #[inline]
     fn acquire_until(&self, p: &P, deadline: u64) -> bool {
-        // The line of another CPU is fetched once by a compare-exchange, and twice where a load comes first: so only where
-        // waiters keep away.
+        // A line that another CPU has may be fetched twice where a load comes first: so only where waiters keep away.
         let on = self.address(p);
         let past = sleepers::comes_back_past_sleepers(p, on) && Pace::is_to_keep_away(p, on);
         let now = if past { self.acquire_past(p) } else { self.acquire_at_once(p) };
